@@ -1,0 +1,109 @@
+"""The settings of a VM that a study may change or must put back, and what each one needs.
+
+Settings are a flat mapping from name to value. Typed settings have vSphere's own names; a name with
+a dot is an extraConfig key. `None` means: not set (an absent extraConfig key, or a field that this
+release does not have).
+
+Sources: the comments of VirtualMachineConfigSpec in VMware's API reference; "needs power-off" is
+stated there only for hot-add; for CPU count, cores per socket and affinity it follows the vSphere
+Client's documentation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+Value = int | bool | str | tuple[int, ...] | None
+Settings = Mapping[str, Value]
+
+
+class Power(StrEnum):
+    """Power states, in vSphere's words."""
+
+    ON = "poweredOn"
+    OFF = "poweredOff"
+    SUSPENDED = "suspended"
+
+
+@dataclass(frozen=True)
+class SettingSpec:
+    """What one typed setting is: `unit` for people, `cold` if the VM must be off to change it."""
+
+    name: str
+    unit: str
+    cold: bool
+    privilege: str
+
+
+_COUNT = "VirtualMachine.Config.CPUCount"
+_RESOURCE = "VirtualMachine.Config.Resource"
+_MEMORY = "VirtualMachine.Config.Memory"
+_SETTINGS = "VirtualMachine.Config.Settings"
+EXTRA_CONFIG_PRIVILEGE = "VirtualMachine.Config.AdvancedConfig"
+
+TYPED: Mapping[str, SettingSpec] = {
+    spec.name: spec
+    for spec in (
+        SettingSpec("numCPUs", "vCPUs", True, _COUNT),
+        SettingSpec("numCoresPerSocket", "cores", True, _COUNT),
+        SettingSpec("autoCoresPerSocket", "", True, _COUNT),
+        SettingSpec("coresPerNumaNode", "cores", True, _COUNT),
+        SettingSpec("autoCoresPerNumaNode", "", True, _COUNT),
+        SettingSpec("exposeVnumaOnCpuHotadd", "", True, _COUNT),
+        SettingSpec("cpuHotAddEnabled", "", True, _COUNT),
+        SettingSpec("memoryHotAddEnabled", "", True, _MEMORY),
+        SettingSpec("memoryMB", "MB", True, _MEMORY),
+        SettingSpec("cpuAffinity", "logical CPUs", True, _RESOURCE),
+        SettingSpec("memoryAffinity", "NUMA nodes", True, _RESOURCE),
+        SettingSpec("memoryReservationLockedToMax", "", False, _RESOURCE),
+        SettingSpec("memoryReservation", "MB", False, _RESOURCE),
+        SettingSpec("memoryLimit", "MB", False, _RESOURCE),
+        SettingSpec("memoryShares", "shares", False, _RESOURCE),
+        SettingSpec("cpuReservation", "MHz", False, _RESOURCE),
+        SettingSpec("cpuLimit", "MHz", False, _RESOURCE),
+        SettingSpec("cpuShares", "shares", False, _RESOURCE),
+        SettingSpec("latencySensitivity", "", False, _RESOURCE),
+    )
+}
+
+# Derived by vSphere and never written: compared for information, not for equality.
+DERIVED = frozenset({"autoCoresPerSocket", "autoCoresPerNumaNode"})
+
+# vSphere ignores these in extraConfig without a word, since typed fields own them: evidence only.
+_OWNED_BY_TYPED_FIELDS = ("cpuid.corespersocket", "sched.cpu.", "sched.mem.")
+
+# The lease's own keys are managed by the lease, not by changes.
+LEASE_PREFIX = "vnuma."
+
+
+def is_extra_config(name: str) -> bool:
+    """Whether this setting is an extraConfig key rather than a typed field."""
+    return name not in TYPED
+
+
+def is_governed(key: str) -> bool:
+    """Whether an extraConfig key belongs to the baseline: the NUMA keys and the power-cycle key."""
+    lowered = key.lower()
+    return lowered.startswith("numa.") or lowered == "vmx.reboot.powercycle"
+
+
+def is_evidence(key: str) -> bool:
+    """Whether an extraConfig key is read as evidence but never written."""
+    return key.lower().startswith(_OWNED_BY_TYPED_FIELDS)
+
+
+def needs_power_off(name: str) -> bool:
+    """Whether a change of this setting takes effect only with the VM off.
+
+    extraConfig keys are stored while the VM runs but read at power-on, so they count as cold.
+    """
+    spec = TYPED.get(name)
+    return spec.cold if spec else True
+
+
+def privilege_for(name: str) -> str:
+    """The vSphere privilege that changing this setting needs."""
+    spec = TYPED.get(name)
+    return spec.privilege if spec else EXTRA_CONFIG_PRIVILEGE

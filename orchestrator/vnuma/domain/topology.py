@@ -1,0 +1,38 @@
+"""A virtual CPU topology: sockets x cores per socket."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Self
+
+_PATTERN = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,3})")
+
+
+@dataclass(frozen=True, order=True)
+class Topology:
+    """`sockets` virtual sockets of `cores_per_socket` cores; written `2x8`."""
+
+    sockets: int
+    cores_per_socket: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `2x8`. Raises ValueError with a sentence for anything else."""
+        match = _PATTERN.fullmatch(text.strip())
+        if not match:
+            raise ValueError(f"'{text}' is not a topology; write sockets x cores per socket, as in 2x8")
+        return cls(int(match[1]), int(match[2]))
+
+    @property
+    def vcpus(self) -> int:
+        """Number of virtual CPUs: the product."""
+        return self.sockets * self.cores_per_socket
+
+    def __str__(self) -> str:
+        return f"{self.sockets}x{self.cores_per_socket}"
+
+
+def topologies(vcpus: int) -> tuple[Topology, ...]:
+    """Every topology with that many vCPUs, fewest sockets first."""
+    return tuple(Topology(n, vcpus // n) for n in range(1, vcpus + 1) if vcpus % n == 0)

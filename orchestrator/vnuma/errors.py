@@ -1,0 +1,205 @@
+"""The one exception tree. Every expected failure is a `VnumaError` whose class carries the exit code.
+
+A message says what happened and where; `fix` says what to do next. Anything that is not a
+`VnumaError` is a bug: the command line names the log file and exits with 1.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class VnumaError(Exception):
+    """An expected failure.
+
+    `what` is one sentence: what happened, and where. `fix` is the next step for the reader, a
+    command where one exists.
+    """
+
+    exit_code: ClassVar[int] = 1
+
+    def __init__(self, what: str, *, fix: str | None = None) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fix = fix
+
+    def __str__(self) -> str:
+        return f"{self.what}\n  {self.fix}" if self.fix else self.what
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep `fix` when an action plugin's worker hands the error to its parent process."""
+        return (_rebuild, (type(self), self.what, self.fix))
+
+
+def _rebuild(cls: type[VnumaError], what: str, fix: str | None) -> VnumaError:
+    error = cls.__new__(cls)
+    VnumaError.__init__(error, what, fix=fix)
+    return error
+
+
+class InputError(VnumaError):
+    """A study, inventory or other input file is wrong."""
+
+    exit_code = 3
+
+
+class EnvironmentProblem(VnumaError):
+    """Network, login, privilege, driver: something outside the study has to be put right."""
+
+    exit_code = 4
+
+
+class VCenterUnreachable(EnvironmentProblem):
+    """Nothing answers at the vCenter's address."""
+
+
+class CertificateRejected(EnvironmentProblem):
+    """The server's certificate is not signed by the CA that we trust. Nothing was sent."""
+
+
+class LoginRefused(EnvironmentProblem):
+    """vCenter or SQL Server does not accept the user or the password."""
+
+
+class PrivilegeMissing(EnvironmentProblem):
+    """The account may not do what the study needs."""
+
+
+class VmNotFound(EnvironmentProblem):
+    """No VM has that name or inventory path, or several have that name."""
+
+
+class DriverMissing(EnvironmentProblem):
+    """No ODBC driver for SQL Server could be loaded."""
+
+
+class SqlUnreachable(EnvironmentProblem):
+    """SQL Server does not answer (SQLSTATE 08*, HYT*): after a boot this is waited for."""
+
+
+class SqlFailed(EnvironmentProblem):
+    """SQL Server answered with an error."""
+
+
+class PreflightBlocked(VnumaError):
+    """Something found before the first change would spoil or break the study."""
+
+    exit_code = 5
+
+
+class CellsMissing(VnumaError):
+    """The run finished or stopped with cells missing."""
+
+    exit_code = 6
+
+
+class AttemptFailed(VnumaError):
+    """One attempt at a cell ended without a result.
+
+    `reason` is a stable word for stores and scripts; `outcome` is `failed` (it could not be
+    measured) or `invalid` (it was, but not what the arm asked for).
+    """
+
+    exit_code = 6
+    reason: ClassVar[str] = "failed"
+    outcome: ClassVar[str] = "failed"
+
+
+class ShutdownTimeout(AttemptFailed):
+    """The guest did not shut down in time; the VM was left running."""
+
+    reason = "shutdown_timeout"
+
+
+class ReconfigureRefused(AttemptFailed):
+    """vSphere refused the change."""
+
+    reason = "reconfigure_refused"
+
+
+class PowerFailed(AttemptFailed):
+    """vSphere could not power the VM on or off."""
+
+    reason = "power_failed"
+
+
+class ReadBackDiffers(AttemptFailed):
+    """vSphere accepted the change, but reads back something else."""
+
+    reason = "read_back_differs"
+
+
+class ToolsTimeout(AttemptFailed):
+    """VMware Tools did not come up in time."""
+
+    reason = "tools_timeout"
+
+
+class SqlTimeout(AttemptFailed):
+    """SQL Server did not become ready in time."""
+
+    reason = "sql_timeout"
+
+
+class ConnectionDropped(AttemptFailed):
+    """The connection broke in the middle of a measurement."""
+
+    reason = "connection_dropped"
+
+
+class MeasurementFailed(AttemptFailed):
+    """An iteration gave no trustworthy timing."""
+
+    reason = "measurement_failed"
+
+
+class HostChanged(AttemptFailed):
+    """The VM runs on another ESXi host than the one the run began on."""
+
+    reason = "host_changed"
+    outcome = "invalid"
+
+
+class TopologyMismatch(AttemptFailed):
+    """The guest does not see the topology that the arm needs."""
+
+    reason = "topology_mismatch"
+    outcome = "invalid"
+
+
+class NotAtBaseline(VnumaError):
+    """A VM is not as it was before the study, and its lease is kept."""
+
+    exit_code = 7
+
+
+class RestoreConflict(NotAtBaseline):
+    """Somebody else changed the VM since the study began: nothing was overwritten."""
+
+
+class VmHeld(VnumaError):
+    """Another run holds the VM's lease."""
+
+    exit_code = 8
+
+
+class LeaseLost(VmHeld):
+    """This process' fencing token is no longer the VM's current one: it must stop writing."""
+
+
+class StoreError(VnumaError):
+    """The store cannot be opened, read or written."""
+
+    exit_code = 9
+
+
+class ThresholdMet(VnumaError):
+    """A `--fail-if` or `--fail-on` condition is true."""
+
+    exit_code = 10
+
+
+class Interrupted(VnumaError):
+    """The user stopped the run; the VMs were put back."""
+
+    exit_code = 130
