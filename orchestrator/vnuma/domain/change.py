@@ -97,7 +97,7 @@ def _order(item: tuple[str, Value]) -> tuple[bool, str]:
 
 
 def _same(name: str, left: Value, right: Value) -> bool:
-    """Equal as vSphere reads it: an extraConfig boolean may be TRUE, true or 1; a CPU set has no order."""
+    """Equal as vSphere reads it: extraConfig is text without case; a CPU set has no order."""
     if left is None or right is None:
         empty = (None, "", ())
         return left in empty and right in empty

@@ -1,0 +1,151 @@
+"""A study: one experiment, described by one YAML file. Validated whole before anything is touched."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field, model_validator
+
+from vnuma.domain.arm import Arm, ArmSettings, Strict
+
+Form = Literal["client", "server", "into"]
+Seconds = Annotated[float, Field(gt=0)]
+
+
+class Design(Strict):
+    """How many boots, in which order, and what is run in each."""
+
+    blocks: int = Field(default=8, ge=1, le=200, description="Randomised passes over all arms; words need 6.")
+    seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
+    order: Literal["randomised", "fixed"] = Field(
+        default="randomised",
+        description="`fixed` runs the arms as written in every block; drift then looks like an effect, so no verdict is given.",
+    )
+    a_a: bool = Field(default=True, description="Run the reference arm twice in each block: the instrument's own error.")
+    warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
+    iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
+
+
+class CrossJoin(Strict):
+    """The paper's workload: TOP (n) of two memory-optimised tables, crossed."""
+
+    name: Literal["cross_join"] = Field(default="cross_join", description="The workload.")
+    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
+        default=(500, 1000, 2000, 3000), min_length=1, description="Rows a side; the result has the square."
+    )
+    forms: tuple[Form, ...] = Field(
+        default=("client", "server"),
+        min_length=1,
+        description=(
+            "`client` streams every row and discards it in the driver (the paper's), `server` sends one aggregate "
+            "over all pairs, `into` writes to a temporary table. The first form decides the verdicts."
+        ),
+    )
+    maxdop: int = Field(default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own.")
+    spool: Literal["allowed", "avoided"] = Field(
+        default="allowed",
+        description="`avoided` adds the hint NO_PERFORMANCE_SPOOL, so that the inner side is not read from tempdb.",
+    )
+    timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
+
+
+class Dataset(Strict):
+    """The two AdventureWorks tables, in a database of our own."""
+
+    database: str = Field(
+        default="vnuma_study",
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$",
+        description="Created by vnuma if it does not exist; a database that vnuma did not create is refused.",
+    )
+    source: str = Field(
+        default="generated",
+        description="`generated`, or the name of an AdventureWorks database on the same server to copy from.",
+    )
+    transaction_history_rows: int = Field(default=113_443, ge=1, le=5_000_000, description="Rows to generate.")
+    sales_order_detail_rows: int = Field(default=121_317, ge=1, le=5_000_000, description="Rows to generate.")
+    drop_after: bool = Field(default=True, description="Drop the database when the run ends.")
+
+
+class Power(Strict):
+    """Deadlines of a power-cycle, in seconds, and what happens when the guest does not shut down."""
+
+    shutdown_timeout_s: Seconds = Field(default=600, description="For the guest's shutdown through Tools.")
+    on_shutdown_timeout: Literal["fail", "power_off"] = Field(
+        default="fail",
+        description="`fail` leaves the VM running and ends its cells; `power_off` cuts the power, as with a cord.",
+    )
+    tools_timeout_s: Seconds = Field(default=600, description="From power-on until VMware Tools run.")
+    sql_timeout_s: Seconds = Field(default=600, description="From running Tools until SQL Server is ready.")
+    task_timeout_s: Seconds = Field(default=300, description="For one vSphere task.")
+
+
+class Quiet(Strict):
+    """When a freshly booted guest counts as quiet."""
+
+    cpu_percent: float = Field(default=10, gt=0, le=100, description="CPU use below this, in percent.")
+    for_s: float = Field(default=30, ge=0, description="For so many seconds in a row; 0 does not wait.")
+    timeout_s: Seconds = Field(default=600, description="After this the boot is measured all the same, and says so.")
+
+
+class Limits(Strict):
+    """When to give up."""
+
+    attempts_per_cell: int = Field(default=3, ge=1, le=10, description="Power-cycles for one cell, failures included.")
+    max_failed_cells: int = Field(default=3, ge=0, description="More failed cells than this stop that VM's cells.")
+
+
+class Published(Strict):
+    """Figures that somebody else published for the same arms and sizes, set beside ours."""
+
+    title: str = Field(description="Short citation.")
+    source: str = Field(default="", description="Where it was published.")
+    elapsed_ms: dict[int, dict[str, float]] = Field(description="Rows a side -> arm -> elapsed time in ms.")
+
+
+class Study(Strict):
+    """One experiment."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="Runs are called NAME.1, NAME.2 and so on.")
+    title: str = Field(default="", description="One line for reports.")
+    vms: tuple[str, ...] = Field(min_length=1, description="Inventory names of the VMs.")
+    vcpus: int = Field(ge=1, le=768, description="vCPUs of the VM in every arm.")
+    reference: str = Field(description="The arm that the others are compared with.")
+    arms: tuple[Arm, ...] = Field(min_length=1, description="The configurations under test.")
+    all_arms: ArmSettings = Field(default=ArmSettings(), description="Settings that every arm takes unless it has its own.")
+    design: Design = Field(default=Design(), description="Blocks, order, iterations.")
+    workload: CrossJoin = Field(default=CrossJoin(), description="What is timed.")
+    dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
+    power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
+    quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")
+    limits: Limits = Field(default=Limits(), description="When to give up.")
+    published: Published | None = Field(default=None, description="Somebody else's figures for comparison.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _accept_short_forms(cls, data: object) -> object:
+        """`vm: NAME` for one VM, and an arm written as its topology alone."""
+        if not isinstance(data, dict):
+            return data
+        data = dict(data)
+        if "vm" in data and "vms" not in data:
+            data["vms"] = [data.pop("vm")]
+        if isinstance(data.get("arms"), list | tuple):
+            data["arms"] = [arm if isinstance(arm, dict | Arm) else {"topology": arm} for arm in data["arms"]]
+        return data
+
+    def arm(self, label: str) -> Arm:
+        """The arm of that name, with `all_arms` filled in where it has no setting of its own."""
+        arm = next(arm for arm in self.arms if arm.label == label)
+        common = {
+            name: getattr(self.all_arms, name)
+            for name in ArmSettings.model_fields
+            if name in self.all_arms.model_fields_set and name not in arm.model_fields_set
+        }
+        return arm.model_copy(update=common)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The arms' names, in the order of the file."""
+        return tuple(arm.label for arm in self.arms)
+
+

@@ -1,0 +1,229 @@
+"""Reading a study file: every problem at once, each with its line and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError
+
+from vnuma.domain.study import Study
+from vnuma.domain.topology import topologies
+from vnuma.errors import InputError
+
+Path = tuple[int | str, ...]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong in a file: where (keys from the top), what, and what would be right."""
+
+    path: Path
+    what: str
+    fix: str = ""
+
+
+def parse_study(text: str, file: str) -> Study:
+    """Read a study from YAML text; `file` is its name in messages.
+
+    Raises InputError that lists every problem with file and line.
+    """
+    data = _load(text, file)
+    try:
+        study = Study.model_validate(data)
+    except ValidationError as error:
+        raise _input_error([_problem(item, data) for item in error.errors()], data, file) from None
+    problems = list(check_study(study))
+    if problems:
+        raise _input_error(problems, data, file)
+    return study
+
+
+def check_study(study: Study) -> Iterator[Problem]:
+    """What a study says that cannot be, although each field alone is right."""
+    seen: dict[str, int] = {}
+    for index, arm in enumerate(study.arms):
+        if arm.topology.vcpus != study.vcpus:
+            yield Problem(
+                ("arms", index, "topology"),
+                f"topology {arm.topology} makes {arm.topology.vcpus} vCPUs, but vcpus is {study.vcpus}.",
+                f"Use one of {_all(study.vcpus)}, or set vcpus: {arm.topology.vcpus}.",
+            )
+        if arm.vnuma_nodes and study.vcpus % arm.vnuma_nodes:
+            yield Problem(
+                ("arms", index, "vnuma_nodes"),
+                f"{study.vcpus} vCPUs cannot be spread evenly over {arm.vnuma_nodes} vNUMA nodes.",
+                "Use a number that divides vcpus.",
+            )
+        if arm.label in seen:
+            yield Problem(
+                ("arms", index),
+                f"arm '{arm.label}' is already the {_ordinal(seen[arm.label])} arm.",
+                "Remove one, or give it a name of its own: {topology: "
+                f"{arm.topology}, name: ...}}. For an A/A check set design.a_a: true.",
+            )
+        seen.setdefault(arm.label, index)
+    yield from _check_reference(study)
+    yield from _check_sizes(study)
+    yield from _check_repeats(study)
+
+
+def _check_reference(study: Study) -> Iterator[Problem]:
+    if study.reference not in study.labels:
+        yield Problem(
+            ("reference",),
+            f"the reference arm '{study.reference}' is not among the arms.",
+            f"Use one of {' '.join(study.labels)}.",
+        )
+
+
+def _check_sizes(study: Study) -> Iterator[Problem]:
+    """A size beyond the smaller table would silently give fewer rows than n x n."""
+    if study.dataset.source != "generated":
+        return
+    rows = min(study.dataset.transaction_history_rows, study.dataset.sales_order_detail_rows)
+    for index, size in enumerate(study.workload.sizes):
+        if size > rows:
+            yield Problem(
+                ("workload", "sizes", index),
+                f"size {size} is more rows than the smaller table has ({rows}).",
+                f"Use at most {rows}, or generate more rows in dataset.",
+            )
+
+
+def _check_repeats(study: Study) -> Iterator[Problem]:
+    named: tuple[tuple[Path, Sequence[object]], ...] = (
+        (("vms",), study.vms),
+        (("workload", "sizes"), study.workload.sizes),
+        (("workload", "forms"), study.workload.forms),
+    )
+    for path, values in named:
+        for index, value in enumerate(values):
+            if value in values[:index]:
+                yield Problem((*path, index), f"{value} is listed twice.", "Remove one.")
+
+
+def _load(text: str, file: str) -> Any:
+    yaml = YAML(typ="rt")
+    yaml.allow_duplicate_keys = False
+    try:
+        data = yaml.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = mark.line + 1 if mark else 1
+        problem = (error.problem or str(error)).splitlines()[0]
+        raise InputError(f"{file}:{line}: not valid YAML: {problem}.", fix="Look at that line and the one above it.") from None
+    if not isinstance(data, dict):
+        raise InputError(f"{file}:1: a study is a mapping of fields, but this file holds none.", fix="Start from studies/quick.yml.")
+    return data
+
+
+def _problem(item: Any, data: Any) -> Problem:
+    """One pydantic error in our words."""
+    path, in_union = _real_path(item["loc"], data)
+    kind, field = item["type"], path[-1] if path else ""
+    if in_union:
+        return Problem(path, f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.", _choices(path))
+    if kind == "extra_forbidden":
+        known = _known_fields(path[:-1])
+        close = difflib.get_close_matches(str(field), known, n=1)
+        fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
+        return Problem(path, f"unknown field '{field}'.", fix)
+    if kind == "missing":
+        return Problem(path, f"field '{field}' is missing.", "Every field is described in docs/study.md.")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return Problem(path, f"{_dotted(path)}: {message[:1].lower()}{message[1:]}.")
+
+
+def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
+    """The keys of the file that `loc` names, and whether it goes on into a branch of a union.
+
+    pydantic adds the branch's name to the location; that is no key of the file.
+    """
+    path: list[int | str] = []
+    node = data
+    for step in loc:
+        if isinstance(node, dict):
+            path.append(step)
+            node = node.get(step)
+        elif isinstance(node, list) and isinstance(step, int):
+            path.append(step)
+            node = node[step] if step < len(node) else None
+        elif node is None or (path and step == "topology"):
+            return tuple(path), False
+        else:
+            return tuple(path), True
+    return tuple(path), False
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _value_at(path: Path, data: Any) -> str:
+    for step in path:
+        data = data[step]
+    return f"'{data}'" if isinstance(data, str) else str(data)
+
+
+def _choices(path: Path) -> str:
+    """What a field with several kinds of value takes, from its own description."""
+    model: type[BaseModel] | None = Study
+    for step in path[:-1]:
+        if isinstance(step, str) and model:
+            model = _model_of(model, step)
+    info = model.model_fields.get(str(path[-1])) if model else None
+    return info.description or "" if info else ""
+
+
+def _known_fields(path: Path) -> list[str]:
+    model: type[BaseModel] | None = Study
+    for step in path:
+        if isinstance(step, int):
+            continue
+        model = _model_of(model, step) if model else None
+    return list(model.model_fields) if model else []
+
+
+def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
+    info = model.model_fields.get(field)
+    if info is None:
+        return None
+    candidates = [info.annotation, *getattr(info.annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+
+
+def _input_error(problems: list[Problem], data: Any, file: str) -> InputError:
+    unique = dict.fromkeys((_line(problem.path, data), problem.what, problem.fix) for problem in problems)
+    lines = [f"{file}:{line}: {what}" + (f"\n  {fix}" if fix else "") for line, what, fix in sorted(unique)]
+    return InputError("\n".join(lines))
+
+
+def _line(path: Path, data: Any) -> int:
+    """The 1-based line of the deepest key of `path` that stands in the file."""
+    node, line = data, 1
+    for step in path:
+        position = getattr(node, "lc", None)
+        if position is None:
+            break
+        try:
+            line = (position.key(step) if isinstance(node, dict) else position.item(step))[0] + 1
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            break
+    return line
+
+
+def _all(vcpus: int) -> str:
+    return " ".join(str(topology) for topology in topologies(vcpus))
+
+
+def _ordinal(index: int) -> str:
+    words = ("first", "second", "third", "fourth", "fifth")
+    return words[index] if index < len(words) else f"{index + 1}th"
+
+
