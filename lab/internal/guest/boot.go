@@ -1,0 +1,39 @@
+// Package guest holds what a power-on hands from vSphere to the software inside the VM.
+package guest
+
+import "time"
+
+// Boot is what one power-on gave the guest: decided from the configuration at that moment.
+type Boot struct {
+	VM             string
+	Number         int // 1 for the first power-on of this lab's VM
+	PoweredOnAt    time.Time
+	VCPUs          int
+	Sockets        int
+	CoresPerSocket int
+	MemoryMB       int64
+	Nodes          [][]int // vNUMA nodes: vCPU numbers of each
+	Affinity       []int32 // logical CPUs, nil = none
+	FullyReserved  bool
+	HostNodes      []int  // physical NUMA node behind each vNUMA node, as placed
+	Faults         Faults // SQL-side faults that hit this boot
+}
+
+// Faults are the failures of SQL Server that a scenario injects into one boot.
+type Faults struct {
+	NeverListens       bool    // port stays closed
+	RefuseLogins       bool    // 18456
+	DropAfterRows      int64   // >0: connection is cut in the middle of a result after so many rows
+	SlowFactor         float64 // >0: every timing multiplied
+	DatabaseRecovering bool    // user databases never ONLINE
+}
+
+// Service is what runs inside a guest: started at the end of a boot, stopped at power-off.
+type Service interface {
+	// Start opens the listener (same address every time); state on disk survives.
+	Start(Boot) error
+	// Stop closes the listener and every connection at once.
+	Stop()
+	// Addr is host:port, fixed for the VM's life, known before the first Start.
+	Addr() string
+}
