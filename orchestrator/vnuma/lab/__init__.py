@@ -1,0 +1,12 @@
+"""The embedded lab: the stand-in for vCenter, ESXi, guest and SQL Server (docs/lab.md).
+
+Its Go sources ship with vnuma; `build` compiles them, `up`, `status` and `down` handle one running
+lab per state folder.
+"""
+
+from __future__ import annotations
+
+from vnuma.lab.process import LabState, LabVm, down, status, up
+from vnuma.lab.program import Go, build, find_go, ready_program
+
+__all__ = ["Go", "LabState", "LabVm", "build", "down", "find_go", "ready_program", "status", "up"]

