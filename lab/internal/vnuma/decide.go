@@ -1,0 +1,240 @@
+package vnuma
+
+import (
+	"strconv"
+	"strings"
+)
+
+// Advanced settings that take part in the decision.
+const (
+	keyFollow         = "numa.vcpu.followcorespersocket"
+	keyMinimum        = "numa.vcpu.min"
+	keyMaximum        = "numa.vcpu.maxpervirtualnode"
+	keyPreferHT       = "numa.vcpu.preferht"
+	keyAutosize       = "numa.autosize"
+	keyAutosizeOnce   = "numa.autosize.once"
+	keyAutosizeCookie = "numa.autosize.cookie"
+	keyAutosizeMax    = "numa.autosize.vcpu.maxpervirtualnode"
+)
+
+// defaultMinimum is the smallest VM that gets a vNUMA topology (vSphere 6.0 Resource Management,
+// "Virtual NUMA Controls").
+const defaultMinimum = 9
+
+// minimumHardware is the first virtual hardware version with vNUMA.
+const minimumHardware = 8
+
+// Host is what of a host decides the layout.
+type Host struct {
+	NumaNodes            int
+	CoresPerNode         int
+	ThreadsPerCore       int
+	FollowCoresPerSocket bool // host option Numa.FollowCoresPerSocket
+}
+
+// VM is what of a VM's configuration decides the layout.
+type VM struct {
+	VCPUs              int
+	CoresPerSocket     int // 0 counts as 1
+	AutoCoresPerSocket bool
+	Hardware           int // virtual hardware version, 20 for vmx-20
+	CPUHotAdd          bool
+	ExposeOnHotAdd     bool // virtualNuma.exposeVnumaOnCpuHotadd
+	CoresPerNumaNode   int  // virtualNuma.coresPerNumaNode, 0 = automatic
+	ExtraConfig        map[string]string
+}
+
+// Layout is the topology of one power-on.
+type Layout struct {
+	Sizes          []int // vCPUs of each vNUMA node
+	CoresPerSocket int   // as the guest sees it
+	Rule           string
+	Autosized      bool // sized by ESXi itself, hence stored as numa.autosize keys from 6.5 on
+}
+
+// Decide returns the layout that a power-on gives.
+func Decide(release Release, reading Reading, host Host, vm VM) Layout {
+	d := decision{release, reading, host, vm, lowerKeys(vm.ExtraConfig)}
+	layout := d.nodes()
+	layout.CoresPerSocket = d.coresPerSocket(layout.Sizes)
+	return layout
+}
+
+type decision struct {
+	release Release
+	reading Reading
+	host    Host
+	vm      VM
+	keys    map[string]string
+}
+
+func (d decision) nodes() Layout {
+	if rule := d.uniform(); rule != "" {
+		return Layout{Sizes: []int{d.vm.VCPUs}, Rule: rule}
+	}
+	if layout, ok := d.manual(); ok {
+		return layout
+	}
+	if d.followsSockets() {
+		return d.perSocket()
+	}
+	if sizes := d.stored(); sizes != nil {
+		return Layout{Sizes: sizes, Rule: "stored by an earlier power-on (numa.autosize)", Autosized: true}
+	}
+	return Layout{Sizes: d.automatic(), Rule: "sized to the host", Autosized: true}
+}
+
+// uniform names the reason why the guest sees one node whatever its shape, or is empty.
+func (d decision) uniform() string {
+	if d.vm.Hardware < minimumHardware {
+		return "virtual hardware without vNUMA"
+	}
+	if d.vm.CPUHotAdd && !(d.release.AtLeast(8, 0) && d.vm.ExposeOnHotAdd) {
+		return "CPU hot-add hides vNUMA"
+	}
+	minimum := d.number(keyMinimum)
+	if minimum == 0 {
+		minimum = defaultMinimum
+	}
+	if d.vm.VCPUs < minimum && !d.hasNumaNodeSize() {
+		return "fewer vCPUs than numa.vcpu.min"
+	}
+	return ""
+}
+
+func (d decision) hasNumaNodeSize() bool {
+	return d.release.AtLeast(8, 0) && d.vm.CoresPerNumaNode > 0
+}
+
+// manual applies a node size that somebody set. It fills node by node, where automatic sizing
+// balances.
+func (d decision) manual() (Layout, bool) {
+	if d.hasNumaNodeSize() {
+		return Layout{Sizes: filled(d.vm.VCPUs, d.vm.CoresPerNumaNode), Rule: "virtualNuma.coresPerNumaNode"}, true
+	}
+	if size := d.number(keyMaximum); size > 0 {
+		return Layout{Sizes: filled(d.vm.VCPUs, size), Rule: "numa.vcpu.maxPerVirtualNode"}, true
+	}
+	return Layout{}, false
+}
+
+func (d decision) followsSockets() bool {
+	if d.vm.AutoCoresPerSocket || d.vm.CoresPerSocket <= 1 {
+		return false
+	}
+	if d.release.AtLeast(6, 5) {
+		return d.host.FollowCoresPerSocket || isTrue(d.keys[keyFollow])
+	}
+	return true
+}
+
+// perSocket makes a node of every socket. Up to 6.0 the documentation allows a second reading for
+// a VM that fits one host node.
+func (d decision) perSocket() Layout {
+	if !d.release.AtLeast(6, 5) && d.reading == ReadingFits && d.vm.VCPUs <= d.capacity() {
+		return Layout{Sizes: []int{d.vm.VCPUs}, Rule: "the VM fits one host node (reading: fits)"}
+	}
+	return Layout{Sizes: filled(d.vm.VCPUs, d.vm.CoresPerSocket), Rule: "a node per socket"}
+}
+
+// stored is the topology of an earlier power-on, which 6.5 and later keep until the number of
+// vCPUs changes (vSphere 6.5 Resource Management, "Using Virtual NUMA").
+func (d decision) stored() []int {
+	size := d.number(keyAutosizeMax)
+	once, set := d.keys[keyAutosizeOnce]
+	if !d.release.AtLeast(6, 5) || size == 0 || set && !isTrue(once) || isTrue(d.keys[keyAutosize]) {
+		return nil
+	}
+	if cookie, err := strconv.Atoi(d.keys[keyAutosizeCookie]); err != nil || cookie/cookieUnit != d.vm.VCPUs {
+		return nil
+	}
+	return even(d.vm.VCPUs, ceil(d.vm.VCPUs, size))
+}
+
+// automatic takes the fewest host nodes that hold the VM and fills them evenly; 7.0 and later keep
+// sockets whole while doing so (Denneman, "vSphere 7 Cores per Socket and Virtual NUMA", 2021).
+func (d decision) automatic() []int {
+	nodes := max(1, ceil(d.vm.VCPUs, d.capacity()))
+	perSocket := d.vm.CoresPerSocket
+	if d.release.AtLeast(7, 0) && !d.vm.AutoCoresPerSocket && perSocket > 1 && d.vm.VCPUs%perSocket == 0 {
+		sockets := even(d.vm.VCPUs/perSocket, nodes)
+		if sockets[len(sockets)-1] > 0 && sockets[0]*perSocket <= d.capacity() {
+			for i := range sockets {
+				sockets[i] *= perSocket
+			}
+			return sockets
+		}
+	}
+	return even(d.vm.VCPUs, nodes)
+}
+
+func (d decision) capacity() int {
+	if isTrue(d.keys[keyPreferHT]) {
+		return max(1, d.host.CoresPerNode*d.host.ThreadsPerCore)
+	}
+	return max(1, d.host.CoresPerNode)
+}
+
+// coresPerSocket is the configured value; an automatic one becomes the size of a node, as vSphere 8
+// assigns it at power-on.
+func (d decision) coresPerSocket(sizes []int) int {
+	if !d.vm.AutoCoresPerSocket {
+		return max(1, d.vm.CoresPerSocket)
+	}
+	common := 0
+	for _, size := range sizes {
+		common = divisor(common, size)
+	}
+	return max(1, common)
+}
+
+func (d decision) number(key string) int {
+	value, err := strconv.Atoi(strings.TrimSpace(d.keys[key]))
+	if err != nil || value < 0 {
+		return 0
+	}
+	return value
+}
+
+func lowerKeys(config map[string]string) map[string]string {
+	lower := make(map[string]string, len(config))
+	for key, value := range config {
+		lower[strings.ToLower(key)] = value
+	}
+	return lower
+}
+
+func isTrue(value string) bool {
+	value = strings.ToLower(strings.TrimSpace(value))
+	return value == "true" || value == "1"
+}
+
+func ceil(a, b int) int { return (a + b - 1) / b }
+
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// even splits as equally as whole numbers allow, larger parts first.
+func even(total, parts int) []int {
+	sizes := make([]int, parts)
+	for i := range sizes {
+		sizes[i] = total / parts
+		if i < total%parts {
+			sizes[i]++
+		}
+	}
+	return sizes
+}
+
+// filled splits part by part up to a fixed size: 12 by 8 gives 8 and 4.
+func filled(total, size int) []int {
+	var sizes []int
+	for ; total > 0; total -= size {
+		sizes = append(sizes, min(size, total))
+	}
+	return sizes
+}

@@ -1,0 +1,64 @@
+package vnuma
+
+import "slices"
+
+// VCPUs numbers the vCPUs of each node in order: sizes 2, 2 become {0 1} {2 3}.
+func VCPUs(sizes []int) [][]int {
+	nodes := make([][]int, len(sizes))
+	next := 0
+	for i, size := range sizes {
+		for range size {
+			nodes[i] = append(nodes[i], next)
+			next++
+		}
+	}
+	return nodes
+}
+
+// Place chooses the physical NUMA node behind each vNUMA node. With CPU affinity that is where the
+// node's share of the affinity set lies; without, every node goes to the least loaded one.
+// cpus are the logical CPUs of each physical node; load the vCPUs already placed there.
+func Place(sizes []int, affinity []int32, cpus [][]int, load []int) []int {
+	if len(affinity) > 0 {
+		return placeByAffinity(sizes, affinity, cpus)
+	}
+	placed := make([]int, len(sizes))
+	load = slices.Clone(load)
+	for i, size := range sizes {
+		placed[i] = slices.Index(load, slices.Min(load))
+		load[placed[i]] += size
+	}
+	return placed
+}
+
+func placeByAffinity(sizes []int, affinity []int32, cpus [][]int) []int {
+	sorted := slices.Sorted(slices.Values(affinity))
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	placed := make([]int, len(sizes))
+	first := 0
+	for i, size := range sizes {
+		share := sorted[first*len(sorted)/total : (first+size)*len(sorted)/total]
+		placed[i] = mostOf(share, cpus)
+		first += size
+	}
+	return placed
+}
+
+func mostOf(share []int32, cpus [][]int) int {
+	best, most := 0, -1
+	for node, ids := range cpus {
+		count := 0
+		for _, cpu := range share {
+			if slices.Contains(ids, int(cpu)) {
+				count++
+			}
+		}
+		if count > most {
+			best, most = node, count
+		}
+	}
+	return best
+}
