@@ -7,6 +7,17 @@ lab per state folder.
 from __future__ import annotations
 
 from vnuma.lab.process import LabState, LabVm, down, status, up
-from vnuma.lab.program import Go, build, find_go, ready_program
+from vnuma.lab.program import Go, build, find_built, find_go, ready_program
 
-__all__ = ["Go", "LabState", "LabVm", "build", "down", "find_go", "ready_program", "status", "up"]
+__all__ = [
+    "Go",
+    "LabState",
+    "LabVm",
+    "build",
+    "down",
+    "find_built",
+    "find_go",
+    "ready_program",
+    "status",
+    "up",
+]

@@ -43,18 +43,27 @@ def find_go() -> Go | None:
     return None
 
 
+def find_built() -> Path | None:
+    """The program built from the shipped sources: by this machine's Go, or, without one, by any."""
+    digest = _sources_digest(assets.lab_sources())
+    go = find_go()
+    if go is not None:
+        entry = _cache_entry(digest, go)
+        return entry if os.access(entry, os.X_OK) else None
+    entries = sorted((assets.cache() / "lab").glob(f"{digest}-*/{PROGRAM}"))
+    return entries[-1] if entries else None
+
+
 def build(*, say: Callable[[str], None] | None = None) -> Path:
     """The lab's program, built from the shipped sources unless the cache has it already.
 
     `say` hears one sentence before a build, which takes a minute or two the first time. Raises
     EnvironmentProblem when there is no Go toolchain or the build fails.
     """
-    sources = assets.lab_sources()
-    digest = _sources_digest(sources)
+    built = find_built()
+    if built is not None:
+        return built
     go = find_go()
-    program = _cached(digest, go)
-    if program is not None:
-        return program
     if go is None:
         raise EnvironmentProblem(
             "The lab is not built yet, and no Go toolchain >= 1.25 was found.",
@@ -62,7 +71,8 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
         )
     if say:
         say(f"Building the lab with {go.version}; the first time takes a minute or two.")
-    return _compile(sources, go, _cache_entry(digest, go))
+    sources = assets.lab_sources()
+    return _compile(sources, go, _cache_entry(_sources_digest(sources), go))
 
 
 def ready_program() -> Path:
@@ -112,15 +122,6 @@ def _sources_digest(sources: Path) -> str:
 
 def _cache_entry(digest: str, go: Go) -> Path:
     return assets.cache() / "lab" / f"{digest}-{go.version.split()[0]}" / PROGRAM
-
-
-def _cached(digest: str, go: Go | None) -> Path | None:
-    """The built program: by this Go if there is one, else by whichever built these sources."""
-    if go is not None:
-        entry = _cache_entry(digest, go)
-        return entry if os.access(entry, os.X_OK) else None
-    entries = sorted((assets.cache() / "lab").glob(f"{digest}-*/{PROGRAM}"))
-    return entries[-1] if entries else None
 
 
 def _compile(sources: Path, go: Go, target: Path) -> Path:

@@ -1,0 +1,65 @@
+# Everything real is in tools/ and pyproject.toml; this file only names it.
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench lab-up lab-down lock clean
+
+BIN := .venv/bin
+# The Go that builds the lab: the machine's, else the wheel's in .venv.
+GO = $(shell $(BIN)/python -c 'from vnuma.lab import find_go; print(find_go().program)')
+GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
+export PYTHON
+export CGO_ENABLED = 0
+SETUP = python=$$(tools/find-python) && "$$python" tools/setup.py
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup:  ## .venv with locked packages, the lab, an ODBC driver; quick when all is there
+	@$(SETUP)
+
+demo:  ## a whole study on the lab, from nothing to the report
+	@$(SETUP) --demo
+	@$(BIN)/vnuma demo
+
+test: setup-go lint lint-go test-go test-python  ## everything that CI checks
+
+setup-go:
+	@$(SETUP) --go
+
+lint: lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
+
+lint-python:
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+lint-yaml:
+	$(BIN)/yamllint --strict .
+
+lint-ansible:
+	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/ansible-lint --offline
+
+lint-go:
+	@cd lab && unformatted=$$($(GOFMT) -l .) && if [ -n "$$unformatted" ]; then \
+	    echo "gofmt would change: $$unformatted"; exit 1; fi
+	cd lab && $(GO) vet ./...
+
+test-go:
+	cd lab && $(GO) test ./...
+
+test-python:
+	$(BIN)/python -m pytest --cov --cov-report=term $(TESTS)
+
+bench:  ## figures that depend on the machine: start-up, lab, cells per second
+	$(BIN)/python tools/bench.py
+
+lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
+	@$(BIN)/vnuma lab up $(or $(SCENARIO),paper)
+
+lab-down:  ## stop it
+	@$(BIN)/vnuma lab down
+
+lock:  ## resolve the dependencies anew (needs uv)
+	tools/relock
+
+clean:  ## remove .venv and what was built or measured by tests
+	rm -rf .venv .ansible .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* htmlcov dist build
