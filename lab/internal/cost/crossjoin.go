@@ -1,0 +1,104 @@
+package cost
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+)
+
+// Form is how the result of a cross join is consumed.
+type Form string
+
+// Forms.
+const (
+	Client Form = "client" // every row is sent to the client
+	Server Form = "server" // aggregated on the server
+	Into   Form = "into"   // written to a table
+)
+
+// Guest is the topology that the guest effectively has.
+type Guest struct {
+	Nodes          int // vNUMA nodes
+	Sockets        int
+	CoresPerSocket int
+}
+
+// Run identifies one execution: the same Run always takes the same time under the same seed.
+type Run struct {
+	Outer, Inner int64 // rows of either side
+	Form         Form
+	Guest        Guest
+	Seed         int64
+	VM           string
+	Boot         int // number of the power-on
+	Iteration    int // executions of cross joins since that boot
+}
+
+// Timing is what SET STATISTICS TIME reports, in whole milliseconds.
+type Timing struct{ CPU, Elapsed int64 }
+
+// CrossJoin is the time of one execution.
+func (m Model) CrossJoin(r Run) Timing {
+	ms := m.Expected(r) * m.noise(r)
+	return Timing{CPU: int64(math.Round(ms * m.CPUShare)), Elapsed: int64(math.Round(ms))}
+}
+
+// Expected is the time in milliseconds without noise and drift: the truth of the scenario.
+func (m Model) Expected(r Run) float64 {
+	n := math.Sqrt(float64(r.Outer) * float64(r.Inner))
+	effect := m.ratio(n, r.Guest) - 1
+	switch r.Form {
+	case Server:
+		return baseMS(n) * m.ServerShare * (1 + m.ServerEffect*effect)
+	case Into:
+		return baseMS(n) * m.IntoShare * (1 + m.IntoEffect*effect)
+	default:
+		return baseMS(n) * (1 + effect)
+	}
+}
+
+func (m Model) ratio(n float64, g Guest) float64 {
+	nodes := float64(max(g.Nodes, 1))
+	switch m.Effect {
+	case Paper:
+		p := math.Log2(nodes)
+		if g.CoresPerSocket == 1 { // the paper's 16x1: many sockets, whatever the nodes
+			p = math.Max(p, math.Log2(float64(max(g.Sockets, 1))))
+		}
+		return paperRatio(n, p)
+	case Nodes:
+		return paperRatio(n, math.Log2(nodes))
+	case Remote:
+		return 1 + m.RemotePenalty*(1-1/nodes)
+	default:
+		return 1
+	}
+}
+
+// noise is the multiplier of one execution: boot effect, iteration noise, drift and outliers.
+func (m Model) noise(r Run) float64 {
+	boot := random(r.Seed, r.VM, "boot", r.Boot)
+	iteration := random(r.Seed, r.VM, "iteration", r.Boot, r.Iteration)
+	log := boot.NormFloat64()*m.BootSD + iteration.NormFloat64()*m.IterationSD
+	log += m.DriftPerBoot * float64(max(r.Boot-1, 0))
+	if iteration.Float64() < m.OutlierRate {
+		log += math.Log(m.OutlierFactor)
+	}
+	return math.Exp(log)
+}
+
+// random is a generator for one named draw, so that no draw depends on the order of the others.
+func random(seed int64, vm, draw string, numbers ...int) *rand.Rand {
+	h := fnv.New128a()
+	word := func(n int64) {
+		_ = binary.Write(h, binary.LittleEndian, n) // a hash never fails to write
+	}
+	word(seed)
+	h.Write([]byte(vm + "\x00" + draw))
+	for _, n := range numbers {
+		word(int64(n))
+	}
+	sum := h.Sum(nil)
+	return rand.New(rand.NewPCG(binary.LittleEndian.Uint64(sum), binary.LittleEndian.Uint64(sum[8:])))
+}

@@ -1,0 +1,209 @@
+package tsql
+
+import "strings"
+
+func (p *parser) createDatabase(line at) Statement {
+	d := &CreateDatabase{at: line, Name: p.identifier()}
+	if p.word("CONTAINMENT") != "" {
+		p.expectSymbol("=")
+		p.identifier()
+	}
+	if p.word("ON") != "" {
+		d.Filegroups = p.databaseFiles()
+	}
+	if p.phrase("LOG ON") {
+		p.fileList("", true)
+	}
+	if p.word("COLLATE") != "" {
+		p.identifier()
+	}
+	if p.is("FOR", "AS") || p.is("WITH") {
+		panic(Unmodelled(p.peek().Line, "CREATE DATABASE ... %s", p.peek().Upper))
+	}
+	return d
+}
+
+func (p *parser) databaseFiles() []Filegroup {
+	p.word("PRIMARY")
+	out := []Filegroup{{Name: "PRIMARY", Files: p.fileList("PRIMARY", false)}}
+	for p.isSymbol(",") {
+		p.next()
+		p.expect("FILEGROUP")
+		out = append(out, p.filegroup())
+	}
+	return out
+}
+
+func (p *parser) filegroup() Filegroup {
+	g := Filegroup{Name: p.identifier()}
+	if p.word("CONTAINS") != "" {
+		if p.expect("MEMORY_OPTIMIZED_DATA", "FILESTREAM") == "FILESTREAM" {
+			panic(Unmodelled(p.peek().Line, "FILESTREAM filegroups"))
+		}
+		g.MemoryOptimized = true
+	}
+	p.word("DEFAULT")
+	if p.isSymbol("(") {
+		g.Files = p.fileList(g.Name, false)
+	}
+	return g
+}
+
+func (p *parser) fileList(group string, log bool) []File {
+	var out []File
+	for {
+		out = append(out, p.file(group, log))
+		if !p.isSymbol(",") || !p.isSymbolAt(1, "(") {
+			return out
+		}
+		p.next()
+	}
+}
+
+// file reads (NAME = n, FILENAME = 'path', SIZE = ..., ...).
+func (p *parser) file(group string, log bool) File {
+	f := File{Filegroup: group, Log: log}
+	p.expectSymbol("(")
+	for {
+		option := p.expect("NAME", "NEWNAME", "FILENAME", "SIZE", "MAXSIZE", "FILEGROWTH", "OFFLINE")
+		if p.symbol("=") {
+			t := p.next()
+			p.must(t.Kind == Word || t.Kind == Quoted || t.Kind == Text || t.Kind == Number)
+			switch option {
+			case "NAME":
+				f.Name = t.Text
+			case "FILENAME":
+				f.Path = t.Text
+			default:
+				p.word("KB", "MB", "GB", "TB")
+				p.symbol("%")
+			}
+		}
+		if !p.symbol(",") {
+			break
+		}
+	}
+	p.expectSymbol(")")
+	p.must(f.Name != "")
+	return f
+}
+
+func readAlter(p *parser, line at) Statement {
+	p.next()
+	switch {
+	case p.phrase("DATABASE SCOPED CONFIGURATION"):
+		p.expect("SET", "CLEAR")
+		p.skipStatement()
+		return &Accepted{at: line, What: "ALTER DATABASE SCOPED CONFIGURATION"}
+	case p.word("DATABASE") != "":
+		return p.alterDatabase(line)
+	case p.phrase("SERVER CONFIGURATION SET"):
+		return p.alterServer(line)
+	}
+	panic(Unmodelled(int(line), "ALTER %s", p.peek().Text))
+}
+
+func (p *parser) alterDatabase(line at) Statement {
+	d := &AlterDatabase{at: line}
+	if p.word("CURRENT") == "" {
+		d.Name = p.identifier()
+	}
+	switch {
+	case p.phrase("ADD FILEGROUP"):
+		g := p.filegroup()
+		d.Filegroup = &g
+	case p.phrase("ADD FILE"):
+		f := p.file("PRIMARY", false)
+		if p.phrase("TO FILEGROUP") {
+			f.Filegroup = p.identifier()
+		}
+		d.File = &f
+	case p.word("REMOVE") != "":
+		p.expect("FILE", "FILEGROUP")
+		d.Remove = p.identifier()
+	case p.word("SET") != "":
+		d.Options = p.databaseOptions()
+	default:
+		panic(Unmodelled(int(line), "ALTER DATABASE ... %s", p.peek().Text))
+	}
+	return d
+}
+
+// databaseOptionNames are the SET options of a database that the lab keeps or may ignore without a change of results.
+var databaseOptionNames = words(`RECOVERY COMPATIBILITY_LEVEL MEMORY_OPTIMIZED_ELEVATE_TO_SNAPSHOT DELAYED_DURABILITY
+	AUTO_CLOSE AUTO_SHRINK AUTO_CREATE_STATISTICS AUTO_UPDATE_STATISTICS AUTO_UPDATE_STATISTICS_ASYNC PAGE_VERIFY
+	READ_COMMITTED_SNAPSHOT ALLOW_SNAPSHOT_ISOLATION PARAMETERIZATION QUERY_STORE TRUSTWORTHY DB_CHAINING
+	SINGLE_USER MULTI_USER RESTRICTED_USER READ_ONLY READ_WRITE ONLINE OFFLINE TARGET_RECOVERY_TIME
+	ANSI_NULLS ANSI_NULL_DEFAULT ANSI_PADDING ANSI_WARNINGS ARITHABORT QUOTED_IDENTIFIER RECURSIVE_TRIGGERS
+	ACCELERATED_DATABASE_RECOVERY`)
+
+func (p *parser) databaseOptions() []DatabaseOption {
+	var out []DatabaseOption
+	for {
+		t := p.peek()
+		if t.Kind != Word || !databaseOptionNames[t.Upper] {
+			p.fail()
+		}
+		p.next()
+		o := DatabaseOption{Name: t.Upper}
+		p.symbol("=")
+		if p.isSymbol("(") {
+			p.hintList(nil)
+		} else if v := p.peek(); (v.Kind == Word && !p.is("WITH") && readers[v.Upper] == nil) || v.Kind == Number {
+			o.Value = strings.ToUpper(p.next().Text)
+			p.word("SECONDS", "MINUTES")
+		}
+		out = append(out, o)
+		if !p.symbol(",") {
+			break
+		}
+	}
+	if p.word("WITH") != "" { // termination: the lab has no one to wait for
+		p.skipTermination()
+	}
+	return out
+}
+
+func (p *parser) skipTermination() {
+	switch p.expect("NO_WAIT", "ROLLBACK") {
+	case "ROLLBACK":
+		if p.expect("IMMEDIATE", "AFTER") == "AFTER" {
+			p.integer()
+			p.word("SECONDS")
+		}
+	}
+}
+
+func (p *parser) alterServer(line at) Statement {
+	s := &AlterServer{at: line}
+	switch {
+	case p.word("SOFTNUMA") != "":
+		s.Option, s.Value = "SOFTNUMA", p.expect("ON", "OFF")
+	case p.phrase("PROCESS AFFINITY"):
+		s.Option = "PROCESS AFFINITY"
+		s.Value = p.affinity()
+	default:
+		panic(Unmodelled(int(line), "ALTER SERVER CONFIGURATION SET %s", p.peek().Text))
+	}
+	return s
+}
+
+// affinity reads CPU = AUTO | ranges, or NUMANODE = ranges.
+func (p *parser) affinity() string {
+	kind := p.expect("CPU", "NUMANODE")
+	p.expectSymbol("=")
+	if kind == "CPU" && p.word("AUTO") != "" {
+		return "CPU=AUTO"
+	}
+	start := p.peek().Start
+	for {
+		p.integer()
+		if p.word("TO") != "" {
+			p.integer()
+		}
+		if !p.symbol(",") {
+			break
+		}
+	}
+	return kind + "=" + strings.ToUpper(strings.TrimSpace(p.text[start:p.tokens[p.pos-1].End]))
+}

@@ -1,0 +1,197 @@
+package tsql
+
+import "strings"
+
+func readCreate(p *parser, line at) Statement {
+	p.next()
+	switch {
+	case p.word("TABLE") != "":
+		t := &CreateTable{at: line, Name: p.name()}
+		p.tableBody(t)
+		return t
+	case p.word("SCHEMA") != "":
+		s := &CreateSchema{at: line, Name: p.identifier()}
+		if p.word("AUTHORIZATION") != "" {
+			p.identifier()
+		}
+		return s
+	case p.word("DATABASE") != "":
+		return p.createDatabase(line)
+	case p.is("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"):
+		return p.createIndex(line)
+	}
+	panic(Unmodelled(int(line), "CREATE %s", p.peek().Text))
+}
+
+func (p *parser) createIndex(line at) Statement {
+	x := IndexDef{Unique: p.word("UNIQUE") != ""}
+	x.Clustered = p.word("CLUSTERED", "NONCLUSTERED") == "CLUSTERED"
+	p.expect("INDEX")
+	x.Name = p.identifier()
+	p.expect("ON")
+	s := &CreateIndex{at: line, Table: p.name()}
+	x.Columns = p.nameList()
+	if p.word("INCLUDE") != "" {
+		p.nameList()
+	}
+	if p.word("WITH") != "" {
+		p.hintList(nil)
+	}
+	s.Index = x
+	return s
+}
+
+func (p *parser) tableBody(t *CreateTable) {
+	p.expectSymbol("(")
+	for {
+		p.tableElement(t)
+		if !p.symbol(",") || p.isSymbol(")") {
+			break
+		}
+	}
+	p.expectSymbol(")")
+	if p.word("ON", "TEXTIMAGE_ON") != "" {
+		p.identifier()
+	}
+	if p.word("WITH") != "" {
+		p.tableOptions(t)
+	}
+}
+
+func (p *parser) tableElement(t *CreateTable) {
+	name := ""
+	if p.word("CONSTRAINT") != "" {
+		name = p.identifier()
+	}
+	switch {
+	case p.word("INDEX") != "":
+		t.Indexes = append(t.Indexes, p.index(IndexDef{Name: p.identifier()}))
+	case p.is("PRIMARY", "UNIQUE"):
+		t.Indexes = append(t.Indexes, p.key(name, ""))
+	case p.is("CHECK", "FOREIGN", "PERIOD"):
+		panic(Unmodelled(p.peek().Line, "a %s constraint", p.peek().Upper))
+	default:
+		p.column(t)
+	}
+}
+
+// key reads PRIMARY KEY or UNIQUE; column is set for a constraint written behind a column.
+func (p *parser) key(name, column string) IndexDef {
+	x := IndexDef{Name: name, Unique: true, Primary: p.expect("PRIMARY", "UNIQUE") == "PRIMARY"}
+	if x.Primary {
+		p.expect("KEY")
+		x.Clustered = true
+	}
+	if column != "" {
+		x.Columns = []string{column}
+	}
+	return p.index(x)
+}
+
+// index reads the rest of an index: [NON]CLUSTERED, HASH, columns, WITH (BUCKET_COUNT = n).
+func (p *parser) index(x IndexDef) IndexDef {
+	x.Unique = p.word("UNIQUE") != "" || x.Unique
+	if w := p.word("CLUSTERED", "NONCLUSTERED"); w != "" {
+		x.Clustered = w == "CLUSTERED"
+	}
+	x.Hash = p.word("HASH") != ""
+	if p.isSymbol("(") {
+		x.Columns = p.nameList()
+	}
+	if p.word("WITH") != "" {
+		p.hintList(func(parts []string) {
+			if len(parts) == 3 && parts[0] == "BUCKET_COUNT" {
+				x.BucketCount = int64(atoi(parts[2]))
+			}
+		})
+	}
+	return x
+}
+
+func (p *parser) column(t *CreateTable) {
+	c := ColumnDef{Name: p.identifier(), Nullable: true}
+	if p.word("AS") != "" {
+		c.Computed = p.expr()
+		p.word("PERSISTED")
+		t.Columns = append(t.Columns, c)
+		return
+	}
+	c.Type = p.typeName()
+	for p.columnOption(t, &c) {
+	}
+	t.Columns = append(t.Columns, c)
+}
+
+// columnOption reads one option behind a column's type.
+func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
+	name := ""
+	if p.word("CONSTRAINT") != "" {
+		name = p.identifier()
+	}
+	switch {
+	case p.phrase("NOT NULL"):
+		c.Nullable = false
+	case p.word("NULL") != "", p.word("ROWGUIDCOL", "SPARSE") != "":
+	case p.word("COLLATE") != "":
+		p.identifier()
+	case p.word("IDENTITY") != "":
+		p.identity(c)
+	case p.word("DEFAULT") != "":
+		c.Default = p.expr()
+	case p.is("PRIMARY", "UNIQUE"):
+		x := p.key(name, c.Name)
+		c.Nullable = c.Nullable && !x.Primary
+		t.Indexes = append(t.Indexes, x)
+	case p.word("INDEX") != "":
+		x := p.index(IndexDef{Name: p.identifier()})
+		if x.Columns == nil {
+			x.Columns = []string{c.Name}
+		}
+		t.Indexes = append(t.Indexes, x)
+	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED"):
+		panic(Unmodelled(p.peek().Line, "the column option %s", p.peek().Upper))
+	default:
+		return false
+	}
+	return true
+}
+
+func (p *parser) identity(c *ColumnDef) {
+	c.Identity, c.Nullable, c.Seed, c.Step = true, false, 1, 1
+	if p.symbol("(") {
+		c.Seed = p.integer()
+		p.expectSymbol(",")
+		c.Step = p.integer()
+		p.expectSymbol(")")
+	}
+}
+
+func (p *parser) tableOptions(t *CreateTable) {
+	line := p.peek().Line
+	p.hintList(func(parts []string) {
+		switch strings.Join(parts, " ") {
+		case "MEMORY_OPTIMIZED = ON":
+			t.MemoryOptimized = true
+		case "DURABILITY = SCHEMA_ONLY":
+			t.SchemaOnly = true
+		case "MEMORY_OPTIMIZED = OFF", "DURABILITY = SCHEMA_AND_DATA",
+			"DATA_COMPRESSION = NONE", "DATA_COMPRESSION = ROW", "DATA_COMPRESSION = PAGE":
+		default:
+			panic(Unmodelled(line, "the table option %s", strings.Join(parts, " ")))
+		}
+	})
+}
+
+func readDrop(p *parser, line at) Statement {
+	p.next()
+	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "SCHEMA")}
+	if d.What == "" {
+		panic(Unmodelled(int(line), "DROP %s", p.peek().Text))
+	}
+	d.IfExists = p.phrase("IF EXISTS")
+	d.Names = []Name{p.name()}
+	for p.symbol(",") {
+		d.Names = append(d.Names, p.name())
+	}
+	return d
+}

@@ -1,0 +1,82 @@
+package tsql
+
+func readInsert(p *parser, line at) Statement {
+	p.expect("INSERT")
+	p.word("INTO")
+	s := &Insert{at: line, Target: p.target()}
+	p.tableHints()
+	if p.isSymbol("(") && !p.nestedQuery() {
+		s.Columns = p.nameList()
+	}
+	switch {
+	case p.phrase("DEFAULT VALUES"):
+	case p.is("EXEC", "EXECUTE"):
+		panic(Unmodelled(p.peek().Line, "INSERT ... EXEC"))
+	case p.is("OUTPUT"):
+		panic(Unmodelled(p.peek().Line, "the OUTPUT clause"))
+	default:
+		p.must(p.is("VALUES", "SELECT", "WITH") || p.isSymbol("("))
+		s.Source = p.query()
+	}
+	return s
+}
+
+// target is a table name or a table variable.
+func (p *parser) target() Name {
+	if t := p.peek(); t.Kind == Variable {
+		p.next()
+		return Name{Parts: []string{lower(t.Text)}, Line: t.Line}
+	}
+	return p.name()
+}
+
+func readUpdate(p *parser, line at) Statement {
+	p.next()
+	if p.word("STATISTICS") != "" {
+		p.target()
+		p.skipStatement()
+		return &Accepted{at: line, What: "UPDATE STATISTICS"}
+	}
+	s := &Update{at: line, Target: p.target()}
+	p.tableHints()
+	p.expect("SET")
+	for {
+		c := p.name()
+		p.expectSymbol("=")
+		s.Sets = append(s.Sets, Assignment{Column: c.Object(), X: p.expr()})
+		if !p.symbol(",") {
+			break
+		}
+	}
+	if p.is("FROM", "OUTPUT") {
+		panic(Unmodelled(p.peek().Line, "UPDATE ... %s", p.peek().Upper))
+	}
+	if p.word("WHERE") != "" {
+		s.Where = p.expr()
+	}
+	return s
+}
+
+func readDelete(p *parser, line at) Statement {
+	p.next()
+	s := &Delete{at: line}
+	if p.word("TOP") != "" {
+		s.Top = p.top().N
+	}
+	p.word("FROM")
+	s.Target = p.target()
+	p.tableHints()
+	if p.is("FROM", "OUTPUT") {
+		panic(Unmodelled(p.peek().Line, "DELETE ... %s", p.peek().Upper))
+	}
+	if p.word("WHERE") != "" {
+		s.Where = p.expr()
+	}
+	return s
+}
+
+func readTruncate(p *parser, line at) Statement {
+	p.next()
+	p.expect("TABLE")
+	return &Truncate{at: line, Target: p.target()}
+}

@@ -1,0 +1,336 @@
+package tsql
+
+import "encoding/hex"
+
+// expr reads an expression or predicate; OR binds weakest.
+func (p *parser) expr() Expr {
+	p.enter()
+	defer p.leave()
+	x := p.conjunction()
+	for p.word("OR") != "" {
+		x = &Logic{Op: "OR", L: x, R: p.conjunction()}
+	}
+	return x
+}
+
+func (p *parser) conjunction() Expr {
+	x := p.negation()
+	for p.word("AND") != "" {
+		x = &Logic{Op: "AND", L: x, R: p.negation()}
+	}
+	return x
+}
+
+func (p *parser) negation() Expr {
+	p.enter()
+	defer p.leave()
+	if p.word("NOT") != "" {
+		return &Not{X: p.negation()}
+	}
+	return p.predicate()
+}
+
+var comparisons = map[string]string{"=": "=", "<>": "<>", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">=",
+	"!<": ">=", "!>": "<="}
+
+func (p *parser) predicate() Expr {
+	x := p.sum()
+	for {
+		if op, ok := comparisons[p.peek().Text]; ok && p.peek().Kind == Symbol {
+			p.next()
+			x = &Compare{Op: op, L: x, R: p.sum()}
+			continue
+		}
+		if p.word("IS") != "" {
+			not := p.word("NOT") != ""
+			p.expect("NULL")
+			x = &IsNull{X: x, Not: not}
+			continue
+		}
+		negated := p.is("NOT") && p.isAt(1, "IN", "LIKE", "BETWEEN")
+		if negated {
+			p.next()
+		}
+		switch p.word("IN", "LIKE", "BETWEEN") {
+		case "IN":
+			x = p.in(x, negated)
+		case "LIKE":
+			x = p.like(x, negated)
+		case "BETWEEN":
+			lo := p.sum()
+			p.expect("AND")
+			x = &Between{X: x, Lo: lo, Hi: p.sum(), Not: negated}
+		default:
+			return x
+		}
+	}
+}
+
+func (p *parser) in(x Expr, not bool) Expr {
+	p.expectSymbol("(")
+	in := &In{X: x, Not: not}
+	if p.is("SELECT", "WITH") {
+		in.Query = p.query()
+	} else {
+		in.List = p.exprList()
+	}
+	p.expectSymbol(")")
+	return in
+}
+
+func (p *parser) like(x Expr, not bool) Expr {
+	l := &Like{X: x, Not: not, Pattern: p.sum()}
+	if p.word("ESCAPE") != "" {
+		l.Escape = p.sum()
+	}
+	return l
+}
+
+func (p *parser) exprList() []Expr {
+	out := []Expr{p.expr()}
+	for p.symbol(",") {
+		out = append(out, p.expr())
+	}
+	return out
+}
+
+func (p *parser) operator(symbols ...string) string {
+	for _, s := range symbols {
+		if p.symbol(s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// sum reads +, - and the bit operators, which share one level in T-SQL.
+func (p *parser) sum() Expr {
+	x := p.product()
+	for {
+		line := p.peek().Line
+		op := p.operator("+", "-", "&", "|", "^")
+		if op == "" {
+			return x
+		}
+		x = &Arith{Op: op, L: x, R: p.product(), Line: line}
+	}
+}
+
+func (p *parser) product() Expr {
+	x := p.unary()
+	for {
+		line := p.peek().Line
+		op := p.operator("*", "/", "%")
+		if op == "" {
+			return x
+		}
+		x = &Arith{Op: op, L: x, R: p.unary(), Line: line}
+	}
+}
+
+func (p *parser) unary() Expr {
+	p.enter()
+	defer p.leave()
+	if op := p.operator("-", "+", "~"); op != "" {
+		return &Unary{Op: op, X: p.unary()}
+	}
+	x := p.primary()
+	for p.word("COLLATE") != "" { // collations are not modelled: comparison ignores case
+		p.identifier()
+	}
+	return x
+}
+
+func (p *parser) primary() Expr {
+	t := p.peek()
+	switch t.Kind {
+	case Number:
+		p.next()
+		return &NumberLit{Text: t.Text}
+	case Text:
+		p.next()
+		return &TextLit{Value: t.Text, National: t.National}
+	case Binary:
+		p.next()
+		return &BinaryLit{Value: hexBytes(t.Text[2:])}
+	case Variable:
+		p.next()
+		return &VarRef{Name: lower(t.Text), Line: t.Line}
+	case Symbol:
+		return p.parenthesis()
+	case Word:
+		if x := p.special(t); x != nil {
+			return x
+		}
+	}
+	return p.nameOrCall()
+}
+
+func hexBytes(digits string) []byte {
+	if len(digits)%2 == 1 {
+		digits = "0" + digits
+	}
+	b, err := hex.DecodeString(digits)
+	if err != nil { // the lexer lets only hexadecimal digits through
+		panic(err)
+	}
+	return b
+}
+
+func (p *parser) parenthesis() Expr {
+	p.expectSymbol("(")
+	if p.is("SELECT", "WITH") || p.isSymbol("(") && p.nestedQuery() {
+		q := p.query()
+		p.expectSymbol(")")
+		return &Subquery{Query: q}
+	}
+	x := p.expr()
+	p.expectSymbol(")")
+	return x
+}
+
+// nestedQuery looks past opening brackets for a SELECT.
+func (p *parser) nestedQuery() bool {
+	n := 0
+	for p.isSymbolAt(n, "(") {
+		n++
+	}
+	return p.isAt(n, "SELECT")
+}
+
+// special reads the expressions that start with a reserved word.
+func (p *parser) special(t Token) Expr {
+	switch t.Upper {
+	case "NULL":
+		p.next()
+		return &NullLit{}
+	case "CASE":
+		return p.caseExpr()
+	case "EXISTS":
+		p.next()
+		p.expectSymbol("(")
+		q := p.query()
+		p.expectSymbol(")")
+		return &Exists{Query: q}
+	case "CAST", "TRY_CAST":
+		return p.cast()
+	case "CONVERT", "TRY_CONVERT":
+		return p.convert()
+	case "CURRENT_TIMESTAMP", "SYSTEM_USER", "SESSION_USER", "USER":
+		p.next()
+		return &Call{Name: Name{Parts: []string{t.Text}, Line: t.Line}}
+	case "COALESCE", "NULLIF", "LEFT", "RIGHT":
+		if p.isSymbolAt(1, "(") {
+			p.next()
+			return p.call(Name{Parts: []string{t.Text}, Line: t.Line})
+		}
+	}
+	return nil
+}
+
+func (p *parser) caseExpr() Expr {
+	p.expect("CASE")
+	c := &Case{}
+	if !p.is("WHEN") {
+		c.Operand = p.expr()
+	}
+	for p.word("WHEN") != "" {
+		cond := p.expr()
+		p.expect("THEN")
+		c.Whens = append(c.Whens, When{Cond: cond, Then: p.expr()})
+	}
+	p.must(len(c.Whens) > 0)
+	if p.word("ELSE") != "" {
+		c.Else = p.expr()
+	}
+	p.expect("END")
+	return c
+}
+
+func (p *parser) cast() Expr {
+	c := &Cast{Try: p.next().Upper == "TRY_CAST"}
+	p.expectSymbol("(")
+	c.X = p.expr()
+	p.expect("AS")
+	c.Type = p.typeName()
+	p.expectSymbol(")")
+	return c
+}
+
+func (p *parser) convert() Expr {
+	c := &Cast{Try: p.next().Upper == "TRY_CONVERT"}
+	p.expectSymbol("(")
+	c.Type = p.typeName()
+	p.expectSymbol(",")
+	c.X = p.expr()
+	if p.symbol(",") {
+		c.Style = p.expr()
+	}
+	p.expectSymbol(")")
+	return c
+}
+
+func (p *parser) nameOrCall() Expr {
+	n := p.name()
+	if p.isSymbol("(") {
+		return p.call(n)
+	}
+	return &ColumnRef{Name: n}
+}
+
+func (p *parser) call(n Name) *Call {
+	c := &Call{Name: n}
+	p.expectSymbol("(")
+	switch {
+	case p.isSymbol(")"):
+	case p.isSymbol("*") && p.isSymbolAt(1, ")"):
+		p.next()
+		c.Star = true
+	default:
+		c.Distinct = p.word("DISTINCT") != ""
+		if !c.Distinct {
+			p.word("ALL")
+		}
+		c.Args = p.exprList()
+	}
+	p.expectSymbol(")")
+	if p.phrase("WITHIN GROUP") {
+		p.expectSymbol("(")
+		c.Within = p.orderBy()
+		p.expectSymbol(")")
+	}
+	if p.word("OVER") != "" {
+		c.Over = p.window()
+	}
+	return c
+}
+
+func (p *parser) window() *Window {
+	w := &Window{}
+	p.expectSymbol("(")
+	if p.phrase("PARTITION BY") {
+		w.Partition = p.exprList()
+	}
+	if p.is("ORDER") {
+		w.Order = p.orderBy()
+	}
+	if p.is("ROWS", "RANGE") {
+		panic(Unmodelled(p.peek().Line, "a window frame (%s)", p.peek().Upper))
+	}
+	p.expectSymbol(")")
+	return w
+}
+
+func (p *parser) orderBy() []OrderItem {
+	p.expect("ORDER")
+	p.expect("BY")
+	var out []OrderItem
+	for {
+		item := OrderItem{X: p.expr()}
+		item.Desc = p.word("ASC", "DESC") == "DESC"
+		out = append(out, item)
+		if !p.symbol(",") {
+			return out
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package tsql
+
+import "strings"
+
+// maxDepth bounds nesting, so that no input can exhaust the stack.
+const maxDepth = 200
+
+type parser struct {
+	text   string
+	tokens []Token
+	pos    int
+	depth  int
+}
+
+// Parse reads a batch.
+func Parse(text string) ([]Statement, *Error) {
+	tokens, err := Lex(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{text: text, tokens: tokens}
+	var out []Statement
+	failure := p.catch(func() { out = p.statements() })
+	if failure != nil {
+		return nil, failure
+	}
+	return out, nil
+}
+
+// ParseType reads a data type, as in a parameter declaration.
+func ParseType(text string) (TypeName, *Error) {
+	tokens, err := Lex(text)
+	if err != nil {
+		return TypeName{}, err
+	}
+	p := &parser{text: text, tokens: tokens}
+	var out TypeName
+	return out, p.catch(func() { out = p.typeName() })
+}
+
+// ParseDeclarations reads the parameter list of sp_executesql: @a int, @b nvarchar(10).
+func ParseDeclarations(text string) ([]Declaration, *Error) {
+	tokens, err := Lex(text)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{text: text, tokens: tokens}
+	var out []Declaration
+	failure := p.catch(func() {
+		for p.peek().Kind != EOF {
+			out = append(out, p.declaration())
+			p.word("OUTPUT", "OUT")
+			if !p.symbol(",") {
+				break
+			}
+		}
+		p.end()
+	})
+	return out, failure
+}
+
+// catch runs a piece of the parser; its functions leave by panicking with *Error.
+func (p *parser) catch(run func()) (err *Error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case *Error:
+			err = r
+		default:
+			panic(r)
+		}
+	}()
+	run()
+	return nil
+}
+
+func (p *parser) fail() { panic(syntaxError(p.peek())) }
+func (p *parser) end()  { p.must(p.peek().Kind == EOF) }
+func (p *parser) must(b bool) {
+	if !b {
+		p.fail()
+	}
+}
+
+func (p *parser) enter() {
+	if p.depth++; p.depth > maxDepth {
+		panic(&Error{Number: 191, Class: 15, State: 1, Line: p.peek().Line,
+			Text: "Some part of your SQL statement is nested too deeply. Rewrite the query or break it up into smaller queries."})
+	}
+}
+
+func (p *parser) leave() { p.depth-- }
+
+func (p *parser) peek() Token { return p.tokens[p.pos] }
+
+func (p *parser) peekAt(ahead int) Token {
+	return p.tokens[min(p.pos+ahead, len(p.tokens)-1)]
+}
+
+func (p *parser) next() Token {
+	t := p.tokens[p.pos]
+	if t.Kind != EOF {
+		p.pos++
+	}
+	return t
+}
+
+// is reports whether the next token is one of the bare words.
+func (p *parser) is(words ...string) bool { return p.isAt(0, words...) }
+
+func (p *parser) isAt(ahead int, words ...string) bool {
+	t := p.peekAt(ahead)
+	if t.Kind != Word {
+		return false
+	}
+	for _, w := range words {
+		if t.Upper == w {
+			return true
+		}
+	}
+	return false
+}
+
+func (p *parser) isSymbol(s string) bool { return p.isSymbolAt(0, s) }
+
+func (p *parser) isSymbolAt(ahead int, s string) bool {
+	t := p.peekAt(ahead)
+	return t.Kind == Symbol && t.Text == s
+}
+
+// word takes the next token if it is one of the words, and returns the word.
+func (p *parser) word(words ...string) string {
+	if p.is(words...) {
+		return p.next().Upper
+	}
+	return ""
+}
+
+// phrase takes a run of words if all of them follow.
+func (p *parser) phrase(phrase string) bool {
+	parts := strings.Fields(phrase)
+	for i, w := range parts {
+		if !p.isAt(i, w) {
+			return false
+		}
+	}
+	p.pos += len(parts)
+	return true
+}
+
+func (p *parser) expect(words ...string) string {
+	w := p.word(words...)
+	p.must(w != "")
+	return w
+}
+
+func (p *parser) symbol(s string) bool {
+	if p.isSymbol(s) {
+		p.pos++
+		return true
+	}
+	return false
+}
+
+func (p *parser) expectSymbol(s string) { p.must(p.symbol(s)) }
+
+// isName reports whether the next token can be an identifier.
+func (p *parser) isName() bool { return isNameToken(p.peek()) }
+
+func isNameToken(t Token) bool { return t.Kind == Quoted || t.Kind == Word && !reserved[t.Upper] }
+
+func (p *parser) identifier() string {
+	p.must(p.isName())
+	return p.next().Text
+}
+
+// name reads up to four dotted parts; an omitted middle part (db..t) is "".
+func (p *parser) name() Name {
+	n := Name{Line: p.peek().Line, Parts: []string{p.identifier()}}
+	for p.isSymbol(".") {
+		p.next()
+		if p.isSymbol(".") {
+			n.Parts = append(n.Parts, "")
+			continue
+		}
+		// after a dot any word is a name: sys.schemas.schema, t.key
+		p.must(p.peek().Kind == Quoted || p.peek().Kind == Word)
+		n.Parts = append(n.Parts, p.next().Text)
+	}
+	if len(n.Parts) > 4 {
+		panic(Errorf(117, n.Line, "The object name '%s' contains more than the maximum number of prefixes. The maximum is 3.",
+			strings.Join(n.Parts, ".")))
+	}
+	return n
+}
+
+func (p *parser) nameList() []string {
+	var out []string
+	p.expectSymbol("(")
+	for {
+		out = append(out, p.identifier())
+		p.word("ASC", "DESC")
+		if !p.symbol(",") {
+			break
+		}
+	}
+	p.expectSymbol(")")
+	return out
+}
+
+func (p *parser) integer() int64 {
+	p.must(p.peek().Kind == Number)
+	var n int64
+	for _, c := range p.peek().Text {
+		p.must(c >= '0' && c <= '9' && n < 1<<58/10)
+		n = n*10 + int64(c-'0')
+	}
+	p.next()
+	return n
+}
+
+// typeName reads a data type with its length, precision and scale.
+func (p *parser) typeName() TypeName {
+	name := p.name()
+	t := TypeName{Name: strings.ToLower(name.Object()), Line: name.Line}
+	if t.Name == "double" && p.word("PRECISION") != "" {
+		t.Name = "float"
+	}
+	if !p.symbol("(") {
+		return t
+	}
+	for {
+		if p.word("MAX") != "" {
+			t.Args = append(t.Args, -1)
+		} else {
+			t.Args = append(t.Args, int(p.integer()))
+		}
+		if !p.symbol(",") {
+			break
+		}
+	}
+	p.expectSymbol(")")
+	return t
+}

@@ -1,0 +1,390 @@
+package tsql
+
+import "strings"
+
+func lower(s string) string { return strings.ToLower(s) }
+
+// query reads [WITH ...] body [ORDER BY ...] [OFFSET ... FETCH ...] [OPTION (...)].
+func (p *parser) query() *Query {
+	p.enter()
+	defer p.leave()
+	q := &Query{Line: p.peek().Line}
+	if p.word("WITH") != "" {
+		q.With = p.ctes()
+	}
+	q.Body = p.union()
+	if p.is("ORDER") {
+		q.OrderBy = p.orderBy()
+		p.offset(q)
+	}
+	if p.is("FOR") && p.isAt(1, "XML", "JSON", "BROWSE") {
+		panic(Unmodelled(p.peek().Line, "FOR %s", p.peekAt(1).Upper))
+	}
+	if p.word("OPTION") != "" {
+		q.Hints = p.hints()
+	}
+	return q
+}
+
+func (p *parser) offset(q *Query) {
+	if p.word("OFFSET") == "" {
+		return
+	}
+	q.Offset = p.expr()
+	p.expect("ROW", "ROWS")
+	if p.word("FETCH") != "" {
+		p.expect("NEXT", "FIRST")
+		q.Fetch = p.expr()
+		p.expect("ROW", "ROWS")
+		p.expect("ONLY")
+	}
+}
+
+func (p *parser) ctes() []CTE {
+	var out []CTE
+	for {
+		c := CTE{Name: p.identifier()}
+		if p.isSymbol("(") {
+			c.Columns = p.nameList()
+		}
+		p.expect("AS")
+		p.expectSymbol("(")
+		c.Query = p.query()
+		p.expectSymbol(")")
+		out = append(out, c)
+		if !p.symbol(",") {
+			return out
+		}
+	}
+}
+
+// union reads SELECT blocks joined by UNION [ALL] and EXCEPT; INTERSECT binds tighter.
+func (p *parser) union() Body {
+	left := p.intersect()
+	for {
+		op := p.word("UNION", "EXCEPT")
+		if op == "" {
+			return left
+		}
+		if op == "UNION" && p.word("ALL") != "" {
+			op = "UNION ALL"
+		}
+		left = &SetOperation{Op: op, Left: left, Right: p.intersect()}
+	}
+}
+
+func (p *parser) intersect() Body {
+	left := p.body()
+	for p.word("INTERSECT") != "" {
+		left = &SetOperation{Op: "INTERSECT", Left: left, Right: p.body()}
+	}
+	return left
+}
+
+func (p *parser) body() Body {
+	p.enter()
+	defer p.leave()
+	switch {
+	case p.isSymbol("("):
+		p.next()
+		q := p.query()
+		p.expectSymbol(")")
+		return &Nested{Query: q}
+	case p.is("VALUES"):
+		p.next()
+		return p.values()
+	default:
+		return p.selectBlock()
+	}
+}
+
+func (p *parser) values() *Values {
+	v := &Values{}
+	for {
+		p.expectSymbol("(")
+		v.Rows = append(v.Rows, p.valueList())
+		p.expectSymbol(")")
+		if len(v.Rows[0]) != len(v.Rows[len(v.Rows)-1]) {
+			panic(Errorf(10709, p.peek().Line, "The number of columns for each row in a table value constructor must be the same."))
+		}
+		if !p.symbol(",") {
+			return v
+		}
+	}
+}
+
+// valueList is an expression list in which DEFAULT may stand; it is kept as nil.
+func (p *parser) valueList() []Expr {
+	var out []Expr
+	for {
+		if p.word("DEFAULT") != "" {
+			out = append(out, nil)
+		} else {
+			out = append(out, p.expr())
+		}
+		if !p.symbol(",") {
+			return out
+		}
+	}
+}
+
+func (p *parser) selectBlock() *Select {
+	s := &Select{Line: p.peek().Line}
+	p.expect("SELECT")
+	if p.word("ALL", "DISTINCT") == "DISTINCT" {
+		s.Distinct = true
+	}
+	if p.word("TOP") != "" {
+		s.Top = p.top()
+	}
+	s.Items = []Item{p.item()}
+	for p.symbol(",") {
+		s.Items = append(s.Items, p.item())
+	}
+	if p.word("INTO") != "" {
+		n := p.name()
+		s.Into = &n
+	}
+	if p.word("FROM") != "" {
+		s.From = []TableRef{p.tableRef()}
+		for p.symbol(",") {
+			s.From = append(s.From, p.tableRef())
+		}
+	}
+	if p.word("WHERE") != "" {
+		s.Where = p.expr()
+	}
+	if p.phrase("GROUP BY") {
+		s.GroupBy = p.exprList()
+	}
+	if p.word("HAVING") != "" {
+		s.Having = p.expr()
+	}
+	return s
+}
+
+func (p *parser) top() *Top {
+	t := &Top{}
+	if p.symbol("(") {
+		t.N = p.expr()
+		p.expectSymbol(")")
+	} else {
+		p.must(p.peek().Kind == Number)
+		t.N = p.primary()
+	}
+	t.Percent = p.word("PERCENT") != ""
+	t.WithTies = p.phrase("WITH TIES")
+	return t
+}
+
+// item reads *, a.*, @v = x, alias = x, or x [AS] alias.
+func (p *parser) item() Item {
+	if p.symbol("*") {
+		return Item{Star: true}
+	}
+	if q := p.qualifiedStar(); q != nil {
+		return Item{Star: true, Qualifier: q}
+	}
+	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
+		v := lower(p.next().Text)
+		p.next()
+		return Item{Variable: v, X: p.expr()}
+	}
+	if p.isName() && p.isSymbolAt(1, "=") {
+		alias := p.identifier()
+		p.next()
+		return Item{Alias: alias, X: p.expr()}
+	}
+	return Item{X: p.expr(), Alias: p.columnAlias()}
+}
+
+func (p *parser) columnAlias() string {
+	if p.word("AS") != "" {
+		if p.peek().Kind == Text {
+			return p.next().Text
+		}
+		return p.identifier()
+	}
+	if p.isName() || p.peek().Kind == Text {
+		return p.next().Text
+	}
+	return ""
+}
+
+// qualifiedStar takes name(.name)*.* and returns the qualifier.
+func (p *parser) qualifiedStar() []string {
+	n := 0
+	for isNameToken(p.peekAt(n)) && p.isSymbolAt(n+1, ".") {
+		n += 2
+		if p.isSymbolAt(n, "*") {
+			var q []string
+			for i := 0; i < n; i += 2 {
+				q = append(q, p.peekAt(i).Text)
+			}
+			p.pos += n + 1
+			return q
+		}
+	}
+	return nil
+}
+
+func (p *parser) tableRef() TableRef {
+	p.enter()
+	defer p.leave()
+	left := p.tablePrimary()
+	for {
+		kind := p.joinKind()
+		if kind == "" {
+			return left
+		}
+		j := &Join{Kind: kind, Left: left, Right: p.tablePrimary()}
+		if kind == "INNER" || kind == "LEFT" || kind == "RIGHT" || kind == "FULL" {
+			p.expect("ON")
+			j.On = p.expr()
+		}
+		left = j
+	}
+}
+
+func (p *parser) joinKind() string {
+	switch {
+	case p.phrase("CROSS JOIN"):
+		return "CROSS"
+	case p.phrase("CROSS APPLY"):
+		return "CROSS APPLY"
+	case p.phrase("OUTER APPLY"):
+		return "OUTER APPLY"
+	case p.is("JOIN"):
+		p.next()
+		return "INNER"
+	case p.is("INNER", "LEFT", "RIGHT", "FULL"):
+		kind := p.next().Upper
+		p.word("OUTER")
+		p.word("LOOP", "HASH", "MERGE")
+		p.expect("JOIN")
+		return kind
+	}
+	return ""
+}
+
+func (p *parser) tablePrimary() TableRef {
+	if p.isSymbol("(") {
+		return p.parenthesisedTable()
+	}
+	if p.peek().Kind == Variable {
+		t := &Table{Name: Name{Parts: []string{lower(p.peek().Text)}, Line: p.peek().Line}}
+		p.next()
+		t.Alias = p.tableAlias()
+		return t
+	}
+	n := p.name()
+	if p.isSymbol("(") && !p.isAt(1, "NOLOCK", "SNAPSHOT") {
+		f := &TableFunction{Call: p.call(n)}
+		f.Alias = p.tableAlias()
+		f.Columns = p.columnAliases()
+		return f
+	}
+	t := &Table{Name: n, Alias: p.tableAlias()}
+	t.Hints = p.tableHints()
+	return t
+}
+
+func (p *parser) parenthesisedTable() TableRef {
+	p.expectSymbol("(")
+	if !p.is("SELECT", "WITH", "VALUES") && !p.nestedQuery() {
+		t := p.tableRef()
+		p.expectSymbol(")")
+		return t
+	}
+	d := &Derived{Query: p.query()}
+	p.expectSymbol(")")
+	d.Alias = p.tableAlias()
+	p.must(d.Alias != "")
+	d.Columns = p.columnAliases()
+	return d
+}
+
+func (p *parser) columnAliases() []string {
+	if p.isSymbol("(") {
+		return p.nameList()
+	}
+	return nil
+}
+
+func (p *parser) tableAlias() string {
+	if p.word("AS") != "" {
+		return p.identifier()
+	}
+	if p.isName() {
+		return p.identifier()
+	}
+	return ""
+}
+
+func (p *parser) tableHints() []string {
+	if !p.is("WITH") || !p.isSymbolAt(1, "(") {
+		return nil
+	}
+	p.next()
+	return p.hintList(nil)
+}
+
+// hintList reads a bracketed, comma-separated list of word runs, each returned in upper case.
+func (p *parser) hintList(each func(words []string)) []string {
+	var out []string
+	p.expectSymbol("(")
+	for {
+		var parts []string
+		for depth := 0; depth > 0 || !p.isSymbol(",") && !p.isSymbol(")"); {
+			p.must(p.peek().Kind != EOF)
+			if p.isSymbol("(") {
+				depth++
+			} else if p.isSymbol(")") {
+				depth--
+			}
+			parts = append(parts, strings.ToUpper(p.next().Text))
+		}
+		p.must(len(parts) > 0)
+		out = append(out, strings.Join(parts, " "))
+		if each != nil {
+			each(parts)
+		}
+		if !p.symbol(",") {
+			break
+		}
+	}
+	p.expectSymbol(")")
+	return out
+}
+
+// knownHints are the first words of query hints; another one is an error, as on the server.
+var knownHints = words(`MAXDOP RECOMPILE NO_PERFORMANCE_SPOOL FORCE LOOP HASH MERGE FAST OPTIMIZE KEEP KEEPFIXED USE
+	QUERYTRACEON MAX_GRANT_PERCENT MIN_GRANT_PERCENT LABEL ORDER CONCAT ROBUST MAXRECURSION EXPAND PARAMETERIZATION`)
+
+func (p *parser) hints() Hints {
+	var h Hints
+	line := p.peek().Line
+	h.All = p.hintList(func(parts []string) {
+		if !knownHints[parts[0]] {
+			panic(Errorf(102, line, "Incorrect syntax near '%s'.", parts[0]))
+		}
+		switch {
+		case parts[0] == "NO_PERFORMANCE_SPOOL":
+			h.NoPerformanceSpool = true
+		case parts[0] == "MAXDOP" && len(parts) == 2:
+			h.MaxDOP = atoi(parts[1])
+		}
+	})
+	return h
+}
+
+func atoi(s string) int {
+	n := 0
+	for _, c := range s {
+		if c < '0' || c > '9' || n > 1<<20 {
+			return 0
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}

@@ -1,0 +1,237 @@
+package tsql
+
+// Statement is one statement of a batch.
+type Statement interface{ Line() int }
+
+type at int
+
+// Line is where the statement starts, 1 = first line of the batch.
+func (a at) Line() int { return int(a) }
+
+// Statements.
+type (
+	// SelectStatement is a query as a statement, INTO and variable assignment included.
+	SelectStatement struct {
+		at
+		Query *Query
+	}
+	// Insert is INSERT ... VALUES, SELECT or DEFAULT VALUES (Source nil).
+	Insert struct {
+		at
+		Target  Name
+		Columns []string
+		Source  *Query
+	}
+	// Update is UPDATE ... SET ... WHERE on one table.
+	Update struct {
+		at
+		Target Name
+		Sets   []Assignment
+		Where  Expr
+	}
+	// Delete is DELETE [TOP (n)] FROM ... WHERE on one table.
+	Delete struct {
+		at
+		Target Name
+		Top    Expr
+		Where  Expr
+	}
+	// Truncate is TRUNCATE TABLE.
+	Truncate struct {
+		at
+		Target Name
+	}
+	// CreateTable is CREATE TABLE.
+	CreateTable struct {
+		at
+		Name            Name
+		Columns         []ColumnDef
+		Indexes         []IndexDef
+		MemoryOptimized bool
+		SchemaOnly      bool
+	}
+	// CreateIndex is CREATE INDEX on a table.
+	CreateIndex struct {
+		at
+		Table Name
+		Index IndexDef
+	}
+	// CreateSchema is CREATE SCHEMA.
+	CreateSchema struct {
+		at
+		Name string
+	}
+	// CreateDatabase is CREATE DATABASE.
+	CreateDatabase struct {
+		at
+		Name       string
+		Filegroups []Filegroup
+	}
+	// AlterDatabase is one action of ALTER DATABASE.
+	AlterDatabase struct {
+		at
+		Name      string // "" = CURRENT
+		Filegroup *Filegroup
+		File      *File
+		Options   []DatabaseOption
+		Remove    string // file or filegroup to remove
+	}
+	// AlterServer is ALTER SERVER CONFIGURATION SET option = value.
+	AlterServer struct {
+		at
+		Option, Value string // upper case, as written
+	}
+	// Drop is DROP TABLE, DATABASE or SCHEMA.
+	Drop struct {
+		at
+		What     string // TABLE, DATABASE, SCHEMA
+		Names    []Name
+		IfExists bool
+	}
+	// Declare is DECLARE @v type [= value], ....
+	Declare struct {
+		at
+		Variables []Declaration
+	}
+	// SetVariable is SET @v = x (compound operators are expanded).
+	SetVariable struct {
+		at
+		Name string
+		X    Expr
+	}
+	// SetOption is SET option value: Option is upper case, Value as written.
+	SetOption struct {
+		at
+		Option, Value string
+	}
+	// If is IF ... ELSE.
+	If struct {
+		at
+		Cond Expr
+		Then Statement
+		Else Statement
+	}
+	// While is WHILE.
+	While struct {
+		at
+		Cond Expr
+		Body Statement
+	}
+	// Jump is BREAK, CONTINUE or RETURN.
+	Jump struct {
+		at
+		Kind string
+	}
+	// Block is BEGIN ... END.
+	Block struct {
+		at
+		Body []Statement
+	}
+	// Try is BEGIN TRY ... END TRY BEGIN CATCH ... END CATCH.
+	Try struct {
+		at
+		Body, Catch []Statement
+	}
+	// Print is PRINT x.
+	Print struct {
+		at
+		X Expr
+	}
+	// RaiseError is RAISERROR(message, severity, state, args).
+	RaiseError struct {
+		at
+		Args []Expr
+	}
+	// Throw is THROW [number, message, state].
+	Throw struct {
+		at
+		Args []Expr
+	}
+	// Exec is EXEC procedure args, or EXEC (text) with Text set.
+	Exec struct {
+		at
+		Name Name
+		Args []Argument
+		Text Expr
+	}
+	// Use is USE database.
+	Use struct {
+		at
+		Database string
+	}
+	// Transaction is BEGIN, COMMIT or ROLLBACK TRANSACTION.
+	Transaction struct {
+		at
+		Kind string
+	}
+	// WaitFor is WAITFOR DELAY x.
+	WaitFor struct {
+		at
+		Delay Expr
+	}
+	// Accepted is a statement that changes nothing that the lab models; What names it.
+	Accepted struct {
+		at
+		What string
+	}
+)
+
+// Assignment is column = x in UPDATE.
+type Assignment struct {
+	Column string
+	X      Expr
+}
+
+// Declaration is one variable of DECLARE; Table is set for a table variable.
+type Declaration struct {
+	Name  string
+	Type  TypeName
+	Init  Expr
+	Table *CreateTable
+}
+
+// Argument is one argument of EXEC.
+type Argument struct {
+	Name   string
+	X      Expr
+	Output bool
+}
+
+// ColumnDef is a column of CREATE TABLE.
+type ColumnDef struct {
+	Name     string
+	Type     TypeName
+	Nullable bool
+	Identity bool
+	Seed     int64
+	Step     int64
+	Default  Expr
+	Computed Expr
+}
+
+// IndexDef is an index, primary key or unique constraint.
+type IndexDef struct {
+	Name        string
+	Columns     []string
+	Primary     bool
+	Unique      bool
+	Hash        bool
+	Clustered   bool
+	BucketCount int64
+}
+
+// Filegroup is a filegroup of a database and its files.
+type Filegroup struct {
+	Name            string
+	MemoryOptimized bool
+	Files           []File
+}
+
+// File is a database file; Filegroup is where it goes.
+type File struct {
+	Name, Path, Filegroup string
+	Log                   bool
+}
+
+// DatabaseOption is one option of ALTER DATABASE ... SET, upper case.
+type DatabaseOption struct{ Name, Value string }
