@@ -233,9 +233,9 @@ def lab_step(*, toolchain: bool) -> None:
 
 FIND_DRIVER = """
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.driver import find_driver
+from vnuma.sqlserver.driver import discover
 try:
-    print(find_driver().name)
+    print(discover().name)
 except DriverMissing:
     pass
 """

@@ -1,7 +1,7 @@
-"""Where the files that belong to vnuma are: shipped ones, and the folder for its own state.
+"""Where the files that belong to vnuma are: shipped ones, and the folders for its own.
 
-A wheel carries templates, studies and the lab's sources in `vnuma/_data`, and playbooks in the
-collection beside the package. In a checkout the same folders stand at its root.
+A wheel carries templates, studies and the lab's sources in `vnuma/_data`, and the Ansible content
+in the collection beside the package. In a checkout the same folders stand at its root.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from vnuma.errors import EnvironmentProblem
 
 _PACKAGE = Path(__file__).resolve().parent
 _DATA = _PACKAGE / "_data"
+_COLLECTION = _PACKAGE.parent / "ansible_collections" / "vnuma" / "vnuma"
+_CHECKOUT = _PACKAGE.parent.parent
+_IN_COLLECTION = ("playbooks", "plugins", "roles")
 
 
-def templates() -> Path:
-    """Folder of the page templates."""
-    return _shipped("templates")
+def asset(path: str) -> Path:
+    """A shipped file or folder, by its place in the repository: `templates`, `playbooks/study.yml`.
 
-
-def studies() -> Path:
-    """Folder of the studies that come with vnuma."""
-    return _shipped("studies")
-
-
-def lab_sources() -> Path:
-    """Folder of the lab's Go module."""
-    return _shipped("lab")
-
-
-def playbook(name: str) -> Path:
-    """File of the playbook `name` (`study`, `cell`, ...)."""
-    collection = _PACKAGE.parent / "ansible_collections" / "vnuma" / "vnuma"
-    base = collection if _DATA.is_dir() else _checkout()
-    return _existing(base / "playbooks" / f"{name}.yml")
+    Raises EnvironmentProblem when the installation lacks it.
+    """
+    if not _DATA.is_dir():
+        found = _CHECKOUT / path
+    elif path.split("/")[0] in _IN_COLLECTION:
+        found = _COLLECTION / path
+    else:
+        found = _DATA / path
+    if not found.exists():
+        raise EnvironmentProblem(
+            f"{found} is missing: this installation of vnuma is incomplete.",
+            fix="Install it again: pip install --force-reinstall vnuma, or make setup in a checkout.",
+        )
+    return found
 
 
 def home() -> Path:
@@ -45,28 +45,9 @@ def home() -> Path:
     It is not created here.
     """
     chosen = os.environ.get("VNUMA_HOME")
-    if chosen:
-        return Path(chosen).expanduser().absolute()
-    return user_state_path("vnuma")
+    return Path(chosen).expanduser().absolute() if chosen else user_state_path("vnuma")
 
 
 def cache() -> Path:
     """Folder for what can be made again, such as the built lab. It is not created here."""
     return user_cache_path("vnuma")
-
-
-def _shipped(name: str) -> Path:
-    return _existing((_DATA if _DATA.is_dir() else _checkout()) / name)
-
-
-def _checkout() -> Path:
-    return _PACKAGE.parent.parent
-
-
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise EnvironmentProblem(
-            f"{path} is missing: this installation of vnuma is incomplete.",
-            fix="Install it again: pip install --force-reinstall vnuma, or make setup in a checkout.",
-        )
-    return path

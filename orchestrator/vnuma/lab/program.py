@@ -45,7 +45,7 @@ def find_go() -> Go | None:
 
 def find_built() -> Path | None:
     """The program built from the shipped sources: by this machine's Go, or, without one, by any."""
-    digest = _sources_digest(assets.lab_sources())
+    digest = _sources_digest(assets.asset("lab"))
     go = find_go()
     if go is not None:
         entry = _cache_entry(digest, go)
@@ -71,7 +71,7 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
         )
     if say:
         say(f"Building the lab with {go.version}; the first time takes a minute or two.")
-    sources = assets.lab_sources()
+    sources = assets.asset("lab")
     return _compile(sources, go, _cache_entry(_sources_digest(sources), go))
 
 

@@ -1,0 +1,139 @@
+"""Imports point one way: each layer knows the ones below it, and nothing beside or above it."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "orchestrator" / "vnuma"
+PLUGINS = ROOT / "plugins"
+
+PURE = {"domain", "analysis", "checks"}
+ADAPTERS = {"vsphere", "sqlserver", "store", "workloads"}
+GROUND = {"errors", "assets", "__version__"}
+"""What every layer with input and output may import."""
+
+ALLOWED = {
+    "errors": set(),
+    "assets": {"errors"},
+    "domain": {"errors"},
+    "checks": {"errors", "domain"},
+    "analysis": {"errors", "domain"},
+    "lab": GROUND,
+    "ansible": GROUND | {"engine", "domain"},
+    **dict.fromkeys(ADAPTERS, GROUND | PURE),
+    "report": GROUND | {"store", "analysis", "domain"},
+    "engine": GROUND | PURE | ADAPTERS,
+    "cli": GROUND | PURE | ADAPTERS | {"engine", "report", "lab"},
+}
+"""For each part of the package, the parts that it may import besides itself."""
+
+INPUT_OUTPUT = {
+    *("alembic", "ansible", "ansible_runner", "http", "psycopg", "pyVim", "pyVmomi", "pyodbc", "requests"),
+    *(
+        "rich",
+        "shutil",
+        "socket",
+        "sqlalchemy",
+        "sqlite3",
+        "ssl",
+        "subprocess",
+        "tempfile",
+        "typer",
+        "urllib",
+    ),
+}
+"""Libraries that reach outside the process: no part of the pure core may use them."""
+
+HEAVY = {
+    *("alembic", "altair", "ansible", "ansible_runner", "jinja2", "numpy", "pandas", "pyVmomi"),
+    *("pyodbc", "scipy", "sqlalchemy", "statsmodels", "vl_convert"),
+}
+"""Packages that take long to import; `vnuma --help` has to answer without them."""
+
+
+def imported(path: Path) -> Iterator[tuple[str, int]]:
+    """Every module that a file imports, anywhere in it, with the line."""
+    tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, node.lineno) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: relative import"
+            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "vnuma" else []
+            yield from ((name, node.lineno) for name in names or [str(node.module)])
+
+
+def part_of(module: str) -> str:
+    """The part of the package that a module belongs to: `vnuma.store.open` is of `store`."""
+    return module.split(".")[1] if module.startswith("vnuma.") else module
+
+
+def files_of(part: str) -> list[Path]:
+    """The files of one part: a folder's, or the single module."""
+    return sorted((PACKAGE / part).rglob("*.py")) + sorted(PACKAGE.glob(f"{part}.py"))
+
+
+def parts() -> set[str]:
+    """The parts that the package has."""
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and any(path.rglob("*.py"))}
+    return folders | {path.stem for path in PACKAGE.glob("*.py") if path.stem != "__init__"}
+
+
+def test_every_part_of_the_package_has_its_place() -> None:
+    """A new part of the package must be given its layer here."""
+    assert parts() - set(ALLOWED) == set()
+
+
+@pytest.mark.parametrize("part", sorted(ALLOWED))
+def test_imports_point_one_way(part: str) -> None:
+    """A part of the package imports itself and the layers below it, nothing else of vnuma."""
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in files_of(part)
+        for module, line in imported(path)
+        if module.split(".")[0] == "vnuma" and part_of(module) not in ALLOWED[part] | {part}
+    ]
+
+    assert strays == []
+
+
+@pytest.mark.parametrize("part", sorted(PURE))
+def test_the_core_is_pure(part: str) -> None:
+    """Domain, analysis and checks import no library that reaches outside the process."""
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in files_of(part)
+        for module, line in imported(path)
+        if module.split(".")[0] in INPUT_OUTPUT
+    ]
+
+    assert strays == []
+
+
+def test_plugins_know_only_the_engine_and_their_base_class() -> None:
+    """An Ansible plugin imports vnuma.engine and vnuma.ansible, and no other part."""
+    files = sorted(PLUGINS.rglob("*.py"))
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in files
+        for module, line in imported(path)
+        if module.split(".")[0] == "vnuma" and part_of(module) not in {"engine", "ansible"}
+    ]
+
+    assert files
+    assert strays == []
+
+
+def test_the_command_line_starts_without_heavy_packages() -> None:
+    """Importing the command line loads none of the packages that take long to import."""
+    program = "import sys, vnuma.cli.main; print(' '.join({name.split('.')[0] for name in sys.modules}))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    assert set(done.stdout.split()) & HEAVY == set()
