@@ -1,0 +1,115 @@
+"""Making a change to a VM: ask, wait, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyVmomi import vim, vmodl
+
+from vnuma.domain.change import Change
+from vnuma.domain.facts import VmFacts
+from vnuma.domain.setting import Value
+from vnuma.errors import ReadBackDiffers, ReconfigureRefused
+from vnuma.vsphere.faults import describe
+from vnuma.vsphere.read import read_vm
+from vnuma.vsphere.session import Session
+from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
+from vnuma.vsphere.wait import wait_for_task
+
+RECONFIGURE_TIMEOUT_S = 300.0
+
+
+class ChangedMeanwhile(ReconfigureRefused):
+    """Somebody else changed the VM since it was read: the change was not made."""
+
+    reason = "changed_meanwhile"
+
+
+def no_fence() -> None:
+    """For callers without a lease: nothing to check before a write."""
+
+
+def reconfigure(
+    session: Session,
+    ref: vim.VirtualMachine,
+    change: Change,
+    *,
+    change_version: str | None = None,
+    fence: Callable[[], None] = no_fence,
+    timeout_s: float = RECONFIGURE_TIMEOUT_S,
+) -> VmFacts:
+    """Make a change and read the VM back.
+
+    `fence` runs just before every write and stops it by raising. With `change_version`, vSphere
+    makes the change only if the VM is still at that version. Raises ReconfigureRefused,
+    ChangedMeanwhile, ReadBackDiffers, WaitTimeout.
+    """
+    _refuse_unknown(session, change)
+    facts = read_vm(session, ref) if needs_shape(change) else None
+    for spec in specs_for(change, facts.settings if facts else {}):
+        if change_version is not None:
+            spec.changeVersion = change_version
+        submit(session, ref, spec, fence=fence, timeout_s=timeout_s)
+        facts = read_vm(session, ref)
+        change_version = facts.change_version if change_version is not None else None
+    facts = facts or read_vm(session, ref)
+    _refuse_differing(facts, unmet(change, facts.settings))
+    return facts
+
+
+def submit(
+    session: Session,
+    ref: vim.VirtualMachine,
+    spec: vim.vm.ConfigSpec,
+    *,
+    fence: Callable[[], None],
+    timeout_s: float = RECONFIGURE_TIMEOUT_S,
+) -> None:
+    """One ReconfigVM_Task, waited for. Raises ReconfigureRefused, ChangedMeanwhile, WaitTimeout."""
+    fence()
+    try:
+        task = ref.ReconfigVM_Task(spec=spec)
+        wait_for_task(session, task, timeout_s, "vSphere did not finish reconfiguring the VM")
+    except vmodl.MethodFault as fault:
+        raise _refused(session.transport.name_of(ref), fault) from fault
+
+
+def _refused(name: str, fault: vmodl.MethodFault) -> ReconfigureRefused:
+    if isinstance(fault, vim.fault.ConcurrentAccess):
+        return ChangedMeanwhile(
+            f"{name} was changed by somebody else since it was read; nothing was written.",
+            fix="Look at the VM's recent tasks in vCenter, then read it again.",
+        )
+    if isinstance(fault, vim.fault.InvalidPowerState):
+        return ReconfigureRefused(
+            f"vSphere refused the change to {name}, which is {fault.existingState}: {describe(fault)}",
+            fix=f"Shut {name} down first: CPU shape and affinity change only while it is off.",
+        )
+    return ReconfigureRefused(f"vSphere refused the change to {name}: {describe(fault)}")
+
+
+def _refuse_unknown(session: Session, change: Change) -> None:
+    """pyVmomi leaves out what an older API does not have, and the change would seem to be made."""
+    unknown = [field for field in fields_of(change) if not session.knows(vim.vm.ConfigSpec, field)]
+    if unknown:
+        raise ReconfigureRefused(
+            f"{session.about.name} (API {session.about.api_version}) does not have {', '.join(unknown)}.",
+            fix="Use settings that this release has, or a newer vCenter.",
+        )
+
+
+def _refuse_differing(vm: VmFacts, differing: Change) -> None:
+    if differing:
+        listed = "; ".join(
+            f"{edit.setting} asked {_show(edit.after)}, reads {_show(edit.before)}" for edit in differing
+        )
+        raise ReadBackDiffers(
+            f"vSphere accepted the change to {vm.name}, but it reads back otherwise: {listed}.",
+            fix="This release or the VM's hardware version does not take the setting; see vnuma plan.",
+        )
+
+
+def _show(value: Value) -> str:
+    if value is None or value == ():
+        return "nothing"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

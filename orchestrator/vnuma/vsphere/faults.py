@@ -1,0 +1,86 @@
+"""vSphere's faults in words: what they are called, what they say, and which error they become."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyVmomi import vim, vmodl
+
+from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VCenterUnreachable, VmNotFound, VnumaError
+
+
+class SessionExpired(VCenterUnreachable):
+    """vCenter no longer knows our session: it expired, was ended, or vCenter restarted."""
+
+
+def fault_name(fault: Exception) -> str:
+    """The fault's own name, such as InvalidPowerState."""
+    return type(fault).__name__.rpartition(".")[2]
+
+
+def describe(fault: Exception) -> str:
+    """Name, property and message of a fault, in vSphere's own words.
+
+    `InvalidArgument (spec.cpuAffinity): A specified parameter was not correct.`
+    """
+    text = fault_name(fault)
+    if isinstance(fault, vmodl.fault.InvalidArgument) and fault.invalidProperty:
+        text += f" ({fault.invalidProperty})"
+    elif isinstance(fault, vim.fault.InvalidPowerState):
+        text += f" (it is {fault.existingState}, needed: {fault.requestedState or 'another state'})"
+    words = _message(fault)
+    return f"{text}: {words}" if words else text
+
+
+def _message(fault: Exception) -> str:
+    """The localised message, if there is one that says more than the fault's name."""
+    localised = [entry.message for entry in getattr(fault, "faultMessage", None) or [] if entry.message]
+    for words in (getattr(fault, "msg", None), *localised):
+        if words and words.rstrip(".").rpartition(".")[2] != fault_name(fault):
+            return str(words).strip()
+    return ""
+
+
+def expected(fault: Exception, address: str, user: str, name_of: Callable[[Any], str]) -> VnumaError | None:
+    """The error for a fault that means the same wherever it occurs; None for any other fault."""
+    if isinstance(fault, vim.fault.NotAuthenticated):
+        return SessionExpired(
+            f"{address} has ended our session.",
+            fix="Connect again; if it recurs, raise the idle time-out of vCenter's sessions.",
+        )
+    if isinstance(fault, vim.fault.RestrictedVersion):
+        return EnvironmentProblem(
+            f"{address} is the free ESXi hypervisor, whose API only reads.",
+            fix="Use a licensed or evaluation ESXi host, or a vCenter.",
+        )
+    if isinstance(fault, vim.fault.NoPermission):
+        return PrivilegeMissing(
+            f"{user} lacks the privilege {' and '.join(_privileges(fault))} on {_entity(fault, name_of)}.",
+            fix="Have a role with it assigned to that account there.",
+        )
+    if isinstance(fault, vmodl.fault.ManagedObjectNotFound):
+        return VmNotFound(
+            f"{address} no longer has the object {_moid(fault.obj)}.",
+            fix="It was deleted or registered anew meanwhile; look in vCenter.",
+        )
+    return None
+
+
+def _privileges(fault: vim.fault.NoPermission) -> list[str]:
+    """What is missing: one name in older releases, a list by object since 7.0.3."""
+    names = [fault.privilegeId] if fault.privilegeId else []
+    names += [
+        name for entry in getattr(fault, "missingPrivileges", None) or [] for name in entry.privilegeIds
+    ]
+    return sorted(set(names)) or ["(not named by vCenter)"]
+
+
+def _entity(fault: vim.fault.NoPermission, name_of: Callable[[Any], str]) -> str:
+    entities = [fault.object] if fault.object else []
+    entities += [entry.entity for entry in getattr(fault, "missingPrivileges", None) or []]
+    return name_of(entities[0]) if entities else "an object that vCenter does not name"
+
+
+def _moid(ref: object) -> str:
+    return str(getattr(ref, "_moId", "unknown"))

@@ -1,0 +1,57 @@
+"""Inventory paths: which folders an object lies in, read together with the object."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from pyVmomi import vim
+
+from vnuma.vsphere.session import Found, Query, Session
+
+# The traversal's name: it refers to itself, which is how a property collector recurses.
+_UP = "up"
+_CONTAINERS = (vim.Folder, vim.Datacenter, vim.VirtualApp, vim.ResourcePool)
+
+
+def upwards() -> list[Query.SelectionSpec]:
+    """The traversal from a VM through folders and datacenter to the root folder."""
+    again = Query.SelectionSpec(name=_UP)
+    return [
+        Query.TraversalSpec(name=_UP, type=vim.ManagedEntity, path="parent", skip=False, selectSet=[again]),
+        Query.TraversalSpec(type=vim.VirtualMachine, path="parentVApp", skip=False, selectSet=[again]),
+    ]
+
+
+def container_properties() -> list[Query.PropertySpec]:
+    """What must be read of the containers so that `path_of` can name them."""
+    return [Query.PropertySpec(type=kind, pathSet=["name", "parent"]) for kind in _CONTAINERS]
+
+
+def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
+    """The inventory path, such as `/DC1/vm/Test/sql16`. The root folder has no place in it."""
+    names = [vm.values.get("name", "")]
+    parent = vm.values.get("parent") or vm.values.get("parentVApp")
+    while parent is not None and (container := objects.get(parent)) is not None:
+        above = container.values.get("parent")
+        if above is not None:
+            names.append(container.values.get("name", ""))
+        parent = above
+    return "/" + "/".join(reversed(names))
+
+
+def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.ManagedEntity]:
+    """VMs by their inventory paths, in path order, in one read."""
+    filters = [
+        Query.FilterSpec(
+            objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=upwards()) for ref in refs],
+            propSet=[
+                Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "parent", "parentVApp"]),
+                *container_properties(),
+            ],
+        )
+    ]
+    objects = {found.ref: found for found in session.retrieve(filters)}
+    named = {
+        path_of(found, objects): ref for ref, found in objects.items() if isinstance(ref, vim.VirtualMachine)
+    }
+    return dict(sorted(named.items()))

@@ -1,0 +1,46 @@
+"""The lease's mark on the VM itself: extraConfig `vnuma.run`, written by compare-and-set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyVmomi import vim
+
+from vnuma.errors import ReadBackDiffers
+from vnuma.vsphere.apply import no_fence, submit
+from vnuma.vsphere.session import Session
+from vnuma.vsphere.settings import LEASE_KEY, extra_config
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What is written on the VM, None for nothing, and the VM's version at that moment."""
+
+    text: str | None
+    change_version: str
+
+
+def read_mark(session: Session, ref: vim.VirtualMachine) -> Mark:
+    """The VM's mark and version, in one read. Raises PrivilegeMissing, VmNotFound."""
+    values = session.read(ref, ("config.extraConfig", "config.changeVersion")).values
+    return Mark(
+        extra_config(values.get("config.extraConfig") or ()).get(LEASE_KEY), values["config.changeVersion"]
+    )
+
+
+def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, change_version: str) -> Mark:
+    """Set the mark, or remove it with None, if the VM is still at `change_version`.
+
+    Of two writers that read the same version one gets ChangedMeanwhile. Raises ReconfigureRefused
+    and ReadBackDiffers too.
+    """
+    option = vim.option.OptionValue(key=LEASE_KEY, value=text or "")
+    spec = vim.vm.ConfigSpec(changeVersion=change_version, extraConfig=[option])
+    submit(session, ref, spec, fence=no_fence)
+    mark = read_mark(session, ref)
+    if mark.text != (text or None):
+        raise ReadBackDiffers(
+            f"vSphere accepted the mark on {session.transport.name_of(ref)}, but it reads back otherwise.",
+            fix="Look at the VM's advanced setting vnuma.run.",
+        )
+    return mark

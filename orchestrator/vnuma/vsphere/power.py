@@ -1,0 +1,215 @@
+"""Power: shut down through the guest, power on at a given host, wait for the guest."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from pyVmomi import vim, vmodl
+
+from vnuma.domain.facts import VmFacts
+from vnuma.errors import HostChanged, PowerFailed, ShutdownTimeout, ToolsTimeout
+from vnuma.vsphere.apply import no_fence
+from vnuma.vsphere.faults import describe
+from vnuma.vsphere.read import read_vm
+from vnuma.vsphere.session import Session
+from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
+
+_POWER = "runtime.powerState"
+_TOOLS = "guest.toolsRunningStatus"
+_GUEST = "guest.guestState"
+_QUESTION = "runtime.question"
+_INSTALLED = "guest.toolsVersionStatus2"
+_POWER_OFF_TIMEOUT_S = 120.0
+
+Fence = Callable[[], None]
+
+
+def shut_down(
+    session: Session,
+    ref: vim.VirtualMachine,
+    *,
+    timeout_s: float,
+    on_timeout: Literal["fail", "power_off"] = "fail",
+    fence: Fence = no_fence,
+    clock: Clock = time.monotonic,
+) -> None:
+    """Have the guest shut itself down; nothing to do for a VM that is off.
+
+    A guest that is still booting is asked once its Tools run. Not off within `timeout_s`, or no
+    Tools to ask: ShutdownTimeout, and the VM runs on; with `on_timeout` "power_off" a hard
+    power-off instead. Raises PowerFailed.
+    """
+    start = session.read(ref, ("name", "config.guestId", _POWER, _INSTALLED)).values
+    name = start["name"]
+    if _is(start, _POWER, "poweredOff"):
+        return
+    if _is(start, _POWER, "suspended"):
+        raise PowerFailed(
+            f"{name} is suspended, so its guest cannot be shut down.",
+            fix="Resume it, or power it off in vCenter.",
+        )
+    hindrance = _shut_down_guest(session, ref, start, timeout_s, fence, clock)
+    if hindrance is None:
+        return
+    if on_timeout == "power_off":
+        _power_off(session, ref, name, fence)
+        return
+    raise ShutdownTimeout(
+        f"{hindrance}; the VM runs on.",
+        fix="Shut it down by hand, or write on_shutdown_timeout: power_off in the study.",
+    )
+
+
+def _shut_down_guest(
+    session: Session, ref: vim.VirtualMachine, start: Values, timeout_s: float, fence: Fence, clock: Clock
+) -> str | None:
+    """None once the VM is off; else what stood in the way."""
+    name = start["name"]
+    guest = "Windows" if "win" in start.get("config.guestId", "").lower() else "The guest"
+    if _is(start, _INSTALLED, "guestToolsNotInstalled"):
+        return f"VMware Tools are not installed in {name}, so {guest} cannot be asked to shut down"
+    deadline = clock() + timeout_s
+    try:
+        seen = wait_for(
+            session,
+            ref,
+            (_POWER, _TOOLS, _QUESTION),
+            _off_or_tools,
+            timeout_s,
+            f"{name}: no Tools",
+            clock=clock,
+        )
+    except WaitTimeout as error:
+        return (
+            f"VMware Tools did not run in {name} within {spell(timeout_s)}, "
+            f"so {guest} could not be asked to shut down{_asks(error.seen)}"
+        )
+    if _off(seen):
+        return None
+    fence()
+    refusal = _ask_guest(ref)
+    if refusal:
+        return f"{guest} in {name} could not be asked to shut down ({refusal})"
+    try:
+        wait_for(
+            session, ref, (_POWER, _QUESTION), _off, deadline - clock(), f"{name}: still on", clock=clock
+        )
+    except WaitTimeout as error:
+        return f"{guest} in {name} did not shut down in {spell(timeout_s)}{_asks(error.seen)}"
+    return None
+
+
+def _ask_guest(ref: vim.VirtualMachine) -> str | None:
+    """Ask for the shutdown; None if the request was taken or the VM went off by itself."""
+    try:
+        ref.ShutdownGuest()
+    except vim.fault.InvalidPowerState as fault:
+        return None if str(fault.existingState) == "poweredOff" else describe(fault)
+    except vmodl.MethodFault as fault:
+        return describe(fault)
+    return None
+
+
+def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fence) -> None:
+    """The hard way. A VM that went off meanwhile is what was wanted."""
+    fence()
+    try:
+        wait_for_task(
+            session, ref.PowerOffVM_Task(), _POWER_OFF_TIMEOUT_S, f"vSphere did not power off {name}"
+        )
+    except vim.fault.InvalidPowerState as fault:
+        if str(fault.existingState) != "poweredOff":
+            raise PowerFailed(f"vSphere could not power off {name}: {describe(fault)}") from fault
+    except vmodl.MethodFault as fault:
+        raise PowerFailed(f"vSphere could not power off {name}: {describe(fault)}") from fault
+
+
+def power_on(
+    session: Session,
+    ref: vim.VirtualMachine,
+    *,
+    host_moid: str,
+    fence: Fence = no_fence,
+    timeout_s: float = 120.0,
+    clock: Clock = time.monotonic,
+) -> float:
+    """Power on at a given host; the clock's reading just after, which is when the boot began.
+
+    Raises PowerFailed (vSphere's words, or its pending question) and HostChanged when DRS or HA
+    placed the VM elsewhere: an affinity list means one host only.
+    """
+    name = session.transport.name_of(ref)
+    # A host on its own is the only one there is, and ESXi takes no host argument.
+    host = session.host(host_moid) if session.about.is_vcenter else None
+    fence()
+    try:
+        wait_for_task(
+            session, ref.PowerOnVM_Task(host=host), timeout_s, f"{name} was not powered on", clock=clock
+        )
+    except WaitTimeout as error:
+        asks = _asks(session.read(ref, (_QUESTION,)).values)
+        raise PowerFailed(f"vSphere did not power on {name} in {spell(timeout_s)}{asks}.") from error
+    except vmodl.MethodFault as fault:
+        raise PowerFailed(f"vSphere could not power on {name}: {describe(fault)}") from fault
+    powered_on = clock()
+    _refuse_other_host(session, ref, name, host_moid)
+    return powered_on
+
+
+def _refuse_other_host(session: Session, ref: vim.VirtualMachine, name: str, host_moid: str) -> None:
+    here = session.read(ref, ("runtime.host",)).values.get("runtime.host")
+    if here is None or here._GetMoId() == host_moid:
+        return
+    there = session.transport.name_of(session.host(host_moid))
+    raise HostChanged(
+        f"{name} runs on {session.transport.name_of(here)}, not on {there} as the run began.",
+        fix="Keep it there: a DRS override (disabled) for this VM, or a host outside DRS.",
+    )
+
+
+def wait_for_guest(
+    session: Session, ref: vim.VirtualMachine, *, timeout_s: float, clock: Clock = time.monotonic
+) -> VmFacts:
+    """The VM once its Tools run and its guest reports itself running.
+
+    Raises ToolsTimeout, at once if the VM goes off meanwhile; a question that the VM waits for is
+    part of the message.
+    """
+    paths = (_POWER, _TOOLS, _GUEST, _QUESTION)
+    try:
+        seen = wait_for(session, ref, paths, _up_or_off, timeout_s, "no Tools", clock=clock)
+    except WaitTimeout as error:
+        name = session.transport.name_of(ref)
+        raise ToolsTimeout(
+            f"VMware Tools did not come up in {name} in {spell(timeout_s)}{_asks(error.seen)}.",
+            fix="Look at the VM's console in vCenter.",
+        ) from error
+    facts = read_vm(session, ref)
+    if _off(seen):
+        raise ToolsTimeout(f"{facts.name} went off while it booted.", fix="Look at its events in vCenter.")
+    return facts
+
+
+def _is(values: Values, path: str, state: str) -> bool:
+    return str(values.get(path)) == state
+
+
+def _off(values: Values) -> bool:
+    return _is(values, _POWER, "poweredOff")
+
+
+def _off_or_tools(values: Values) -> bool:
+    return _off(values) or _is(values, _TOOLS, "guestToolsRunning")
+
+
+def _up_or_off(values: Values) -> bool:
+    up = _is(values, _TOOLS, "guestToolsRunning") and _is(values, _GUEST, "running")
+    return up or _off(values)
+
+
+def _asks(values: Values) -> str:
+    """The question that the VM waits for, as a subordinate clause."""
+    question = values.get(_QUESTION)
+    return f' (vSphere waits for an answer: "{question.text.strip()}")' if question else ""

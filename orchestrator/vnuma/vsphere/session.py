@@ -1,0 +1,143 @@
+"""A logged-in session: the service's entry points, bulk reads, and a count of round trips."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from pyVmomi import vim, vmodl
+from pyVmomi.Version import IsChildVersion
+
+from vnuma.domain.facts import Release
+from vnuma.errors import VCenterUnreachable, VnumaError
+from vnuma.vsphere.faults import expected
+from vnuma.vsphere.transport import Transport
+
+Query = vmodl.query.PropertyCollector
+
+
+@dataclass(frozen=True)
+class About:
+    """What the server says of itself. `uuid` identifies it; an ESXi host has its hardware's."""
+
+    name: str
+    release: Release
+    api_version: str
+    uuid: str
+    is_vcenter: bool
+
+
+@dataclass(frozen=True)
+class Found:
+    """One object of a bulk read: the properties that are set, and why others could not be read."""
+
+    ref: Any
+    values: Mapping[str, Any]
+    missing: Mapping[str, vmodl.MethodFault]
+
+
+class Session:
+    """A login at a vCenter or ESXi host; a context manager that logs out.
+
+    `key` names the login to the authorization manager. `content` is the ServiceContent; pyVmomi types
+    its managers as optional, which none of those used here is.
+    """
+
+    def __init__(self, transport: Transport, content: Any, key: str, about: About) -> None:
+        self.transport = transport
+        self.content = content
+        self.key = key
+        self.about = about
+
+    @property
+    def round_trips(self) -> int:
+        """Calls made so far."""
+        return self.transport.round_trips
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Log out and drop the connections. A session that is gone already needs no logout."""
+        with suppress(VCenterUnreachable):
+            self.content.sessionManager.Logout()
+        self.transport.close()
+
+    def vm(self, moid: str) -> vim.VirtualMachine:
+        """The reference of a VM by its managed object id; costs nothing and checks nothing."""
+        return vim.VirtualMachine(moid, self.transport)
+
+    def host(self, moid: str) -> vim.HostSystem:
+        """The reference of an ESXi host by its managed object id; costs nothing and checks nothing."""
+        return vim.HostSystem(moid, self.transport)
+
+    def translate(self, fault: vmodl.MethodFault) -> VnumaError | None:
+        """The error for a fault that a task ended with, where it means the same everywhere."""
+        return expected(
+            fault, self.transport.vcenter.address, self.transport.vcenter.user, self.transport.name_of
+        )
+
+    def knows(self, kind: type, path: str) -> bool:
+        """Whether this API version has a property: asking an older server for it is a fault, and
+        pyVmomi leaves an unknown field of a request out without a word.
+        """
+        for name in path.split("."):
+            info = kind._GetPropertyInfo(name)  # type: ignore[attr-defined]
+            if not IsChildVersion(self.transport.version, info.version):
+                return False
+            kind = info.type
+        return True
+
+    def known(self, kind: type, paths: Iterable[str]) -> list[str]:
+        """Those of the paths that this API version has."""
+        return [path for path in paths if self.knows(kind, path)]
+
+    def retrieve(self, filters: Sequence[Query.FilterSpec]) -> list[Found]:
+        """Read many properties of many objects at once (RetrievePropertiesEx), all pages."""
+        collector = self.content.propertyCollector
+        page = collector.RetrievePropertiesEx(specSet=list(filters), options=Query.RetrieveOptions())
+        found: list[Found] = []
+        while page is not None:
+            found += [_found(entry) for entry in page.objects]
+            page = collector.ContinueRetrievePropertiesEx(token=page.token) if page.token else None
+        return found
+
+    def read(self, ref: vim.ManagedEntity, paths: Iterable[str]) -> Found:
+        """Read some properties of one object in one round trip.
+
+        Raises PrivilegeMissing when the account may not read one of them.
+        """
+        names = self.known(type(ref), paths)
+        filters = [
+            Query.FilterSpec(
+                objectSet=[Query.ObjectSpec(obj=ref)],
+                propSet=[Query.PropertySpec(type=type(ref), pathSet=names)],
+            )
+        ]
+        entries = self.retrieve(filters)
+        found = entries[0] if entries else Found(ref, {}, {})
+        self.require(found)
+        return found
+
+    def require(self, found: Found) -> None:
+        """Raise the error for a property that the account may not read."""
+        for fault in found.missing.values():
+            error = self.translate(fault)
+            if error:
+                raise error from fault
+
+
+def _found(entry: Any) -> Found:
+    return Found(
+        ref=entry.obj,
+        values={item.name: item.val for item in entry.propSet},
+        missing={item.path: item.fault for item in entry.missingSet},
+    )

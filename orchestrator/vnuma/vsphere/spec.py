@@ -1,0 +1,174 @@
+"""From a change to vSphere's ConfigSpec. Pure.
+
+Sources: the comments of VirtualMachineConfigSpec in VMware's API reference, unless said otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from pyVmomi import vim
+
+from vnuma.domain.change import Change, Edit, differences
+from vnuma.domain.setting import DERIVED, TYPED, Settings, Value, is_extra_config
+
+_SHAPE = ("numCPUs", "numCoresPerSocket")
+_NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")
+_AFFINITY = ("cpuAffinity", "memoryAffinity")
+_SWITCHES = ("cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservationLockedToMax")
+
+# What "not set" is called when a typed field that was set has to become unset again.
+_UNSET: Mapping[str, Value] = {
+    **dict.fromkeys(_AFFINITY, ()),
+    **dict.fromkeys(_SWITCHES, False),
+    "coresPerNumaNode": 0,
+    "exposeVnumaOnCpuHotadd": False,
+    "latencySensitivity": "normal",
+    "memoryReservation": 0,
+    "memoryLimit": -1,
+    "memoryShares": "normal",
+    "cpuReservation": 0,
+    "cpuLimit": -1,
+    "cpuShares": "normal",
+}
+
+# 0 hands the number to vSphere; which setting then tells that it is automatic.
+_AUTOMATIC = {"numCoresPerSocket": "autoCoresPerSocket", "coresPerNumaNode": "autoCoresPerNumaNode"}
+
+
+def needs_shape(change: Change) -> bool:
+    """Whether only half of the CPU shape is edited, so that the other half must be read first."""
+    return sum(name in change.desired for name in _SHAPE) == 1
+
+
+def specs_for(change: Change, current: Settings) -> tuple[vim.vm.ConfigSpec, ...]:
+    """The requests that make a change, in order; none for no change, mostly one.
+
+    Two where a locked reservation is lowered: the lock holds the reservation at the memory size,
+    so it has to go first. `current` supplies the half of the CPU shape that is not edited: vCPUs
+    and cores per socket always travel together, since a server that gets one alone may ignore it.
+    """
+    wanted = {edit.setting: _explicit(edit) for edit in change if edit.setting not in DERIVED}
+    if wanted.get("memoryReservationLockedToMax") is False and "memoryReservation" in wanted:
+        unlock = vim.vm.ConfigSpec(memoryReservationLockedToMax=False)
+        del wanted["memoryReservationLockedToMax"]
+        return unlock, _spec(wanted, current)
+    return (_spec(wanted, current),) if wanted else ()
+
+
+def unmet(change: Change, observed: Settings) -> Change:
+    """Which edits do not read back as asked: `before` is what was read, `after` what was asked."""
+    expected = {edit.setting: _explicit(edit) for edit in change}
+    for name, automatic in _AUTOMATIC.items():
+        if expected.get(name) == 0 and (observed.get(automatic) or not observed.get(name)):
+            del expected[name]
+    if expected.get("memoryReservationLockedToMax") is True:
+        expected.pop("memoryReservation", None)
+    return differences(expected, observed)
+
+
+def fields_of(change: Change) -> tuple[str, ...]:
+    """The ConfigSpec fields that a change needs: older APIs do not have all of them."""
+    names = {edit.setting for edit in change if not is_extra_config(edit.setting)} - DERIVED
+    return tuple(sorted({_field(name) for name in names}))
+
+
+def _explicit(edit: Edit) -> Value:
+    """The value to ask for; "not set" by its own name. Raises ValueError where there is none."""
+    if edit.after is not None or is_extra_config(edit.setting):
+        return edit.after
+    if edit.setting in _UNSET:
+        return _UNSET[edit.setting]
+    if edit.setting in DERIVED:
+        return None
+    raise ValueError(f"{edit.setting} cannot be unset")
+
+
+def _spec(wanted: Mapping[str, Value], current: Settings) -> vim.vm.ConfigSpec:
+    spec = vim.vm.ConfigSpec()
+    for name, value in _with_shape(wanted, current).items():
+        if name in TYPED:
+            _WRITERS.get(name, _plain)(spec, name, value)
+    keys = {name: value for name, value in wanted.items() if is_extra_config(name)}
+    if keys:
+        spec.extraConfig = [
+            vim.option.OptionValue(key=key, value=_text(value)) for key, value in keys.items()
+        ]
+    return spec
+
+
+def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Value]:
+    """Add the other half of the CPU shape. Automatic cores per socket stay unsent: a number would
+    end the automatic, and 0 again forces a hardware reconfigure.
+    """
+    complete = dict(wanted)
+    if any(name in wanted for name in _SHAPE):
+        for name in _SHAPE:
+            if name not in wanted and current.get(name) and not current.get(_AUTOMATIC.get(name, "")):
+                complete[name] = current[name]
+    return complete
+
+
+def _field(name: str) -> str:
+    """The field of ConfigSpec that carries a typed setting."""
+    if name in _NUMA:
+        return "virtualNuma"
+    for resource in ("memory", "cpu"):
+        if name in (f"{resource}Reservation", f"{resource}Limit", f"{resource}Shares"):
+            return f"{resource}Allocation"
+    return name
+
+
+def _plain(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    setattr(spec, name, value)
+
+
+def _affinity(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    """An empty list clears an affinity; leaving the list out keeps it."""
+    numbers = list(value) if isinstance(value, tuple) else []
+    setattr(spec, name, vim.vm.AffinityInfo(affinitySet=numbers))
+
+
+def _virtual_numa(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    spec.virtualNuma = spec.virtualNuma or vim.vm.VirtualNuma()
+    setattr(spec.virtualNuma, name, value)
+
+
+def _latency(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    spec.latencySensitivity = vim.LatencySensitivity(level=value)
+
+
+def _allocation(spec: vim.vm.ConfigSpec, name: str, value: Value) -> None:
+    """Only what is asked for: an unset part of an allocation means unchanged."""
+    field = _field(name)
+    allocation = getattr(spec, field) or vim.ResourceAllocationInfo()
+    setattr(spec, field, allocation)
+    part = name.removeprefix(field.removesuffix("Allocation")).lower()
+    setattr(allocation, part, _shares(value) if part == "shares" else value)
+
+
+def _shares(value: Value) -> vim.SharesInfo:
+    """Shares by level, or a number of them; the number is ignored beside a level."""
+    if isinstance(value, str):
+        return vim.SharesInfo(level=value, shares=0)
+    return vim.SharesInfo(level="custom", shares=value)
+
+
+def _text(value: Value) -> str:
+    """An extraConfig value: text; empty removes the key."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+_Writer = Callable[[vim.vm.ConfigSpec, str, Value], None]
+_WRITERS: Mapping[str, _Writer] = {
+    **dict.fromkeys(_AFFINITY, _affinity),
+    **dict.fromkeys(_NUMA, _virtual_numa),
+    "latencySensitivity": _latency,
+    **{name: _allocation for name in TYPED if _field(name).endswith("Allocation")},
+}

@@ -1,0 +1,126 @@
+"""The SOAP channel: one class that counts round trips and translates failures in one place."""
+
+from __future__ import annotations
+
+import http.client
+import ssl
+from typing import Any
+from xml.etree import ElementTree
+
+from pyVmomi import vmodl
+from pyVmomi.SoapAdapter import SoapStubAdapter
+from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
+
+from vnuma.errors import EnvironmentProblem, VCenterUnreachable
+from vnuma.vsphere import tls
+from vnuma.vsphere.faults import expected
+from vnuma.vsphere.vcenter import VCenter
+
+# Firewalls and vCenter's proxy drop quiet connections; a request must not be the one to find out.
+_KEEP_IDLE_S = 30
+
+
+class Transport(SoapStubAdapter):
+    """pyVmomi's stub, with round trips counted and the faults that mean one thing translated.
+
+    Raises VCenterUnreachable, SessionExpired, PrivilegeMissing, VmNotFound and EnvironmentProblem;
+    other faults pass through as pyVmomi raises them.
+    """
+
+    def __init__(self, vcenter: VCenter, context: ssl.SSLContext, version: str) -> None:
+        stub: Any = super()  # pyVmomi's own code has no types
+        stub.__init__(
+            host=vcenter.host,
+            port=vcenter.port,
+            version=version,
+            sslContext=context,
+            httpConnectionTimeout=vcenter.timeout_s,
+            connectionPoolTimeout=_KEEP_IDLE_S,
+        )
+        self.vcenter = vcenter
+        self.round_trips = 0
+        self._naming = False
+
+    def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
+        """One call, one round trip."""
+        self.round_trips += 1
+        try:
+            stub: Any = super()
+            return stub.InvokeMethod(mo, info, args, outerStub)
+        except ssl.SSLCertVerificationError as error:
+            raise tls.rejected(self.vcenter, error) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise tls.unreachable(self.vcenter, error) from error
+        except vmodl.MethodFault as fault:
+            if self._naming:
+                raise
+            translated = expected(fault, self.vcenter.address, self.vcenter.user, self.name_of)
+            if translated:
+                raise translated from fault
+            raise
+
+    def close(self) -> None:
+        """Drop the connections."""
+        stub: Any = super()
+        stub.DropConnections()
+
+    def name_of(self, entity: Any) -> str:
+        """An object's name for a message; its identifier where the name may not be read either."""
+        self._naming = True
+        try:
+            return str(entity.name)
+        except vmodl.MethodFault:
+            return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
+        finally:
+            self._naming = False
+
+
+def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
+    """The newest API version that both sides know, as pyVmomi names it.
+
+    The first contact with a server, before any credential is sent. Raises VCenterUnreachable,
+    CertificateRejected, and EnvironmentProblem when there is no common version.
+    """
+    served = _served_versions(vcenter, context)
+    for version in GetServiceVersions("vim25"):
+        if versionIdMap[version] in served:
+            return str(version)
+    raise EnvironmentProblem(
+        f"{vcenter.address} offers no version of the vSphere API that this program knows.",
+        fix="Use vSphere 6.0 or newer.",
+    )
+
+
+def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
+    connection = http.client.HTTPSConnection(
+        vcenter.host, vcenter.port, timeout=vcenter.timeout_s, context=context
+    )
+    try:
+        connection.request("GET", "/sdk/vimServiceVersions.xml")
+        response = connection.getresponse()
+        body = response.read()
+        if response.status != http.HTTPStatus.OK:
+            raise _no_vsphere(vcenter, f"HTTP {response.status}")
+        tree = ElementTree.fromstring(body)
+    except ssl.SSLCertVerificationError as error:
+        raise tls.rejected(vcenter, error) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise tls.unreachable(vcenter, error) from error
+    except ElementTree.ParseError as error:
+        raise _no_vsphere(vcenter, "no list of API versions") from error
+    finally:
+        connection.close()
+    return {
+        text
+        for namespace in tree.iter("namespace")
+        if namespace.findtext("name") == "urn:vim25"
+        for element in namespace.iter("version")
+        if (text := element.text)
+    }
+
+
+def _no_vsphere(vcenter: VCenter, why: str) -> VCenterUnreachable:
+    return VCenterUnreachable(
+        f"{vcenter.address} answers, but is neither vCenter nor ESXi ({why}).",
+        fix="Check vcenter.host and vcenter.port.",
+    )

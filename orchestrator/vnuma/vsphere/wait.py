@@ -1,0 +1,185 @@
+"""Waiting for vSphere: pushed, not polled.
+
+Each wait has a property collector of its own (updates queued for an earlier wait must not answer a
+later one) and asks in slices, so that deadlines and Ctrl-C work within seconds.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from pyVmomi import vim, vmodl
+
+from vnuma.errors import AttemptFailed, VCenterUnreachable, VmNotFound, VnumaError
+from vnuma.vsphere.faults import SessionExpired
+from vnuma.vsphere.session import Query, Session
+
+Clock = Callable[[], float]
+Values = Mapping[str, Any]
+
+_SLICE_S = 10.0
+_TASK_PATHS = ("info.state", "info.error", "info.result")
+_TASK_ENDED = ("success", "error")
+
+
+class WaitTimeout(AttemptFailed):
+    """vSphere did not reach the state waited for in time; `seen` holds what it showed last."""
+
+    reason = "vsphere_timeout"
+
+    def __init__(self, what: str, *, fix: str | None = None, seen: Values | None = None) -> None:
+        super().__init__(what, fix=fix)
+        self.seen: Values = dict(seen or {})
+
+
+def wait_for(
+    session: Session,
+    ref: vim.ManagedEntity | vim.Task,
+    paths: Sequence[str],
+    predicate: Callable[[Values], bool],
+    timeout_s: float,
+    what: str,
+    *,
+    clock: Clock = time.monotonic,
+) -> Values:
+    """The properties `paths` of an object, as soon as `predicate` holds for them.
+
+    Unset properties are absent from the values. `what` completes "... in 5 min": "sql16 did not
+    power off". Raises WaitTimeout, SessionExpired, VmNotFound when the object goes away.
+    """
+    deadline = clock() + timeout_s
+    seen: dict[str, Any] = {}
+    version = ""
+    with _collector(session, ref, paths) as collector:
+        while True:
+            updates = collector.WaitForUpdatesEx(version, _options(session, deadline - clock()))
+            if updates is not None:
+                version = updates.version
+                _apply(session, updates, seen, what)
+                if predicate(seen):
+                    return seen
+            if clock() >= deadline:
+                raise WaitTimeout(f"{what} in {spell(timeout_s)}.", seen=seen)
+
+
+def wait_for_task(
+    session: Session, task: vim.Task, timeout_s: float, what: str, *, clock: Clock = time.monotonic
+) -> Any:
+    """The result of a task once it has ended.
+
+    Raises the task's fault as a direct call would: the errors of `Session.translate`, else the
+    fault itself (vmodl.MethodFault). Raises WaitTimeout when it runs on.
+    """
+    values = wait_for(
+        session,
+        task,
+        _TASK_PATHS,
+        lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
+        timeout_s,
+        what,
+        clock=clock,
+    )
+    if str(values["info.state"]) == "success":
+        return values.get("info.result")
+    fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed and named no error")
+    error = session.translate(fault)
+    raise error or fault
+
+
+def settle(
+    session: Session, ref: vim.VirtualMachine, timeout_s: float, *, clock: Clock = time.monotonic
+) -> None:
+    """Wait until no task is queued or running on a VM, whoever started it and however it ends.
+
+    Raises WaitTimeout.
+    """
+    deadline = clock() + timeout_s
+    while running := _unfinished(session, ref):
+        for task in running:
+            # vCenter forgets ended tasks after a while; one that is gone is not running.
+            with suppress(VmNotFound):
+                wait_for(
+                    session,
+                    task,
+                    _TASK_PATHS[:1],
+                    lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
+                    deadline - clock(),
+                    f"A task on {session.transport.name_of(ref)} did not end",
+                    clock=clock,
+                )
+
+
+def _unfinished(session: Session, ref: vim.VirtualMachine) -> list[vim.Task]:
+    """The VM's recent tasks that have not ended, in one read."""
+    recent = Query.TraversalSpec(name="recent", type=vim.VirtualMachine, path="recentTask", skip=False)
+    filters = [
+        Query.FilterSpec(
+            objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[recent])],
+            propSet=[Query.PropertySpec(type=vim.Task, pathSet=["info.state"])],
+            reportMissingObjectsInResults=True,
+        )
+    ]
+    tasks = session.retrieve(filters)
+    return [task.ref for task in tasks if str(task.values.get("info.state", "success")) not in _TASK_ENDED]
+
+
+@contextmanager
+def _collector(
+    session: Session, ref: vim.ManagedEntity | vim.Task, paths: Sequence[str]
+) -> Iterator[vmodl.query.PropertyCollector]:
+    """A property collector that watches one object, destroyed afterwards."""
+    collector = session.content.propertyCollector.CreatePropertyCollector()
+    try:
+        collector.CreateFilter(
+            spec=Query.FilterSpec(
+                objectSet=[Query.ObjectSpec(obj=ref)],
+                propSet=[Query.PropertySpec(type=type(ref), pathSet=session.known(type(ref), paths))],
+            ),
+            partialUpdates=False,
+        )
+        yield collector
+    except VmNotFound as error:
+        raise _gone(collector, error) from error
+    finally:
+        # A lost session took its collectors along; the error that says so is on its way already.
+        with suppress(VCenterUnreachable, VmNotFound):
+            collector.DestroyPropertyCollector()
+
+
+def _gone(collector: vmodl.query.PropertyCollector, error: VmNotFound) -> VnumaError:
+    """A session that ends takes its collectors along: then it is not the VM that is missing."""
+    fault = error.__cause__
+    if isinstance(fault, vmodl.fault.ManagedObjectNotFound) and fault.obj == collector:
+        return SessionExpired("vCenter has ended our session during a wait.", fix="Connect again.")
+    return error
+
+
+def _options(session: Session, remaining_s: float) -> Query.WaitOptions:
+    """The next slice, in whole seconds: within the deadline, and below the time-out of one answer."""
+    slice_s = min(_SLICE_S, session.transport.vcenter.timeout_s / 2, max(remaining_s, 0.0))
+    return Query.WaitOptions(maxWaitSeconds=math.ceil(slice_s))
+
+
+def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> None:
+    """Take the changes of an update set into `seen`. Raises what hides a property from the account."""
+    for object_update in (item for entry in updates.filterSet for item in entry.objectSet):
+        if str(object_update.kind) == "leave":
+            raise VmNotFound(f"{what}: it was deleted meanwhile.", fix="Look in vCenter.")
+        for hidden in object_update.missingSet:
+            raise session.translate(hidden.fault) or hidden.fault
+        for change in object_update.changeSet:
+            if change.val is None or str(change.op) in ("remove", "indirectRemove"):
+                seen.pop(change.name, None)
+            else:
+                seen[change.name] = change.val
+
+
+def spell(seconds: float) -> str:
+    """A duration for a sentence: 0.3 s, 45 s, 10 min."""
+    if seconds >= 120 and seconds % 60 == 0:
+        return f"{seconds / 60:g} min"
+    return f"{seconds:g} s"
