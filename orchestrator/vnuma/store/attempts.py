@@ -1,0 +1,114 @@
+"""Attempts: what one try at a cell asked for, did, saw, and came to.
+
+Every write takes the fencing token and checks it in its own transaction: LeaseLost when it is
+outdated, StoreError when the attempt has already ended.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Row, Select, select, update
+
+from vnuma.errors import StoreError
+from vnuma.store import tables
+from vnuma.store.leases import check_attempt
+from vnuma.store.rows import Attempt, CellState, Outcome
+from vnuma.store.types import utc_now
+
+_attempt = tables.attempt.c
+_cell = tables.cell.c
+
+_CELL_AFTER = {
+    Outcome.VALID: CellState.VALID,
+    Outcome.INVALID: CellState.FAILED,
+    Outcome.FAILED: CellState.FAILED,
+    Outcome.INTERRUPTED: CellState.PENDING,
+}
+
+
+def set_step(conn: Connection, attempt_id: int, token: int, step: str) -> None:
+    """Say what is being done now: the one source of progress bar, `status` and AWX."""
+    _save(conn, attempt_id, token, step=step, step_at=utc_now())
+
+
+def save_intended(conn: Connection, attempt_id: int, token: int, value: object) -> None:
+    """What the arm asks for."""
+    _save(conn, attempt_id, token, intended_json=value)
+
+
+def save_predicted(conn: Connection, attempt_id: int, token: int, value: object) -> None:
+    """What ESXi's rules say the guest will get."""
+    _save(conn, attempt_id, token, predicted_json=value)
+
+
+def save_effective(conn: Connection, attempt_id: int, token: int, value: object) -> None:
+    """What vSphere's read-back, the guest and SQL Server show."""
+    _save(conn, attempt_id, token, effective_json=value)
+
+
+def save_change(conn: Connection, attempt_id: int, token: int, value: object) -> None:
+    """What was changed on the VM for this attempt."""
+    _save(conn, attempt_id, token, change_json=value)
+
+
+def save_timings(conn: Connection, attempt_id: int, token: int, value: object) -> None:
+    """How long each step took."""
+    _save(conn, attempt_id, token, timings_json=value)
+
+
+def finish(
+    conn: Connection,
+    attempt_id: int,
+    token: int,
+    outcome: Outcome,
+    *,
+    reason: str | None = None,
+    detail: str | None = None,
+) -> None:
+    """End the attempt; its cell follows. Every outcome but `valid` needs a `reason`, a stable word."""
+    if (outcome is Outcome.VALID) != (reason is None):
+        raise ValueError(f"an attempt ends as valid, or with a reason; not as {outcome} with {reason!r}")
+    owner = check_attempt(conn, attempt_id, token)
+    _update(conn, attempt_id, outcome=outcome, reason=reason, detail=detail, ended_at=utc_now())
+    conn.execute(update(tables.cell).where(_cell.id == owner.cell_id).values(state=_CELL_AFTER[outcome]))
+
+
+def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
+    """The attempt with that id. StoreError if there is none."""
+    row = conn.execute(_joined().where(_attempt.id == attempt_id)).one_or_none()
+    if row is None:
+        raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
+    return _attempt_of(row)
+
+
+def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
+    """All attempts of the run, interrupted ones too, in the order in which they were begun."""
+    return tuple(_attempt_of(row) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
+
+
+def open_attempts(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
+    """The attempts of the run that have not ended: at most one a VM."""
+    query = _joined().where(_cell.run_id == run_id, _attempt.ended_at.is_(None))
+    return tuple(_attempt_of(row) for row in conn.execute(query))
+
+
+def _save(conn: Connection, attempt_id: int, token: int, **values: object) -> None:
+    check_attempt(conn, attempt_id, token)
+    _update(conn, attempt_id, **values)
+
+
+def _update(conn: Connection, attempt_id: int, **values: object) -> None:
+    conn.execute(update(tables.attempt).where(_attempt.id == attempt_id).values(**values))
+
+
+def _joined() -> Select[tuple[object, ...]]:
+    return (
+        select(tables.attempt, _cell.vm_id, _cell.arm, _cell.label, _cell.block, _cell.position)
+        .join(tables.cell, _cell.id == _attempt.cell_id)
+        .order_by(_attempt.id)
+    )
+
+
+def _attempt_of(row: Row[tuple[object, ...]]) -> Attempt:
+    values = {name.removesuffix("_json"): value for name, value in row._mapping.items()}
+    outcome = values.pop("outcome")
+    return Attempt(**values, outcome=None if outcome is None else Outcome(outcome))

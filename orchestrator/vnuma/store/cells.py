@@ -1,0 +1,178 @@
+"""Cells: the plan of a run, and the one transaction in which a cell is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from vnuma.store import tables
+from vnuma.store.leases import check_token
+from vnuma.store.rows import Busy, Cell, CellCounts, CellState, Claim, NewCell, Outcome, Vm
+from vnuma.store.types import utc_now
+from vnuma.store.vms import get_vm, mark_changing
+
+_cell = tables.cell.c
+_attempt = tables.attempt.c
+_vm = tables.vm.c
+
+
+def add_cells(conn: Connection, vm_id: int, cells: Sequence[NewCell]) -> None:
+    """Add cells to a VM's plan: at the start of a run, or block by block."""
+    run_id = get_vm(conn, vm_id).run_id
+    rows = [
+        {
+            "run_id": run_id,
+            "vm_id": vm_id,
+            "arm": cell.arm,
+            "label": cell.label,
+            "block": cell.block,
+            "position": cell.position,
+            "state": CellState.PENDING,
+        }
+        for cell in cells
+    ]
+    if rows:
+        conn.execute(insert(tables.cell), rows)
+
+
+def cells_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[Cell, ...]:
+    """The run's cells, VM by VM, in the order of their positions."""
+    query = select(tables.cell).where(_cell.run_id == run_id).order_by(_cell.vm_id, _cell.position)
+    if vm_id is not None:
+        query = query.where(_cell.vm_id == vm_id)
+    return tuple(_cell_of(row) for row in conn.execute(query))
+
+
+def counts(conn: Connection, run_id: int, vm_id: int | None = None) -> CellCounts:
+    """How many cells of the run, or of one of its VMs, are in each state."""
+    query = select(_cell.state, func.count()).where(_cell.run_id == run_id).group_by(_cell.state)
+    if vm_id is not None:
+        query = query.where(_cell.vm_id == vm_id)
+    return CellCounts(**{str(state): number for state, number in conn.execute(query)})
+
+
+def skip_cells(conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str) -> int:
+    """Give up the VM's pending and failed cells, of one label or (None) of all; returns how many."""
+    check_token(conn, get_vm(conn, vm_id).vm_key, token)
+    chosen = update(tables.cell).where(
+        _cell.vm_id == vm_id, _cell.state.in_([CellState.PENDING, CellState.FAILED])
+    )
+    if label is not None:
+        chosen = chosen.where(_cell.label == label)
+    return conn.execute(chosen.values(state=CellState.SKIPPED, reason=reason)).rowcount
+
+
+def claim_next(
+    conn: Connection, run_id: int, vm_id: int, *, token: int, max_attempts: int, exclusive_host: bool
+) -> Claim | Busy | None:
+    """Claim the VM's next cell and open an attempt at it, in the caller's one write transaction.
+
+    The first cell by position that is pending, or whose attempts gave no result (`failed` or
+    `invalid`) fewer than `max_attempts` times; interrupted attempts do not count. None when there
+    is no such cell. Busy while this VM is being measured, or with `exclusive_host` any VM of this
+    store on the same ESXi host. Raises LeaseLost, and StoreError for a VM without a baseline.
+
+    Claims are serialised by locking the VM rows of the host rather than by SKIP LOCKED: skipping a
+    row would take cells out of their random order, and two VMs of one host could both start.
+    """
+    vm = get_vm(conn, vm_id)
+    check_token(conn, vm.vm_key, token)
+    busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
+    if busy is not None:
+        return busy
+    cell = _next_cell(conn, run_id, vm_id, max_attempts)
+    if cell is None:
+        return None
+    mark_changing(conn, vm_id, token)
+    return _open_attempt(conn, cell, token)
+
+
+def interrupt_attempts(
+    conn: Connection, run_id: int, vm_id: int, token: int, *, detail: str | None = None
+) -> int:
+    """End the VM's unfinished attempts as interrupted and make their cells pending; returns how many.
+
+    For whoever has just raised the token, or knows that the process that measured is gone.
+    """
+    check_token(conn, get_vm(conn, vm_id).vm_key, token)
+    claimed = select(_cell.id).where(
+        _cell.run_id == run_id, _cell.vm_id == vm_id, _cell.state == CellState.CLAIMED
+    )
+    ended = conn.execute(
+        update(tables.attempt)
+        .where(_attempt.cell_id.in_(claimed), _attempt.ended_at.is_(None))
+        .values(outcome=Outcome.INTERRUPTED, reason="interrupted", detail=detail, ended_at=utc_now())
+    ).rowcount
+    conn.execute(update(tables.cell).where(_cell.id.in_(claimed)).values(state=CellState.PENDING))
+    return ended
+
+
+def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
+    """Serialise claims on this host, then look whether somebody measures there."""
+    here = _vm.esxi_host == vm.esxi_host if exclusive_host else _vm.id == vm.id
+    locked = select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)
+    ids = conn.scalars(locked).all()
+    row = conn.execute(
+        select(_vm.name, tables.run.c.name.label("run"), _attempt.started_at)
+        .select_from(tables.cell)
+        .join(tables.vm, _vm.id == _cell.vm_id)
+        .join(tables.run, tables.run.c.id == _cell.run_id)
+        .join(tables.attempt, _attempt.cell_id == _cell.id)
+        .where(_cell.vm_id.in_(ids), _cell.state == CellState.CLAIMED, _attempt.ended_at.is_(None))
+        .order_by(_attempt.started_at)
+        .limit(1)
+    ).one_or_none()
+    if row is None:
+        return None
+    where = f" on {vm.esxi_host}" if row.name != vm.name else ""
+    reason = f"{row.name} is being measured{where} by run {row.run} since {row.started_at:%H:%M} UTC"
+    return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
+
+
+def _next_cell(conn: Connection, run_id: int, vm_id: int, max_attempts: int) -> Cell | None:
+    without_result = (
+        select(func.count())
+        .where(_attempt.cell_id == _cell.id, _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]))
+        .scalar_subquery()
+    )
+    row = conn.execute(
+        select(tables.cell)
+        .where(
+            _cell.run_id == run_id,
+            _cell.vm_id == vm_id,
+            _cell.state.in_([CellState.PENDING, CellState.FAILED]),
+            without_result < max_attempts,
+        )
+        .order_by(_cell.position)
+        .limit(1)
+        .with_for_update()
+    ).one_or_none()
+    return None if row is None else _cell_of(row)
+
+
+def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
+    tried = conn.scalar(select(func.max(_attempt.number)).where(_attempt.cell_id == cell.id)) or 0
+    now = utc_now()
+    attempt_id = conn.execute(
+        insert(tables.attempt)
+        .values(cell_id=cell.id, number=tried + 1, token=token, step="claim", step_at=now, started_at=now)
+        .returning(_attempt.id)
+    ).scalar_one()
+    conn.execute(update(tables.cell).where(_cell.id == cell.id).values(state=CellState.CLAIMED))
+    return Claim(
+        cell_id=cell.id,
+        attempt_id=attempt_id,
+        number=tried + 1,
+        vm_id=cell.vm_id,
+        token=token,
+        arm=cell.arm,
+        label=cell.label,
+        block=cell.block,
+        position=cell.position,
+    )
+
+
+def _cell_of(row: Row[tuple[object, ...]]) -> Cell:
+    values = dict(row._mapping)
+    return Cell(**{**values, "state": CellState(values["state"])})

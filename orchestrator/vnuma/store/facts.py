@@ -1,0 +1,56 @@
+"""Facts: host, BIOS, ESXi, guest, SQL settings, warnings: whatever decides comparability."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import Connection, insert, select
+
+from vnuma.errors import StoreError
+from vnuma.store import tables
+from vnuma.store.leases import check_attempt
+from vnuma.store.rows import Fact
+from vnuma.store.types import utc_now
+
+_fact = tables.fact.c
+
+
+def add_run_facts(conn: Connection, run_id: int, scope: str, values: Mapping[str, object]) -> None:
+    """Record facts of the run as a whole. A key may be recorded again: both rows are kept."""
+    _add(conn, scope, values, run_id=run_id)
+
+
+def add_vm_facts(conn: Connection, vm_id: int, scope: str, values: Mapping[str, object]) -> None:
+    """Record facts of one VM of a run."""
+    run_id = conn.scalar(select(tables.vm.c.run_id).where(tables.vm.c.id == vm_id))
+    if run_id is None:
+        raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
+    _add(conn, scope, values, run_id=run_id, vm_id=vm_id)
+
+
+def add_attempt_facts(
+    conn: Connection, attempt_id: int, token: int, scope: str, values: Mapping[str, object]
+) -> None:
+    """Record facts of one attempt. LeaseLost when the token is not the VM's any more."""
+    owner = check_attempt(conn, attempt_id, token)
+    _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
+
+
+def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tuple[Fact, ...]:
+    """The run's facts, those of its VMs and attempts included, in the order of recording."""
+    query = select(tables.fact).where(_fact.run_id == run_id).order_by(_fact.id)
+    if scope is not None:
+        query = query.where(_fact.scope == scope)
+    return tuple(
+        Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
+        for row in conn.execute(query)
+    )
+
+
+def _add(conn: Connection, scope: str, values: Mapping[str, object], **owner: int) -> None:
+    at = utc_now()
+    rows = [
+        {"scope": scope, "key": key, "value_json": value, "at": at, **owner} for key, value in values.items()
+    ]
+    if rows:
+        conn.execute(insert(tables.fact), rows)

@@ -1,0 +1,164 @@
+"""Who may change a VM: one lease a VM, with a fencing token that only ever grows.
+
+A process that was given token 5 must stop at its next write once the token is 6, however late it
+wakes. The check locks the lease row in the writer's own transaction, so that a token cannot be
+raised between the check and the commit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Row, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+
+from vnuma.errors import LeaseLost, StoreError, VmHeld
+from vnuma.store import tables
+from vnuma.store.rows import Lease, RunState
+from vnuma.store.types import utc_now
+
+_lease = tables.lease.c
+_vm = tables.vm.c
+_run = tables.run.c
+
+
+@dataclass(frozen=True)
+class AttemptOwner:
+    """Which run, VM and cell an attempt belongs to."""
+
+    run_id: int
+    vm_id: int
+    cell_id: int
+
+
+def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
+    """Lease the VM to the run and return the new token; the run's own lease is renewed.
+
+    Raises VmHeld while another run holds it that has not ended, or that has ended without putting
+    the VM back: what is there now would become the next run's baseline.
+    """
+    _ensure_row(conn, vm_key)
+    row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one()
+    if row.run_id is not None and row.run_id != run_id:
+        _refuse_unless_over(conn, _lease_of(row))
+    return _set_holder(conn, vm_key, run_id, holder)
+
+
+def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None = None) -> int:
+    """Fence off every other process of this run; `holder` names the new one, None keeps the name.
+
+    Raises VmHeld when another run holds the lease, LeaseLost when nobody does.
+    """
+    row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one_or_none()
+    if row is None or row.run_id is None:
+        raise LeaseLost(
+            f"{_vm_name(conn, vm_key)} is not leased to any run.",
+            fix="vnuma status shows which VMs still have to be put back.",
+        )
+    if row.run_id != run_id:
+        raise _held(conn, _lease_of(row))
+    return _set_holder(conn, vm_key, run_id, holder or row.holder)
+
+
+def check_token(conn: Connection, vm_key: str, token: int) -> None:
+    """LeaseLost unless `token` is the VM's current one; it stays so until this transaction ends."""
+    row = conn.execute(
+        select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update(read=True)
+    ).one_or_none()
+    if row is None or row.run_id is None or row.token != token:
+        raise _lost(_vm_name(conn, vm_key))
+
+
+def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner:
+    """The attempt's owner, provided that it is still open and `token` is its own and the current one.
+
+    Raises LeaseLost for an outdated token, StoreError for an attempt that is unknown or has ended.
+    """
+    row = conn.execute(
+        select(tables.attempt, _vm.vm_key, _vm.name, tables.cell.c.vm_id, tables.cell.c.run_id)
+        .join(tables.cell, tables.cell.c.id == tables.attempt.c.cell_id)
+        .join(tables.vm, _vm.id == tables.cell.c.vm_id)
+        .where(tables.attempt.c.id == attempt_id)
+    ).one_or_none()
+    if row is None:
+        raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
+    check_token(conn, row.vm_key, token)
+    if row.token != token:
+        raise _lost(row.name)
+    if row.ended_at is not None:
+        raise StoreError(
+            f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}): nothing is added to it.",
+            fix="Claim the cell again: vnuma run --resume RUN",
+        )
+    return AttemptOwner(run_id=row.run_id, vm_id=row.vm_id, cell_id=row.cell_id)
+
+
+def release_lease(conn: Connection, vm_key: str, token: int) -> None:
+    """Give the VM free. The row and its token stay, so that no old token is ever valid again."""
+    check_token(conn, vm_key, token)
+    conn.execute(
+        update(tables.lease).where(_lease.vm_key == vm_key).values(run_id=None, holder=None, taken_at=None)
+    )
+
+
+def get_lease(conn: Connection, vm_key: str) -> Lease | None:
+    """The VM's lease, or None when nobody holds it."""
+    query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
+    row = conn.execute(query).one_or_none()
+    return None if row is None else _lease_of(row)
+
+
+def _ensure_row(conn: Connection, vm_key: str) -> None:
+    dialect = postgresql if conn.dialect.name == "postgresql" else sqlite
+    fresh = dialect.insert(tables.lease).values(vm_key=vm_key, token=0)
+    conn.execute(fresh.on_conflict_do_nothing())
+
+
+def _set_holder(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
+    token: int = conn.execute(
+        update(tables.lease)
+        .where(_lease.vm_key == vm_key)
+        .values(run_id=run_id, holder=holder, taken_at=utc_now(), token=_lease.token + 1)
+        .returning(_lease.token)
+    ).scalar_one()
+    return token
+
+
+def _refuse_unless_over(conn: Connection, lease: Lease) -> None:
+    row = conn.execute(
+        select(_run.name, _run.state, _vm.name.label("vm"), _vm.baseline_at, _vm.restored_at)
+        .join(tables.vm, _vm.run_id == _run.id)
+        .where(_run.id == lease.run_id, _vm.vm_key == lease.vm_key)
+    ).one_or_none()
+    if row is None or not RunState(row.state).ended:
+        raise _held(conn, lease)
+    if row.baseline_at is not None and row.restored_at is None:
+        raise VmHeld(
+            f"{row.vm} was not put back after run {row.name}, which {lease.holder} began.",
+            fix=f"vnuma restore {row.vm}. Nothing was changed.",
+        )
+
+
+def _held(conn: Connection, lease: Lease) -> VmHeld:
+    run = conn.scalar(select(_run.name).where(_run.id == lease.run_id))
+    return VmHeld(
+        f"{_vm_name(conn, lease.vm_key)} is under study by {lease.holder}, run {run}, "
+        f"since {lease.taken_at:%Y-%m-%d %H:%M} UTC.",
+        fix=f"Wait, or ask them to: vnuma stop {run}. Nothing was changed.",
+    )
+
+
+def _lost(vm_name: str) -> LeaseLost:
+    return LeaseLost(
+        f"Another process has taken over {vm_name}: this one must not write any more.",
+        fix="Nothing to do: the other process goes on. vnuma status shows it.",
+    )
+
+
+def _vm_name(conn: Connection, vm_key: str) -> str:
+    name = conn.scalar(select(_vm.name).where(_vm.vm_key == vm_key).order_by(_vm.id.desc()).limit(1))
+    return name or f"The VM {vm_key}"
+
+
+def _lease_of(row: Row[tuple[object, ...]]) -> Lease:
+    return Lease(**row._mapping)

@@ -1,0 +1,47 @@
+"""Bring a store to the newest revision. Imported only when that is needed: Alembic loads slowly."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, insert, text
+
+from vnuma import __version__
+from vnuma.store.place import Place
+from vnuma.store.schema import HEAD, VERSION_TABLE, current_revision, refuse_newer
+from vnuma.store.tables import schema_history
+from vnuma.store.types import utc_now
+
+MIGRATIONS = Path(__file__).parent / "migrations"
+_ADVISORY_LOCK = 0x766E756D61
+"""Any fixed number that all versions of the product share ("vnuma" in ASCII)."""
+
+
+def upgrade(engine: Engine, place: Place, *, revision: str = HEAD) -> None:
+    """Migrate in one transaction, once, however many processes try at the same time.
+
+    SQLite's BEGIN IMMEDIATE admits one writer; PostgreSQL takes an advisory lock. Whoever comes
+    second finds the work done. A migration that fails leaves the store as it was.
+    """
+    with engine.connect().execution_options(vnuma_write=True) as conn, conn.begin():
+        if not place.is_sqlite:
+            conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
+        before = current_revision(conn)
+        refuse_newer(conn, before, place)
+        if before is None or before < revision:
+            command.upgrade(alembic_config(conn), revision)
+            conn.execute(
+                insert(schema_history),
+                {"revision": revision, "product_version": __version__, "applied_at": utc_now()},
+            )
+
+
+def alembic_config(conn: Connection) -> Config:
+    """Alembic's configuration without a file: our scripts, our version table, this connection."""
+    config = Config()
+    config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
+    config.attributes["connection"] = conn
+    config.attributes["version_table"] = VERSION_TABLE
+    return config

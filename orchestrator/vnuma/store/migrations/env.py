@@ -1,0 +1,14 @@
+"""Alembic's entry: runs the migrations on the connection and in the transaction that it is given."""
+
+from __future__ import annotations
+
+from alembic import context
+
+attributes = context.config.attributes
+context.configure(
+    connection=attributes["connection"],
+    version_table=attributes["version_table"],
+    transactional_ddl=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

@@ -1,0 +1,165 @@
+"""Open a store: check its place, bring its schema up to date, and hand out units of work."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import quote
+
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event
+from sqlalchemy.engine.interfaces import DBAPIConnection
+
+from vnuma.errors import StoreError
+from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
+from vnuma.store.schema import needs_upgrade
+from vnuma.store.translate import translated
+
+__all__ = ["Store", "default_url", "open_store"]
+
+LOCK_WAIT_S = 30
+"""How long a unit of work waits for another's lock before it is an error."""
+
+_CONNECT_WAIT_S = 10
+
+
+class Store:
+    """An open store. It keeps no connection between units of work, so it survives a fork."""
+
+    def __init__(self, place: Place, engine: Engine) -> None:
+        self.place = place
+        self._engine = engine
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.place)!r})"
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A consistent snapshot; a write inside it is refused. StoreError on database errors."""
+        options = {} if self.place.is_sqlite else _SNAPSHOT
+        with (
+            translated(self.place),
+            self._engine.connect().execution_options(vnuma_write=False, **options) as conn,
+            conn.begin(),
+        ):
+            yield conn
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """One transaction, committed at the end, undone if anything is raised inside.
+
+        On SQLite it takes the write lock at once (BEGIN IMMEDIATE): a transaction that reads first
+        and then wants to write fails as soon as another wrote in between, whatever the timeout.
+        """
+        with (
+            translated(self.place),
+            self._engine.connect().execution_options(vnuma_write=True) as conn,
+            conn.begin(),
+        ):
+            yield conn
+
+
+_SNAPSHOT = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+
+
+def open_store(url: str, *, create: bool = True) -> Store:
+    """Open the store at `url`, migrated to this product's schema.
+
+    With `create=False` a store must already be there. Raises StoreError: unusable URL or place,
+    a store of a newer product, or any database error.
+    """
+    place = parse_place(url)
+    if place.is_sqlite:
+        refuse_unsafe_sqlite(place.path)
+        _prepare_file(place, create=create)
+    engine = _sqlite_engine(place) if place.is_sqlite else _postgresql_engine(place)
+    with translated(place):
+        if needs_upgrade(engine, place, create=create):
+            from vnuma.store.migrate import upgrade  # noqa: PLC0415 - Alembic loads slowly
+
+            upgrade(engine, place)
+        if place.is_sqlite:
+            _ensure_wal(engine)
+    return Store(place, engine)
+
+
+def _prepare_file(place: Place, *, create: bool) -> None:
+    try:
+        if not create and not place.path.exists():
+            raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY makes one.")
+        if place.path.is_dir():
+            raise StoreError(f"The store {place} is a folder.", fix=f"Name a file: {place}/vnuma.db")
+        if create:
+            place.path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"The folder of the store {place} cannot be used ({error.strerror}).",
+            fix="Check the owner and mode of that folder, or name another.",
+        ) from error
+
+
+def _sqlite_engine(place: Place) -> Engine:
+    """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late."""
+    uri = f"file:{quote(str(place.path.absolute()))}?mode=rwc"
+
+    def connect() -> sqlite3.Connection:
+        return sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S, isolation_level=None)
+
+    engine = create_engine("sqlite://", creator=connect, poolclass=NullPool, hide_parameters=True)
+    event.listen(engine, "connect", _set_pragmas)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin(conn: Connection) -> None:
+    write = conn.get_execution_options().get("vnuma_write")
+    if write is False:
+        conn.exec_driver_sql("PRAGMA query_only = ON")
+    conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+
+def _ensure_wal(engine: Engine) -> None:
+    """Write-ahead log: readers never wait for a writer. The file remembers it.
+
+    SQLite does not wait for other processes at this switch as it does elsewhere, so we do.
+    """
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while True:
+        connection = engine.raw_connection()
+        try:
+            (mode,) = connection.cursor().execute("PRAGMA journal_mode").fetchone()
+            if mode != "wal":
+                connection.cursor().execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        else:
+            return
+        finally:
+            connection.close()
+        time.sleep(0.02)
+
+
+def _postgresql_engine(place: Place) -> Engine:
+    given = place.url.query
+    settings: dict[str, object] = {
+        "connect_timeout": _CONNECT_WAIT_S,
+        "application_name": "vnuma",
+    }
+    settings = {name: value for name, value in settings.items() if name not in given}
+    settings["options"] = f"{given.get('options', '')} -c lock_timeout={LOCK_WAIT_S}s".strip()
+    try:
+        return create_engine(place.url, poolclass=NullPool, hide_parameters=True, connect_args=settings)
+    except ImportError as error:
+        raise StoreError(
+            f"The driver for PostgreSQL is missing, so {place} cannot be opened ({error}).",
+            fix="pip install 'vnuma[postgresql]'",
+        ) from error

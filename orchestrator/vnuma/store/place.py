@@ -1,0 +1,151 @@
+"""Where a store is: its URL checked, its secrets masked, and where SQLite may not be."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from vnuma.errors import StoreError
+
+MOUNTS = Path("/proc/mounts")
+POSTGRESQL_FORM = "postgresql://USER@HOST/DATABASE"
+
+_NETWORK_TYPES = frozenset(
+    {
+        *("nfs", "nfs4", "cifs", "smb3", "smbfs", "ncpfs", "afs", "ceph", "lustre", "gpfs"),
+        *("beegfs", "glusterfs", "pvfs2", "9p", "drvfs", "davfs"),
+    }
+)
+_SECRET_KEYS = frozenset({"password", "passfile", "sslpassword"})
+_DRIVERS = {
+    "sqlite": "sqlite",
+    "sqlite+pysqlite": "sqlite",
+    "postgres": "postgresql+psycopg",
+    "postgresql": "postgresql+psycopg",
+    "postgresql+psycopg": "postgresql+psycopg",
+}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A checked store URL. `str()` and `repr()` are safe to print: no password is in them."""
+
+    url: URL
+
+    @property
+    def is_sqlite(self) -> bool:
+        """One file on this machine, as against a PostgreSQL server."""
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def path(self) -> Path:
+        """The file of a SQLite store."""
+        return Path(self.url.database or "")
+
+    def __str__(self) -> str:
+        return str(self.path) if self.is_sqlite else _masked(self.url)
+
+    def __repr__(self) -> str:
+        return f"Place({str(self)!r})"
+
+
+def default_url(home: Path) -> str:
+    """The SQLite store in `home`, as a URL."""
+    url = URL.create("sqlite", database=str(home.absolute() / "vnuma.db"))
+    return url.render_as_string(hide_password=False)
+
+
+def parse_place(text: str) -> Place:
+    """Check a store URL: SQLite in a file, or PostgreSQL. StoreError otherwise, secrets masked."""
+    try:
+        url = make_url(text)
+        driver = _DRIVERS.get(url.drivername)
+    except (ArgumentError, ValueError):
+        raise StoreError(
+            f"The store URL '{mask_text(text)}' cannot be read.",
+            fix=f"Use sqlite:///PATH or {POSTGRESQL_FORM}; write special characters in it as %XX.",
+        ) from None
+    if driver is None:
+        raise StoreError(
+            f"A store cannot be in '{url.drivername}': only SQLite and PostgreSQL are supported.",
+            fix=f"Use sqlite:///PATH or {POSTGRESQL_FORM}.",
+        )
+    place = Place(url.set(drivername=driver))
+    if place.is_sqlite and (url.database or ":memory:") == ":memory:":
+        raise StoreError("A store in memory would be lost with the process.", fix="Use sqlite:///PATH.")
+    return place
+
+
+def mask_text(text: str) -> str:
+    """Whatever looks like a password in a URL that could not even be parsed is replaced by ***."""
+    text = re.sub(r"(?<=/)([^/@:]*):.*@", r"\1:***@", text)
+    return re.sub(r"(?i)((?:password|passfile)=)[^&\s]*", r"\1***", text)
+
+
+def _masked(url: URL) -> str:
+    query = {key: "***" if key.lower() in _SECRET_KEYS else value for key, value in url.query.items()}
+    return url.set(drivername="postgresql", query=query).render_as_string(hide_password=True)
+
+
+def refuse_unsafe_sqlite(path: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """SQLite needs a local file that outlives this job. StoreError when it would not have one.
+
+    SQLite's WAL needs shared memory between all processes that use the file, which network file
+    systems do not give (sqlite.org/wal.html). Under AWX the job's file system goes with its pod,
+    and with it every baseline.
+    """
+    if under_awx(environment):
+        raise StoreError(
+            f"Under AWX a SQLite store ({path}) would go with the job, and the VMs' baselines with it.",
+            fix=f"Give a PostgreSQL store: {POSTGRESQL_FORM}",
+        )
+    kind = network_filesystem(path)
+    if kind is not None:
+        raise StoreError(
+            f"{path} is on a network file system ({kind}), where SQLite can lose or corrupt a store.",
+            fix=f"Use a folder on a local disk, or a PostgreSQL store: {POSTGRESQL_FORM}",
+        )
+
+
+def under_awx(environment: Mapping[str, str]) -> bool:
+    """Whether AWX or Automation Controller started this process (variables of its `build_env`).
+
+    JOB_ID alone does not tell: batch schedulers set it too.
+    """
+    if "AWX_PRIVATE_DATA_DIR" in environment:
+        return True
+    return "JOB_ID" in environment and ("INVENTORY_ID" in environment or "AWX_HOST" in environment)
+
+
+def network_filesystem(path: Path) -> str | None:
+    """The type of the network file system that holds `path`, or None (also where it cannot be told)."""
+    try:
+        mounts = MOUNTS.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    kind = filesystem_type(path.resolve(), mounts)
+    network = kind in _NETWORK_TYPES or (kind.startswith("fuse.") and kind != "fuse.fuse-overlayfs")
+    return kind if network else None
+
+
+def filesystem_type(path: Path, mounts: str) -> str:
+    """The type of the file system that holds an absolute `path`, from /proc/mounts' text; "" if none does.
+
+    The longest mount point that contains the path wins; of equal ones the later, which hides the
+    earlier. Blanks in a mount point are written as octal escapes (proc(5)).
+    """
+    found, depth = "", -1
+    for line in mounts.splitlines():
+        fields = line.split(" ")
+        if len(fields) < 3:
+            continue
+        point = Path(re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), fields[1]))
+        if path.is_relative_to(point) and len(point.parts) >= depth:
+            found, depth = fields[2], len(point.parts)
+    return found

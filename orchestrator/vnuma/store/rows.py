@@ -1,0 +1,286 @@
+"""What the store holds, as frozen values. Times are aware and in UTC, durations in milliseconds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class RunState(StrEnum):
+    """Where a run is. `conflict`: somebody else changed a VM, which was therefore not put back."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    STOPPED = "stopped"
+    FINISHED = "finished"
+    FAILED = "failed"
+    CONFLICT = "conflict"
+
+    @property
+    def ended(self) -> bool:
+        """Nothing is being done for this run any more (`conflict` waits for a person)."""
+        return self in (RunState.STOPPED, RunState.FINISHED, RunState.FAILED)
+
+
+class StopRequest(StrEnum):
+    """Stop after the cell that is being measured, or after the iteration."""
+
+    CELL = "cell"
+    NOW = "now"
+
+
+class CellState(StrEnum):
+    """`failed` is the state after an attempt that gave no result: it may be tried again."""
+
+    PENDING = "pending"
+    CLAIMED = "claimed"
+    VALID = "valid"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class Outcome(StrEnum):
+    """How an attempt ended. Only a valid one is analysed."""
+
+    VALID = "valid"
+    INVALID = "invalid"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
+
+class RestoreOutcome(StrEnum):
+    """What putting a VM back came to."""
+
+    RESTORED = "restored"
+    UNCHANGED = "unchanged"
+    THEIRS = "theirs"
+    CONFLICT = "conflict"
+    FAILED = "failed"
+
+    @property
+    def settled(self) -> bool:
+        """The VM needs no more restoring: at its baseline, or left by a person's decision."""
+        return self in (RestoreOutcome.RESTORED, RestoreOutcome.UNCHANGED, RestoreOutcome.THEIRS)
+
+
+@dataclass(frozen=True)
+class Study:
+    """One version of a study file, as it was read."""
+
+    id: int
+    name: str
+    yaml: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution of a study; `name` is the study's name and a running number."""
+
+    id: int
+    study_id: int
+    name: str
+    study_name: str
+    number: int
+    seed: int
+    state: RunState
+    stop_requested: StopRequest | None
+    simulated: str | None
+    """The lab's scenario, or None for a run on real machines."""
+    product_version: str
+    driver: object
+    inventory: str | None
+    created_at: datetime
+    finished_at: datetime | None
+    supervisor_pid: int | None
+    supervisor_host: str | None
+    heartbeat_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Vm:
+    """A VM in a run. `baseline` is the configuration to be put back; None until it is committed."""
+
+    id: int
+    run_id: int
+    vm_key: str
+    name: str
+    path: str
+    esxi_host: str
+    baseline: object
+    baseline_at: datetime | None
+    restored_at: datetime | None
+    restore_outcome: RestoreOutcome | None
+    restore_detail: object
+
+    @property
+    def at_baseline(self) -> bool:
+        """False from the moment the baseline is saved, or the VM is claimed, until a restore is settled."""
+        return self.baseline_at is None or self.restored_at is not None
+
+
+@dataclass(frozen=True)
+class UnrestoredVm:
+    """A VM that is not at its baseline, with the run that must put it back."""
+
+    vm: Vm
+    run: Run
+
+
+@dataclass(frozen=True)
+class Lease:
+    """A held lease: only writes with this `token` count."""
+
+    vm_key: str
+    run_id: int
+    token: int
+    holder: str
+    taken_at: datetime
+
+
+@dataclass(frozen=True)
+class NewCell:
+    """A cell to be added. `label` is the column in reports: A/A gives the reference arm a second."""
+
+    arm: str
+    label: str
+    block: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Arm x block x VM, at its place in the VM's random order. `reason` says why it was skipped."""
+
+    id: int
+    run_id: int
+    vm_id: int
+    arm: str
+    label: str
+    block: int
+    position: int
+    state: CellState
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class CellCounts:
+    """How many cells are in each state."""
+
+    pending: int = 0
+    claimed: int = 0
+    valid: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    @property
+    def total(self) -> int:
+        """All cells."""
+        return self.pending + self.claimed + self.valid + self.failed + self.skipped
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A cell that is now ours to measure, and the attempt that was opened for it."""
+
+    cell_id: int
+    attempt_id: int
+    number: int
+    vm_id: int
+    token: int
+    arm: str
+    label: str
+    block: int
+    position: int
+
+
+@dataclass(frozen=True)
+class Busy:
+    """No cell may be claimed now: `vm_name` of `run_name` is being measured since `since`."""
+
+    reason: str
+    run_name: str
+    vm_name: str
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a cell, with the cell's own place in the study."""
+
+    id: int
+    cell_id: int
+    vm_id: int
+    arm: str
+    label: str
+    block: int
+    position: int
+    number: int
+    token: int
+    step: str | None
+    step_at: datetime | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None
+    reason: str | None
+    detail: str | None
+    intended: object
+    predicted: object
+    effective: object
+    change: object
+    timings: object
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One iteration: measured, with `elapsed_ms`, or failed, with a `reason`. Never both.
+
+    `cpu_ms` and `elapsed_ms` are SQL Server's own; `client_ms` is the controller's clock. `waits`
+    holds wait statistics by difference. None means: not known.
+    """
+
+    workload: str
+    size: int
+    form: str
+    iteration: int
+    warmup: bool
+    at: datetime
+    cpu_ms: float | None = None
+    elapsed_ms: float | None = None
+    parse_cpu_ms: float | None = None
+    parse_elapsed_ms: float | None = None
+    client_ms: float | None = None
+    rows: int | None = None
+    waits: object = None
+    reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be: no time without a reason, a time with one, NaN, less than zero."""
+        if (self.elapsed_ms is None) != (self.reason is not None):
+            raise ValueError("a sample has either elapsed_ms or the reason why there is none")
+        times = (self.cpu_ms, self.elapsed_ms, self.parse_cpu_ms, self.parse_elapsed_ms, self.client_ms)
+        for value in times:
+            if value is not None and not (math.isfinite(value) and value >= 0):
+                raise ValueError(f"{value} is not a time in milliseconds")
+
+    @property
+    def outcome(self) -> str:
+        """`measured` or `failed`."""
+        return "failed" if self.elapsed_ms is None else "measured"
+
+
+@dataclass(frozen=True)
+class Fact:
+    """Something recorded about a run, one of its VMs or one attempt."""
+
+    id: int
+    run_id: int
+    vm_id: int | None
+    attempt_id: int | None
+    scope: str
+    key: str
+    value: object
+    at: datetime

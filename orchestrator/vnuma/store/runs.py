@@ -1,0 +1,126 @@
+"""Studies and their runs."""
+
+from __future__ import annotations
+
+import hashlib
+
+from sqlalchemy import Connection, Row, func, insert, select, text, update
+
+from vnuma import __version__
+from vnuma.errors import InputError, StoreError
+from vnuma.store import tables
+from vnuma.store.rows import Run, RunState, StopRequest, Study
+from vnuma.store.types import utc_now
+
+_run = tables.run.c
+_study = tables.study.c
+
+
+def save_study(conn: Connection, name: str, yaml: str) -> Study:
+    """Keep a study's text; the same name and text give the same row."""
+    sha256 = hashlib.sha256(yaml.encode()).hexdigest()
+    wanted = select(tables.study).where(_study.name == name, _study.sha256 == sha256)
+    found = conn.execute(wanted).one_or_none()
+    if found is None:
+        conn.execute(insert(tables.study), {"name": name, "yaml": yaml, "sha256": sha256})
+        found = conn.execute(wanted).one()
+    return Study(**found._mapping)
+
+
+def get_study(conn: Connection, study_id: int) -> Study:
+    """The study with that id. StoreError if there is none."""
+    found = conn.execute(select(tables.study).where(_study.id == study_id)).one_or_none()
+    if found is None:
+        raise StoreError(f"The store has no study {study_id}.", fix="vnuma status lists the runs.")
+    return Study(**found._mapping)
+
+
+def create_run(
+    conn: Connection,
+    study: Study,
+    *,
+    seed: int,
+    driver: object = None,
+    simulated: str | None = None,
+    inventory: str | None = None,
+) -> Run:
+    """A new planned run, named with the study's next number; numbers are never given twice."""
+    if conn.dialect.name == "postgresql":
+        conn.execute(text("LOCK TABLE run IN SHARE ROW EXCLUSIVE MODE"))
+    last = conn.scalar(select(func.max(_run.number)).where(_run.study_name == study.name))
+    number = (last or 0) + 1
+    row = conn.execute(
+        insert(tables.run)
+        .values(
+            study_id=study.id,
+            name=f"{study.name}.{number}",
+            study_name=study.name,
+            number=number,
+            seed=seed,
+            state=RunState.PLANNED,
+            simulated=simulated,
+            product_version=__version__,
+            driver_json=driver,
+            inventory=inventory,
+            created_at=utc_now(),
+        )
+        .returning(*tables.run.c)
+    ).one()
+    return run_of(row)
+
+
+def get_run(conn: Connection, ref: str | int) -> Run:
+    """The run with that id or name, or the newest for 'latest'. InputError if there is none."""
+    query = select(tables.run)
+    if ref == "latest":
+        query = query.order_by(_run.id.desc()).limit(1)
+    elif isinstance(ref, int) or ref.isdecimal():
+        query = query.where(_run.id == int(ref))
+    else:
+        query = query.where(_run.name == ref)
+    row = conn.execute(query).one_or_none()
+    if row is None:
+        what = "The store has no run yet." if ref == "latest" else f"The store has no run '{ref}'."
+        raise InputError(what, fix="vnuma status lists the runs.")
+    return run_of(row)
+
+
+def list_runs(conn: Connection) -> tuple[Run, ...]:
+    """All runs, oldest first."""
+    return tuple(run_of(row) for row in conn.execute(select(tables.run).order_by(_run.id)))
+
+
+def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
+    """Move a run on. An ended or conflicting run has a finish time; a resumed one loses it."""
+    working = state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
+    _update(conn, run_id, state=state, finished_at=None if working else utc_now())
+
+
+def request_stop(conn: Connection, run_id: int, how: StopRequest | None) -> None:
+    """Ask a run to stop; None withdraws the request, as a resume does."""
+    _update(conn, run_id, stop_requested=how)
+
+
+def touch_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> None:
+    """Say that this process is alive and looks after the run."""
+    _update(conn, run_id, supervisor_pid=pid, supervisor_host=host, heartbeat_at=utc_now())
+
+
+def clear_supervisor(conn: Connection, run_id: int) -> None:
+    """Say that nobody looks after the run any more."""
+    _update(conn, run_id, supervisor_pid=None, supervisor_host=None, heartbeat_at=None)
+
+
+def run_of(row: Row[tuple[object, ...]]) -> Run:
+    """A row of the run table as a value."""
+    values = dict(row._mapping)
+    stop = values["stop_requested"]
+    values["driver"] = values.pop("driver_json")
+    values["state"] = RunState(values["state"])
+    values["stop_requested"] = None if stop is None else StopRequest(stop)
+    return Run(**values)
+
+
+def _update(conn: Connection, run_id: int, **values: object) -> None:
+    if conn.execute(update(tables.run).where(_run.id == run_id).values(**values)).rowcount == 0:
+        raise StoreError(f"The store has no run {run_id}.", fix="vnuma status lists the runs.")

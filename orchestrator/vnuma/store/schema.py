@@ -1,0 +1,61 @@
+"""Which revision a store is at, told without importing Alembic."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Engine, column, inspect, select, table
+
+from vnuma import __version__
+from vnuma.errors import StoreError
+from vnuma.store.place import Place
+from vnuma.store.tables import schema_history
+
+HEAD = "0002"
+"""The newest revision in `migrations/versions`."""
+
+VERSION_TABLE = "vnuma_schema_version"
+"""Alembic's own table, under our name: a PostgreSQL database may hold other products' too."""
+
+
+def current_revision(conn: Connection) -> str | None:
+    """The store's revision, or None where no store has been made yet."""
+    if not inspect(conn).has_table(VERSION_TABLE):
+        return None
+    return conn.scalar(select(column("version_num")).select_from(table(VERSION_TABLE)))
+
+
+def refuse_newer(conn: Connection, revision: str | None, place: Place) -> None:
+    """StoreError for a store that a newer product wrote: it may hold what we cannot read."""
+    if revision is None or revision <= HEAD:
+        return
+    writer = conn.scalar(
+        select(schema_history.c.product_version).order_by(schema_history.c.revision.desc()).limit(1)
+    )
+    raise StoreError(
+        f"This store was written by vnuma {writer}: {place} has schema {revision}, "
+        f"vnuma {__version__} knows up to {HEAD}.",
+        fix=f"Install vnuma {writer} or newer. Nothing was changed.",
+    )
+
+
+def refuse_foreign(conn: Connection, place: Place) -> None:
+    """StoreError for a SQLite file that belongs to another program."""
+    tables = inspect(conn).get_table_names()
+    if tables:
+        raise StoreError(
+            f"{place} is a SQLite database of another program (it has a table '{tables[0]}').",
+            fix="Name another file for the store. Nothing was changed.",
+        )
+
+
+def needs_upgrade(engine: Engine, place: Place, *, create: bool) -> bool:
+    """The warm check: one or two small queries. StoreError when the store may not be used."""
+    with engine.connect() as conn, conn.begin():
+        revision = current_revision(conn)
+        refuse_newer(conn, revision, place)
+        if revision is not None:
+            return revision != HEAD
+        if place.is_sqlite:
+            refuse_foreign(conn, place)
+    if not create:
+        raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY makes one.")
+    return True

@@ -1,0 +1,212 @@
+"""The tables as they are at the newest revision. How a store gets there is in `migrations/`.
+
+Times are UTC; every `*_ms` is milliseconds; every `*_json` is canonical JSON text. What a row means
+is said on the dataclasses in `rows`.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    PrimaryKeyConstraint,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
+
+from vnuma.store.types import CanonicalJson, UtcTime
+
+metadata = MetaData(
+    naming_convention={
+        "pk": "%(table_name)s_pk",
+        "fk": "%(table_name)s_%(column_0_name)s_fk",
+        "uq": "%(table_name)s_%(column_0_N_name)s_uq",
+        "ck": "%(table_name)s_%(constraint_name)s_ck",
+        "ix": "%(table_name)s_%(column_0_N_name)s_ix",
+    }
+)
+
+RUN_STATES = "'planned','running','stopping','stopped','finished','failed','conflict'"
+CELL_STATES = "'pending','claimed','valid','failed','skipped'"
+OUTCOMES = "'valid','invalid','failed','interrupted'"
+
+study = Table(
+    "study",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("name", Text, nullable=False),
+    Column("yaml", Text, nullable=False),
+    Column("sha256", Text, nullable=False),
+    UniqueConstraint("name", "sha256"),
+)
+
+run = Table(
+    "run",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("study.id"), nullable=False),
+    Column("name", Text, nullable=False, unique=True),
+    Column("study_name", Text, nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("seed", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("stop_requested", Text),
+    Column("simulated", Text),
+    Column("product_version", Text, nullable=False),
+    Column("driver_json", CanonicalJson),
+    Column("inventory", Text),
+    Column("created_at", UtcTime, nullable=False),
+    Column("finished_at", UtcTime),
+    Column("supervisor_pid", Integer),
+    Column("supervisor_host", Text),
+    Column("heartbeat_at", UtcTime),
+    UniqueConstraint("study_name", "number"),
+    CheckConstraint(f"state IN ({RUN_STATES})", name="state"),
+    CheckConstraint("stop_requested IN ('cell','now')", name="stop"),
+)
+
+vm = Table(
+    "vm",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("run.id"), nullable=False),
+    Column("vm_key", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("path", Text, nullable=False),
+    Column("esxi_host", Text, nullable=False),
+    Column("baseline_json", CanonicalJson),
+    Column("baseline_at", UtcTime),
+    Column("restored_at", UtcTime),
+    Column("restore_outcome", Text),
+    Column("restore_detail_json", CanonicalJson),
+    UniqueConstraint("run_id", "vm_key"),
+    Index(None, "esxi_host"),
+    CheckConstraint("(baseline_json IS NULL) = (baseline_at IS NULL)", name="baseline"),
+)
+
+lease = Table(
+    "lease",
+    metadata,
+    Column("vm_key", Text, primary_key=True),
+    Column("run_id", ForeignKey("run.id")),
+    Column("token", BigInteger, nullable=False),
+    Column("holder", Text),
+    Column("taken_at", UtcTime),
+    CheckConstraint("(run_id IS NULL) = (holder IS NULL)", name="holder"),
+    CheckConstraint("(run_id IS NULL) = (taken_at IS NULL)", name="taken"),
+)
+
+cell = Table(
+    "cell",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("run.id"), nullable=False),
+    Column("vm_id", ForeignKey("vm.id"), nullable=False),
+    Column("arm", Text, nullable=False),
+    Column("label", Text, nullable=False),
+    Column("block", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("reason", Text),
+    UniqueConstraint("vm_id", "block", "label"),
+    UniqueConstraint("vm_id", "position"),
+    Index(None, "run_id"),
+    Index(
+        "cell_one_claimed_per_vm",
+        "vm_id",
+        unique=True,
+        sqlite_where=text("state = 'claimed'"),
+        postgresql_where=text("state = 'claimed'"),
+    ),
+    CheckConstraint(f"state IN ({CELL_STATES})", name="state"),
+    CheckConstraint("(state = 'skipped') = (reason IS NOT NULL)", name="skipped"),
+)
+
+attempt = Table(
+    "attempt",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("cell_id", ForeignKey("cell.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("token", BigInteger, nullable=False),
+    Column("step", Text),
+    Column("step_at", UtcTime),
+    Column("started_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("outcome", Text),
+    Column("reason", Text),
+    Column("detail", Text),
+    Column("intended_json", CanonicalJson),
+    Column("predicted_json", CanonicalJson),
+    Column("effective_json", CanonicalJson),
+    Column("change_json", CanonicalJson),
+    Column("timings_json", CanonicalJson),
+    UniqueConstraint("cell_id", "number"),
+    Index(
+        "attempt_one_valid_per_cell",
+        "cell_id",
+        unique=True,
+        sqlite_where=text("outcome = 'valid'"),
+        postgresql_where=text("outcome = 'valid'"),
+    ),
+    CheckConstraint(f"outcome IN ({OUTCOMES})", name="outcome"),
+    CheckConstraint("(outcome IS NULL) = (ended_at IS NULL)", name="ended"),
+    CheckConstraint("outcome IS NULL OR outcome = 'valid' OR reason IS NOT NULL", name="reason"),
+)
+
+sample = Table(
+    "sample",
+    metadata,
+    Column("attempt_id", ForeignKey("attempt.id"), nullable=False),
+    Column("workload", Text, nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("form", Text, nullable=False),
+    Column("iteration", Integer, nullable=False),
+    Column("warmup", Boolean, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("reason", Text),
+    Column("cpu_ms", Double),
+    Column("elapsed_ms", Double),
+    Column("parse_cpu_ms", Double),
+    Column("parse_elapsed_ms", Double),
+    Column("client_ms", Double),
+    Column("rows", BigInteger),
+    Column("waits_json", CanonicalJson),
+    Column("at", UtcTime, nullable=False),
+    PrimaryKeyConstraint("attempt_id", "workload", "size", "form", "iteration", "warmup"),
+    CheckConstraint("outcome IN ('measured','failed')", name="outcome"),
+    CheckConstraint("(outcome = 'measured') = (elapsed_ms IS NOT NULL)", name="measured"),
+    CheckConstraint("(outcome = 'failed') = (reason IS NOT NULL)", name="failed"),
+    CheckConstraint("elapsed_ms >= 0", name="elapsed"),
+)
+
+fact = Table(
+    "fact",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("run.id"), nullable=False),
+    Column("vm_id", ForeignKey("vm.id")),
+    Column("attempt_id", ForeignKey("attempt.id")),
+    Column("scope", Text, nullable=False),
+    Column("key", Text, nullable=False),
+    Column("value_json", CanonicalJson, nullable=False),
+    Column("at", UtcTime, nullable=False),
+    Index(None, "run_id"),
+)
+
+schema_history = Table(
+    "schema_history",
+    metadata,
+    Column("revision", Text, primary_key=True),
+    Column("product_version", Text, nullable=False),
+    Column("applied_at", UtcTime, nullable=False),
+)

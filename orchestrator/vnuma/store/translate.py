@@ -1,0 +1,102 @@
+"""Database errors, once: what happened, where, and what to do next, as a StoreError."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlalchemy.exc import DBAPIError
+
+from vnuma.errors import StoreError
+from vnuma.store.place import Place
+
+_RESUME = "then: vnuma run --resume RUN"
+_REPORT = "This is a fault in vnuma: please report it with this message."
+
+_SQLITE: dict[int, tuple[str, str]] = {
+    sqlite3.SQLITE_FULL: ("disk is full", f"Free some space there, {_RESUME}"),
+    sqlite3.SQLITE_BUSY: ("stayed locked by another process", f"End what holds it, {_RESUME}"),
+    sqlite3.SQLITE_LOCKED: ("stayed locked by another process", f"End what holds it, {_RESUME}"),
+    sqlite3.SQLITE_CORRUPT: ("is damaged", "Restore a copy of it; do not delete it: it holds VM baselines."),
+    sqlite3.SQLITE_NOTADB: ("is not a SQLite database", "Name another file, or move that one away."),
+    sqlite3.SQLITE_READONLY: ("cannot be written", "Check the owner and mode of the file and its folder."),
+    sqlite3.SQLITE_PERM: ("may not be accessed", "Check the owner and mode of the file and its folder."),
+    sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Check that its folder exists and may be written."),
+    sqlite3.SQLITE_IOERR: ("could not be read or written: I/O error", f"Check the disk, {_RESUME}"),
+    sqlite3.SQLITE_SCHEMA: ("was changed while in use", f"End other programs that use it, {_RESUME}"),
+}
+
+_POSTGRESQL: dict[str, tuple[str, str]] = {
+    "53100": ("disk is full", f"Free some space on the server, {_RESUME}"),
+    "53300": ("takes no more connections", f"Raise max_connections or end some, {_RESUME}"),
+    "55P03": ("stayed locked by another session", f"End what holds it, {_RESUME}"),
+    "40P01": ("stopped this transaction to end a deadlock", "Run the command again."),
+    "40001": ("stopped this transaction: another changed the same rows", "Run the command again."),
+    "28": ("refuses the login", "Check user and password (PGPASSWORD or ~/.pgpass)."),
+    "3D000": ("does not have that database", "Create it: createdb DATABASE"),
+    "42501": ("does not let this user do that", "Grant CREATE and USAGE on its schema to the user."),
+    "25006": ("is read-only", "Name the primary server, not a replica."),
+    "57P": ("is shutting down or starting", f"Wait until it is up, {_RESUME}"),
+    "08": ("broke the connection", f"Check the network and the server, {_RESUME}"),
+    "XX001": ("is damaged", "Restore it from a backup; do not delete it: it holds VM baselines."),
+    "58": ("could not be read or written: I/O error", f"Check the server's disk, {_RESUME}"),
+}
+
+
+@contextmanager
+def translated(place: Place) -> Iterator[None]:
+    """Inside, every database error becomes a StoreError that names the place."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _explained(place, error.orig or error) from error
+    except sqlite3.Error as error:
+        raise _explained(place, error) from error
+
+
+def _explained(place: Place, cause: BaseException) -> StoreError:
+    if isinstance(cause, sqlite3.Error):
+        what, fix = _sqlite(place, cause)
+    else:
+        what, fix = _postgresql(place, cause)
+    return StoreError(f"{what} ({_first_line(cause)}).", fix=fix)
+
+
+def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:
+    code = getattr(cause, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        return f"The store {place} refused a row that would break its rules", _REPORT
+    if code not in _SQLITE:
+        return f"The store {place} refused a statement", _REPORT
+    what, fix = _SQLITE[code]
+    if code == sqlite3.SQLITE_FULL:
+        return f"The store's {what}: {place}, {_free(place.path)}; what was committed is safe", fix
+    return f"The store {place} {what}", fix
+
+
+def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
+    state = getattr(cause, "sqlstate", None)
+    if state is None:
+        return f"The store {place} does not answer", f"Check host, port, user and password, {_RESUME}"
+    if state.startswith("23"):
+        return f"The store {place} refused a row that would break its rules", _REPORT
+    for prefix in (state, state[:3], state[:2]):
+        if prefix in _POSTGRESQL:
+            what, fix = _POSTGRESQL[prefix]
+            return (f"The store's {what}: {place}" if prefix == "53100" else f"The store {place} {what}"), fix
+    return f"The store {place} refused a statement", _REPORT
+
+
+def _first_line(cause: BaseException) -> str:
+    lines = str(cause).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(cause).__name__
+
+
+def _free(path: Path) -> str:
+    try:
+        return f"{shutil.disk_usage(path.parent).free:,} bytes free"
+    except OSError:
+        return "free space unknown"

@@ -1,0 +1,111 @@
+"""The VMs of a run: identity, baseline, and whether they were put back."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, Row, insert, select, update
+
+from vnuma.errors import StoreError
+from vnuma.store import tables
+from vnuma.store.leases import check_token
+from vnuma.store.rows import RestoreOutcome, UnrestoredVm, Vm
+from vnuma.store.runs import run_of
+from vnuma.store.types import utc_now
+
+_vm = tables.vm.c
+
+
+def add_vm(conn: Connection, run_id: int, *, vm_key: str, name: str, path: str, esxi_host: str) -> Vm:
+    """Add a VM to a run. `vm_key` identifies it across runs, `esxi_host` the machine it loads."""
+    row = conn.execute(
+        insert(tables.vm)
+        .values(run_id=run_id, vm_key=vm_key, name=name, path=path, esxi_host=esxi_host)
+        .returning(*tables.vm.c)
+    ).one()
+    return vm_of(row)
+
+
+def get_vm(conn: Connection, vm_id: int) -> Vm:
+    """The VM with that id. StoreError if there is none."""
+    row = conn.execute(select(tables.vm).where(_vm.id == vm_id)).one_or_none()
+    if row is None:
+        raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
+    return vm_of(row)
+
+
+def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
+    """The run's VMs, in the order in which they were added."""
+    query = select(tables.vm).where(_vm.run_id == run_id).order_by(_vm.id)
+    return tuple(vm_of(row) for row in conn.execute(query))
+
+
+def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
+    """Commit what must be put back. Once: a second call is a StoreError, whatever its value.
+
+    From here on a restore is owed: the VM counts as away from its baseline until one is settled.
+    """
+    vm = get_vm(conn, vm_id)
+    check_token(conn, vm.vm_key, token)
+    if baseline is None:
+        raise ValueError("a baseline is the VM's configuration, never None")
+    saved = conn.execute(
+        update(tables.vm)
+        .where(_vm.id == vm_id, _vm.baseline_json.is_(None))
+        .values(baseline_json=baseline, baseline_at=utc_now())
+    )
+    if saved.rowcount == 0:
+        raise StoreError(
+            f"{vm.name} already has a baseline in this run, of {vm.baseline_at}; it is never replaced.",
+            fix="To study the VM as it is now, put it back first (vnuma restore), then start a new run.",
+        )
+
+
+def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
+    """Say, before it happens, that the VM leaves its baseline (again, after a stop and a resume).
+
+    StoreError if there is no baseline to put back.
+    """
+    vm = get_vm(conn, vm_id)
+    check_token(conn, vm.vm_key, token)
+    if vm.baseline_at is None:
+        raise StoreError(
+            f"{vm.name} has no baseline in this run yet, so it may not be changed.",
+            fix="Start the study with: vnuma run STUDY",
+        )
+    if vm.restored_at is not None:
+        _set(conn, vm_id, restored_at=None, restore_outcome=None, restore_detail_json=None)
+
+
+def set_restored(
+    conn: Connection, vm_id: int, token: int, outcome: RestoreOutcome, detail: object = None
+) -> None:
+    """Record what a restore came to; only a settled outcome ends the VM's being away from baseline."""
+    check_token(conn, get_vm(conn, vm_id).vm_key, token)
+    restored_at = utc_now() if outcome.settled else None
+    _set(conn, vm_id, restored_at=restored_at, restore_outcome=outcome, restore_detail_json=detail)
+
+
+def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
+    """Every VM of every run that has a baseline and is not settled since: it may be changed."""
+    query = (
+        select(tables.vm)
+        .where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None))
+        .order_by(_vm.run_id, _vm.id)
+    )
+    found = [vm_of(row) for row in conn.execute(query)]
+    wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
+    runs = {row.id: run_of(row) for row in conn.execute(wanted)}
+    return tuple(UnrestoredVm(vm, runs[vm.run_id]) for vm in found)
+
+
+def vm_of(row: Row[tuple[object, ...]]) -> Vm:
+    """A row of the vm table as a value."""
+    values = dict(row._mapping)
+    outcome = values["restore_outcome"]
+    values["baseline"] = values.pop("baseline_json")
+    values["restore_detail"] = values.pop("restore_detail_json")
+    values["restore_outcome"] = None if outcome is None else RestoreOutcome(outcome)
+    return Vm(**values)
+
+
+def _set(conn: Connection, vm_id: int, **values: object) -> None:
+    conn.execute(update(tables.vm).where(_vm.id == vm_id).values(**values))

@@ -1,0 +1,102 @@
+"""A private PostgreSQL server for the tests: in a temporary folder, on a Unix socket, no network."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import psycopg
+
+ACCOUNT = "nobody"
+"""PostgreSQL refuses to run as root; then this account runs it."""
+
+
+def find_binaries() -> Path | None:
+    """The folder with initdb and postgres: from pg_config, the PATH, or Debian's place."""
+    candidates = []
+    if config := shutil.which("pg_config"):
+        told = subprocess.run([config, "--bindir"], capture_output=True, text=True, check=True)
+        candidates.append(Path(told.stdout.strip()))
+    if server := shutil.which("postgres"):
+        candidates.append(Path(server).resolve().parent)
+    candidates += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    return next((folder for folder in candidates if (folder / "initdb").exists()), None)
+
+
+@dataclass
+class Cluster:
+    """A running server; `new_database` gives the URL of a fresh, empty database."""
+
+    folder: Path
+    process: subprocess.Popen[bytes]
+    numbers: count[int] = field(default_factory=count)
+
+    def new_database(self) -> str:
+        """Create a database and return its URL."""
+        name = f"store{next(self.numbers)}"
+        with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
+            conn.execute(f"CREATE DATABASE {name}")
+        return f"postgresql://owner@/{name}?host={self.folder}"
+
+    def is_up(self) -> bool:
+        """Whether it accepts connections."""
+        try:
+            psycopg.connect(self._dsn("postgres")).close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End the server at once and delete its folder."""
+        self.process.terminate()
+        self.process.wait(timeout=30)
+        shutil.rmtree(self.folder)
+
+    def _dsn(self, database: str) -> str:
+        return f"host={self.folder} user=owner dbname={database} connect_timeout=5"
+
+
+def start(binaries: Path) -> Cluster:
+    """Make and start a server; returns when it accepts connections."""
+    folder = Path(tempfile.mkdtemp(prefix="vnuma-pg-"))
+    account = ACCOUNT if os.geteuid() == 0 else None
+    if account:
+        shutil.chown(folder, account)
+    subprocess.run(
+        [binaries / "initdb", "-D", folder / "data", "-U", "owner", "-A", "trust", "-N", "-E", "UTF8"],
+        check=True,
+        capture_output=True,
+        user=account,
+        cwd=folder,
+    )
+    settings = ["listen_addresses=", f"unix_socket_directories={folder}", "fsync=off", "max_connections=40"]
+    with (folder / "log").open("wb") as log:
+        process = subprocess.Popen(
+            [binaries / "postgres", "-D", folder / "data", *(f"--{item}" for item in settings)],
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            user=account,
+            cwd=folder,
+        )
+    cluster = Cluster(folder, process)
+    try:
+        wait_until_up(cluster)
+    except BaseException:
+        cluster.stop()
+        raise
+    return cluster
+
+
+def wait_until_up(cluster: Cluster) -> None:
+    """Return when the server accepts connections; fail with its log if it ends instead."""
+    while not cluster.is_up():
+        try:
+            cluster.process.wait(timeout=0.05)
+        except subprocess.TimeoutExpired:
+            continue
+        raise RuntimeError((cluster.folder / "log").read_text())

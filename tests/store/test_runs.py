@@ -1,0 +1,153 @@
+"""Studies, runs and their facts."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.store.build import claim, new_run, new_vm
+from vnuma.errors import InputError, LeaseLost, StoreError
+from vnuma.store import facts, runs
+from vnuma.store.open import Store
+from vnuma.store.rows import RunState, StopRequest
+
+
+def test_a_study_is_kept_once_per_text(store: Store) -> None:
+    """Saving the same text again gives the same study; another text or name gives another."""
+    with store.write() as conn:
+        first = runs.save_study(conn, "quick", "blocks: 2\n")
+        assert runs.save_study(conn, "quick", "blocks: 2\n") == first
+        assert runs.save_study(conn, "quick", "blocks: 3\n").id != first.id
+        assert runs.save_study(conn, "copy", "blocks: 2\n").id != first.id
+    with store.read() as conn:
+        assert runs.get_study(conn, first.id).yaml == "blocks: 2\n"
+
+
+def test_runs_are_numbered_per_study_name(store: Store) -> None:
+    """A run's name is the study's name and the next number, whatever the study's text was."""
+    with store.write() as conn:
+        older = runs.save_study(conn, "quick", "a: 1\n")
+        newer = runs.save_study(conn, "quick", "a: 2\n")
+        other = runs.save_study(conn, "fleet", "a: 1\n")
+        names = [runs.create_run(conn, study, seed=1).name for study in (older, newer, other, older)]
+    assert names == ["quick.1", "quick.2", "fleet.1", "quick.3"]
+
+
+def test_a_run_is_found_by_name_by_id_and_as_latest(store: Store) -> None:
+    """All three ways of naming a run give the same run."""
+    first, second = new_run(store), new_run(store)
+    with store.read() as conn:
+        assert runs.get_run(conn, "quick.1") == first
+        assert runs.get_run(conn, first.id) == first
+        assert runs.get_run(conn, str(first.id)) == first
+        assert runs.get_run(conn, "latest") == second
+        assert runs.list_runs(conn) == (first, second)
+
+
+@pytest.mark.parametrize("ref", ["quick.9", "9", "latest"])
+def test_an_unknown_run_is_an_input_error(store: Store, ref: str) -> None:
+    """A name, id or 'latest' that fits no run says so and where to look."""
+    with store.read() as conn, pytest.raises(InputError, match="has no run") as caught:
+        runs.get_run(conn, ref)
+    assert "vnuma status" in str(caught.value)
+
+
+def test_everything_said_about_a_run_is_read_back(store: Store) -> None:
+    """Seed, driver, scenario and inventory come back as they were given."""
+    with store.write() as conn:
+        study = runs.save_study(conn, "quick", "a: 1\n")
+        runs.create_run(
+            conn,
+            study,
+            seed=2**40,
+            driver={"name": "FreeTDS"},
+            simulated="paper",
+            inventory="inventories/lab",
+        )
+    with store.read() as conn:
+        run = runs.get_run(conn, "latest")
+    assert (run.seed, run.driver, run.simulated) == (2**40, {"name": "FreeTDS"}, "paper")
+    assert (run.inventory, run.state, run.created_at.utcoffset()) == (
+        "inventories/lab",
+        RunState.PLANNED,
+        run.created_at - run.created_at,
+    )
+
+
+def test_an_ended_run_has_a_finish_time_and_a_resumed_one_loses_it(store: Store) -> None:
+    """The finish time follows the state."""
+    run = new_run(store)
+    finished = []
+    for state in (RunState.RUNNING, RunState.STOPPED, RunState.RUNNING, RunState.CONFLICT):
+        with store.write() as conn:
+            runs.set_run_state(conn, run.id, state)
+            now = runs.get_run(conn, run.id)
+        assert now.state is state
+        finished.append(now.finished_at is not None)
+    assert finished == [False, True, False, True]
+
+
+def test_a_stop_is_requested_and_withdrawn(store: Store) -> None:
+    """A stop request is read back, and a resume takes it away."""
+    run = new_run(store)
+    for how in (StopRequest.CELL, StopRequest.NOW, None):
+        with store.write() as conn:
+            runs.request_stop(conn, run.id, how)
+            assert runs.get_run(conn, run.id).stop_requested is how
+
+
+def test_the_supervisor_leaves_its_traces(store: Store) -> None:
+    """Process, host and heartbeat are stored and cleared together."""
+    run = new_run(store)
+    with store.write() as conn:
+        runs.touch_supervisor(conn, run.id, pid=4711, host="ctl1")
+        alive = runs.get_run(conn, run.id)
+        runs.clear_supervisor(conn, run.id)
+        gone = runs.get_run(conn, run.id)
+    assert (alive.supervisor_pid, alive.supervisor_host) == (4711, "ctl1")
+    assert alive.heartbeat_at is not None
+    assert (gone.supervisor_pid, gone.supervisor_host, gone.heartbeat_at) == (None, None, None)
+
+
+def test_a_change_to_an_unknown_run_is_an_error(store: Store) -> None:
+    """Nothing is reported as done to a run that does not exist."""
+    with store.write() as conn, pytest.raises(StoreError, match="no run 99"):
+        runs.set_run_state(conn, 99, RunState.RUNNING)
+
+
+def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
+    """Each fact knows what it is about; a repeated key keeps both values."""
+    leased = new_vm(store, arms=1)
+    attempt = claim(store, leased)
+    with store.write() as conn:
+        facts.add_run_facts(conn, leased.run.id, "product", {"seed": 7})
+        facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.76"})
+        facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.82"})
+        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token, "guest", {"nodes": [0, 1]})
+    with store.read() as conn:
+        listed = facts.facts_of_run(conn, leased.run.id)
+        host = facts.facts_of_run(conn, leased.run.id, "host")
+    assert [(fact.scope, fact.key, fact.value) for fact in listed] == [
+        ("product", "seed", 7),
+        ("host", "bios", "2.76"),
+        ("host", "bios", "2.82"),
+        ("guest", "nodes", [0, 1]),
+    ]
+    assert [(fact.vm_id, fact.attempt_id) for fact in listed[2:]] == [
+        (leased.vm.id, None),
+        (leased.vm.id, attempt.attempt_id),
+    ]
+    assert host == listed[1:3]
+
+
+def test_a_fact_of_an_attempt_needs_the_token(store: Store) -> None:
+    """An outdated token cannot even add a fact."""
+    leased = new_vm(store, arms=1)
+    attempt = claim(store, leased)
+    with store.write() as conn, pytest.raises(LeaseLost):
+        facts.add_attempt_facts(conn, attempt.attempt_id, leased.token - 1, "guest", {"nodes": 1})
+
+
+def test_a_fact_of_an_unknown_vm_is_an_error(store: Store) -> None:
+    """A VM that does not exist is named."""
+    with store.write() as conn, pytest.raises(StoreError, match="no VM 99"):
+        facts.add_vm_facts(conn, 99, "host", {"bios": "1"})
