@@ -1,0 +1,163 @@
+// Package tds serves the TDS 7.4 protocol of SQL Server: packets, login, batches, remote procedure calls,
+// transaction requests, attention and results. It knows nothing of SQL; an Engine does.
+//
+// Layout and values of the messages follow Microsoft's open specification MS-TDS.
+package tds
+
+import (
+	"context"
+	"errors"
+	"math/big"
+)
+
+// Login is what a client says of itself when it logs in.
+type Login struct {
+	User, Password string
+	Database       string // "" = the login's default database
+	App, Host      string
+	Language       string // "" = the login's default language
+}
+
+// String leaves the password out, so that a log line cannot carry it.
+func (l Login) String() string {
+	return "login " + l.User + " from " + l.Host + " (" + l.App + ") to database " + l.Database
+}
+
+// GoString is String: %#v must not print the password either.
+func (l Login) GoString() string { return l.String() }
+
+// Engine decides who may log in. Open is called from many goroutines.
+type Engine interface {
+	// Open returns the session of one connection, or the error the client gets instead (18456, 4060, ...).
+	Open(Login) (Session, *Message)
+}
+
+// Session is one logged-in connection. Its methods are called one at a time, never concurrently.
+//
+// The context of a request ends at the client's attention, at the loss of the connection and at Server.Close:
+// a method must then return promptly. What it writes after that is discarded.
+type Session interface {
+	// Database is the current database.
+	Database() string
+	// Batch runs a language batch, or the text of sp_executesql, sp_prepexec or sp_execute with its parameters.
+	Batch(ctx context.Context, text string, params []Param, w *Writer)
+	// Call runs a remote procedure call by name, as the client wrote it: [sys].sp_datatype_info_100.
+	Call(ctx context.Context, procedure string, params []Param, w *Writer)
+	// Transaction follows a transaction manager request, which is how drivers begin, commit and roll back.
+	Transaction(kind TxKind)
+	// Close is called once, when the connection has ended.
+	Close()
+}
+
+// TxKind is what a transaction manager request asks for.
+type TxKind int
+
+// Transaction requests.
+const (
+	TxBegin TxKind = iota + 1
+	TxCommit
+	TxRollback
+)
+
+// Kind is a family of SQL Server data types.
+type Kind int
+
+// Kinds, with the Go type of their values. Every value may also be nil (NULL).
+const (
+	KindInt8             Kind = iota + 1 // tinyint, 0..255: int64
+	KindInt16                            // smallint: int64
+	KindInt32                            // int: int64
+	KindInt64                            // bigint: int64
+	KindBit                              // bit: bool
+	KindReal                             // real: float64
+	KindFloat                            // float: float64
+	KindDecimal                          // decimal, numeric (Precision, Scale): Decimal
+	KindMoney                            // money: Money
+	KindDate                             // date: time.Time
+	KindTime                             // time (Scale): time.Time, of which the date is ignored
+	KindDateTime                         // datetime, in steps of 1/300 s: time.Time
+	KindDateTime2                        // datetime2 (Scale 0..7): time.Time
+	KindDateTimeOffset                   // datetimeoffset (Scale 0..7): time.Time with its zone
+	KindChar                             // char (Size bytes): string
+	KindVarChar                          // varchar (Size bytes, -1 = max): string
+	KindNChar                            // nchar (Size in UTF-16 units): string
+	KindNVarChar                         // nvarchar (Size in UTF-16 units, -1 = max): string
+	KindBinary                           // binary (Size bytes): []byte
+	KindVarBinary                        // varbinary (Size bytes, -1 = max): []byte
+	KindUniqueIdentifier                 // uniqueidentifier: [16]byte in the order of its text form
+	KindXML                              // xml: string
+)
+
+// MaxSize as Type.Size is the (max) of varchar, nvarchar and varbinary.
+const MaxSize = -1
+
+// Type is a data type. Size, Precision and Scale count only for the kinds that have them.
+type Type struct {
+	Kind                   Kind
+	Size, Precision, Scale int
+}
+
+// Column describes one column of a result.
+type Column struct {
+	Name     string
+	Type     Type
+	Nullable bool
+}
+
+// Message is an error (Class > 10) or an informational message. An error of class 20 or more ends the
+// connection after the response.
+type Message struct {
+	Number       int32
+	State, Class uint8
+	Text         string
+	Procedure    string
+	Line         int32
+}
+
+// Param is a parameter of a batch (Name as declared, "@P1") or of a procedure (Name may be "").
+type Param struct {
+	Name   string
+	Type   Type
+	Value  any
+	Output bool
+}
+
+// Decimal is Unscaled / 10^Scale.
+type Decimal struct {
+	Unscaled *big.Int
+	Scale    int
+}
+
+// NewDecimal is unscaled / 10^scale.
+func NewDecimal(unscaled int64, scale int) Decimal {
+	return Decimal{Unscaled: big.NewInt(unscaled), Scale: scale}
+}
+
+// Money is an amount in ten-thousandths.
+type Money int64
+
+// Done ends one statement of a response.
+type Done struct {
+	Count    int64  // rows, when HasCount
+	HasCount bool   // false under SET NOCOUNT ON and for statements that count nothing
+	Error    bool   // the statement failed
+	Command  uint16 // CommandSelect, ... or 0
+}
+
+// Commands of a Done.
+const (
+	CommandSelect uint16 = 0xC1
+	CommandInsert uint16 = 0xC3
+	CommandDelete uint16 = 0xC4
+	CommandUpdate uint16 = 0xC5
+)
+
+// What ends a response early: Writer.Err, Writer.CrossRows and the cause of a request's context.
+var (
+	// ErrAttention: the client cancelled the request.
+	ErrAttention = errors.New("the client cancelled the request")
+	// ErrConnectionLost: the client or Server.Close ended the connection.
+	ErrConnectionLost = errors.New("the connection has ended")
+	// ErrDropped: the connection was cut on purpose after Writer.DropAfter rows.
+	ErrDropped = errors.New("the connection was cut after the rows it was allowed to send")
+)
