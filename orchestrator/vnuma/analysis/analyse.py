@@ -1,0 +1,221 @@
+"""From samples to everything that a run allows to say: the one entry point."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
+
+from vnuma.analysis.cautions import Findings, cautions
+from vnuma.analysis.cells import Boot, Cells, collect, grid
+from vnuma.analysis.checks import check_a_a, check_control
+from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.drift import check_drift
+from vnuma.analysis.first_iteration import check_first_iteration
+from vnuma.analysis.fit import Fit
+from vnuma.analysis.growth import Growth, growth, slope_score
+from vnuma.analysis.outliers import bimodality, odd_cells
+from vnuma.analysis.power import blocks_to_decide, detectable_effect
+from vnuma.analysis.recommend import recommend
+from vnuma.analysis.records import METRICS, AnalysisDesign, CellRecord, Metric, NotEvaluated, Sample
+from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
+from vnuma.analysis.simulate import Layout
+from vnuma.analysis.table import table_row
+from vnuma.analysis.variance import Noise, noise
+from vnuma.analysis.verdict import Rules, Withheld, Word, decide, rules_for
+
+ALPHA = 0.05
+
+
+def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: AnalysisDesign) -> RunResult:
+    """Analyse a run, complete or not. VMs are never pooled: each is a question of its own.
+
+    `samples` are those of valid attempts; samples of any other cell are ignored.
+    Raises ValueError if one iteration of a cell is given twice.
+    """
+    samples = tuple(samples)
+    counts = Counter((cell.vm, cell.outcome) for cell in cells)
+    analyses = tuple(
+        analyse_one(
+            collect(samples, cells, design, vm=vm, form=form, metric=metric), design, vm, form, metric
+        )
+        for vm in design.vms
+        for form in design.forms
+        for metric in _metrics(samples, design, vm, form)
+    )
+    outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))
+    return RunResult(design, outcomes, analyses)
+
+
+def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
+    """The primary comparison alone, on the mean over sizes: what a stopping rule looks at."""
+    return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA)
+
+
+def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric: Metric) -> Analysis:
+    """One VM, form and metric."""
+    comparison = compare_cells(cells, design)
+    full = comparison.fit
+    a_a = check_a_a(comparison)
+    control = check_control(design.positive_control, comparison.contrasts)
+    rules = rules_for(design.equivalence, design.order, a_a, control)
+    spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
+    arms = _arms(comparison, rules, ALPHA, _blocks_needed(comparison, rules, spread, design))
+    by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
+    positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
+    drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
+    first = check_first_iteration(cells.boots)
+    odd = odd_cells(full) if full else ()
+    groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
+    found = Findings(design, cells, comparison, arms, a_a, control, drift, first, odd, groups)
+    return Analysis(
+        vm=vm,
+        form=form,
+        metric=metric,
+        primary=form == design.forms[0] and metric == design.metric,
+        blocks=len({boot.block for boot in cells.boots}),
+        complete_blocks=_complete_blocks(cells.boots, design),
+        blocks_not_begun=cells.blocks_not_begun,
+        points=_points(cells.boots, full),
+        missing=cells.missing,
+        table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),
+        arms=arms,
+        sizes=tuple(
+            SizeResult(size, _arms(item, rules, item.alpha))
+            for size, item in zip(design.sizes, by_size, strict=True)
+        ),
+        largest_gaps=_largest_gaps(design, by_size),
+        growth=_growth(cells.boots, design, rules.withheld),
+        a_a=a_a,
+        positive_control=control,
+        gate=comparison.gates,
+        drift=drift,
+        first_iteration=first,
+        odd_cells=odd,
+        bimodality=groups,
+        noise=spread,
+        ms=full.ms if full else None,
+        df=full.df if full else 0,
+        detectable_effect=_detectable(comparison, spread),
+        withheld=rules.withheld,
+        recommended=recommend(design.reference, arms),
+        cautions=cautions(found),
+    )
+
+
+def _metrics(samples: Sequence[Sample], design: AnalysisDesign, vm: str, form: str) -> tuple[Metric, ...]:
+    """The metrics that were recorded; the primary one always, so that its absence is said."""
+    own = [sample for sample in samples if sample.vm == vm and sample.form == form and not sample.warmup]
+    return tuple(
+        metric
+        for metric in METRICS
+        if metric == design.metric or any(getattr(sample, metric) is not None for sample in own)
+    )
+
+
+def _compare(
+    boots: Sequence[Boot], design: AnalysisDesign, value: Callable[[Boot], float], alpha: float
+) -> Comparison:
+    arms = {column.label: column.arm for column in design.compared}
+    cells = grid(boots, [column.label for column in design.columns], value)
+    return compare(cells, design.reference_labels, arms, alpha)
+
+
+def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Comparison:
+    """One size, at the level that lets all sizes hold together."""
+    return _compare(boots, design, lambda boot: math.log(boot.medians_ms[index]), ALPHA / len(design.sizes))
+
+
+def _arms(
+    comparison: Comparison, rules: Rules, alpha: float, blocks_needed: int | None = None
+) -> tuple[ArmResult, ...]:
+    return tuple(
+        ArmResult(item.arm, item, decide(item, rules, alpha, blocks_needed)) for item in comparison.contrasts
+    )
+
+
+def _blocks_needed(comparison: Comparison, rules: Rules, spread: Noise, design: AnalysisDesign) -> int | None:
+    """Blocks that would likely decide, for undecided arms; None if so many were run already."""
+    undecided = any(decide(item, rules, ALPHA).word is Word.UNDECIDED for item in comparison.contrasts)
+    if not undecided or rules.withheld or spread.cell_sd_upper is None or comparison.fit is None:
+        return None
+    arms, references = _family(comparison)
+    needed = blocks_to_decide(design.equivalence, spread.cell_sd_upper, arms, references)
+    return needed if needed is not None and needed > len(comparison.fit.grid.blocks) else None
+
+
+def _detectable(comparison: Comparison, spread: Noise) -> float | NotEvaluated:
+    """What this many blocks likely detect at the SD found, as a ratio minus 1."""
+    if comparison.fit is None or spread.cell_sd is None:
+        return NotEvaluated("the spread could not be estimated")
+    arms, references = _family(comparison)
+    blocks = len(comparison.fit.grid.blocks)
+    if not arms or blocks < 2:
+        return NotEvaluated("fewer than 2 blocks, or no arm to compare")
+    return detectable_effect(spread.cell_sd, Layout(arms, references, blocks))
+
+
+def _family(comparison: Comparison) -> tuple[int, int]:
+    return sum(item.boots > 0 for item in comparison.contrasts), len(comparison.reference)
+
+
+def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tuple[SizeGap, ...]:
+    gaps: list[SizeGap] = []
+    for index, column in enumerate(design.compared):
+        known = [
+            (abs(item.contrasts[index].log_ratio or 0.0), size, item.contrasts[index].ratio)
+            for size, item in zip(design.sizes, by_size, strict=True)
+        ]
+        _, size, ratio = max(known, key=lambda entry: entry[0])
+        if ratio is not None:
+            gaps.append(SizeGap(column.arm, size, ratio))
+    return tuple(gaps)
+
+
+def _growth(
+    boots: Sequence[Boot], design: AnalysisDesign, withheld: Withheld | None
+) -> tuple[Growth, ...] | NotEvaluated:
+    if len(design.sizes) < 2:
+        return NotEvaluated("one size only")
+    comparison = _compare(boots, design, slope_score(design.sizes), ALPHA)
+    return tuple(growth(item, withheld) for item in comparison.contrasts)
+
+
+def _complete_blocks(boots: Sequence[Boot], design: AnalysisDesign) -> int:
+    per_block = Counter(boot.block for boot in boots)
+    return sum(count == len(design.columns) for count in per_block.values())
+
+
+def _points(boots: Sequence[Boot], full: Fit | None) -> tuple[CellPoint, ...]:
+    means = {
+        label: float(np.mean([boot.log_mean for boot in boots if boot.label == label]))
+        for label in {boot.label for boot in boots}
+    }
+    residuals = _residuals(full)
+    return tuple(
+        CellPoint(
+            label=boot.label,
+            arm=boot.arm,
+            block=boot.block,
+            position=boot.position,
+            value_ms=math.exp(boot.log_mean),
+            from_column=boot.log_mean - means[boot.label],
+            residual=residuals.get((boot.block, boot.label)),
+            medians_ms=boot.medians_ms,
+            iterations_ms=boot.iterations_ms,
+        )
+        for boot in boots
+    )
+
+
+def _residuals(full: Fit | None) -> dict[tuple[int, str], float]:
+    if full is None:
+        return {}
+    return {
+        (block, label): float(full.residuals[b, k])
+        for b, block in enumerate(full.grid.blocks)
+        for k, label in enumerate(full.grid.labels)
+        if not np.isnan(full.residuals[b, k])
+    }

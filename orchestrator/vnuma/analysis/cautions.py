@@ -1,0 +1,172 @@
+"""What limits a result, as typed warnings with the next step, worst first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vnuma.analysis.cells import Cells
+from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
+from vnuma.analysis.compare import Comparison
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.outliers import Bimodality, OddCell
+from vnuma.analysis.records import AnalysisDesign, NotEvaluated
+from vnuma.analysis.result import ArmResult, Caution
+from vnuma.analysis.verdict import Word
+
+
+@dataclass(frozen=True)
+class Findings:
+    """All that the warnings are drawn from."""
+
+    design: AnalysisDesign
+    cells: Cells
+    comparison: Comparison
+    arms: Sequence[ArmResult]
+    a_a: AaCheck | NotEvaluated
+    control: ControlCheck | NotEvaluated
+    drift: Drift | NotEvaluated
+    first: FirstIteration | NotEvaluated
+    odd: Sequence[OddCell]
+    bimodality: Bimodality | NotEvaluated
+
+
+def cautions(found: Findings) -> tuple[Caution, ...]:
+    """Every warning that applies, those that withhold words first."""
+    return (*_withholding(found), *_data(found), *_checks(found), *_spread(found))
+
+
+def _withholding(found: Findings) -> Iterator[Caution]:
+    if not found.cells.boots:
+        yield Caution(
+            "no_data", "No cell gave a valid measurement.", "Look at the reasons of the missing cells."
+        )
+    if found.design.order == "fixed":
+        yield Caution(
+            "fixed_order",
+            "The arms ran in the same order in every block: drift then looks like an effect.",
+            "Repeat with design.order: randomised.",
+        )
+    if isinstance(found.a_a, AaCheck) and found.a_a.state == "alarm":
+        difference = (found.a_a.ratio - 1) * 100
+        yield Caution(
+            "aa_alarm",
+            f"The reference arm differs from itself by {difference:+.2f}% (p = {found.a_a.p:.2g}).",
+            "Find what changed between boots (host load, power policy, other VMs), then repeat.",
+        )
+    if isinstance(found.control, ControlCheck) and not found.control.passed:
+        yield Caution(
+            "control_failed",
+            f"The positive control {found.control.arm} was not found {found.control.expected}.",
+            "An instrument that misses a known effect cannot show equivalence: check the workload.",
+        )
+
+
+def _data(found: Findings) -> Iterator[Caution]:
+    few = [item.arm for item in found.arms if item.verdict.word is Word.TOO_FEW and item.verdict.boots > 0]
+    absent = [item.arm for item in found.arms if item.verdict.boots == 0]
+    if found.cells.boots and not found.comparison.reference:
+        yield Caution(
+            "reference_missing",
+            f"The reference arm {found.design.reference} has no valid cell: nothing can be compared.",
+            "Repeat the cells of the reference arm.",
+        )
+    elif absent and found.cells.boots:
+        yield Caution(
+            "arm_missing", f"No block holds {_all(absent)} and the reference arm.", "Repeat those cells."
+        )
+    if few:
+        yield Caution(
+            "too_few_boots",
+            f"Fewer than {BOOTS_FOR_WORDS} boots for {_all(few)}: figures are provisional.",
+            f"Run at least {BOOTS_FOR_WORDS} blocks; 8 is the default, 10 to 12 for effects of 1%.",
+        )
+    if found.cells.missing:
+        yield Caution(
+            "cells_missing",
+            f"{len(found.cells.missing)} cells of begun blocks have no value.",
+            "Repeat them inside their blocks (resume the run); until then the fit works around them.",
+        )
+    if found.cells.blocks_not_begun:
+        yield Caution(
+            "blocks_not_begun",
+            f"{found.cells.blocks_not_begun} of {found.design.blocks} blocks were not begun.",
+            "Resume the run, unless it was stopped by its declared rule.",
+        )
+    if len(found.design.reference_labels) < 2:
+        yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
+    elif len(found.comparison.reference) == 1:
+        yield Caution(
+            "aa_missing",
+            "Only one of the reference arm's two columns has cells: no A/A check.",
+            "Repeat the other column's cells.",
+        )
+    if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations_ms):
+        yield Caution(
+            "few_iterations",
+            "Some boots have fewer than 3 timed iterations: one slow iteration moves their median.",
+            "Set design.iterations: 3 (an odd number, at most 7).",
+        )
+
+
+def _checks(found: Findings) -> Iterator[Caution]:
+    if isinstance(found.a_a, AaCheck) and found.a_a.state == "note":
+        yield Caution(
+            "aa_note",
+            f"The reference arm against itself gives p = {found.a_a.p:.2g}, as 1 good run in 20 does.",
+            "Nothing to do in one run; look at the host if it comes back.",
+        )
+    if isinstance(found.drift, Drift):
+        for name, slope, unit in (
+            ("drift_blocks", found.drift.between_blocks, "from block to block"),
+            ("drift_within", found.drift.within_blocks, "from cell to cell within blocks"),
+        ):
+            if isinstance(slope, Slope) and slope.alarm:
+                yield Caution(
+                    name,
+                    f"Times moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
+                    "Random order keeps the comparison fair; look for what changed on the host.",
+                )
+    if isinstance(found.first, FirstIteration) and found.first.alarm:
+        yield Caution(
+            "first_iteration",
+            f"The first timed iteration is slower than the rest by {(found.first.ratio - 1) * 100:.1f}%.",
+            "Add a warm-up: design.warmups.",
+        )
+
+
+def _spread(found: Findings) -> Iterator[Caution]:
+    tested = [flag.label for flag in found.comparison.gates if flag.flagged]
+    if tested:
+        yield Caution(
+            "variance_gate",
+            f"{_all(tested)} varied more from boot to boot than the other columns.",
+            "Its interval rests on its own spread (every interval, if it is the reference); add blocks.",
+        )
+    if found.odd:
+        cells = [
+            f"{cell.label} in block {cell.block} ({math.expm1(cell.residual) * 100:+.1f}%)"
+            for cell in found.odd
+        ]
+        yield Caution(
+            "odd_cells", f"Far from the rest: {_all(cells)}.", "They are kept. Look at their attempts' facts."
+        )
+    if isinstance(found.bimodality, Bimodality) and found.bimodality.flagged:
+        yield Caution(
+            "bimodal",
+            "Boots fall into two groups.",
+            "Look for a state chosen at power-on (NUMA home node, page sizes); do not trim it.",
+        )
+    dissent = [item.arm for item in found.arms if item.verdict.rank_supports is False]
+    if dissent:
+        yield Caution(
+            "rank_dissent",
+            f"The rank method does not support the word for {_all(dissent)}.",
+            "Look at the boots of that arm; more blocks settle it.",
+        )
+
+
+def _all(names: Sequence[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,92 @@
+"""Does the instrument behave? The same arm against itself, and an arm known to differ."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.compare import Basis, Comparison, Contrast, Interval, own_se, paired_differences, t_ratio
+from vnuma.analysis.distributions import t_quantile, t_two_sided
+from vnuma.analysis.records import NotEvaluated, PositiveControl
+
+AA_ALARM = 0.01
+AA_NOTE = 0.05
+BOOTS_FOR_WORDS = 6
+
+
+@dataclass(frozen=True)
+class AaCheck:
+    """The reference's second column against its first, on the mean over all sizes, once.
+
+    `noise_floor` is the 95% half-width as a ratio minus 1: smaller differences are within the
+    instrument's noise. `state`: alarm below p = 0.01 (false in 1% of studies), note below 0.05.
+    Passing is weak evidence: at sigma 0.6% and 8 blocks it sees only about 1.1%.
+    """
+
+    ratio: float
+    interval: Interval
+    basis: Basis
+    se: float
+    df: int
+    t: float
+    p: float
+    noise_floor: float
+    state: Literal["alarm", "note", "no alarm"]
+
+
+@dataclass(frozen=True)
+class ControlCheck:
+    """A positive control passes if its simultaneous 95% interval excludes 1 in the expected direction."""
+
+    arm: str
+    expected: Literal["slower", "faster"]
+    passed: bool
+
+
+def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
+    """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged."""
+    if len(comparison.reference) < 2 or comparison.fit is None:
+        return NotEvaluated("the reference arm has one column only")
+    first, second = comparison.reference[:2]
+    full = comparison.fit
+    basis: Basis = "own" if comparison.flagged(first) or comparison.flagged(second) else "pooled"
+    if basis == "own":
+        d = paired_differences(full.grid, second, (first,))
+        if len(d) < 2:
+            return NotEvaluated("fewer than 2 blocks hold both columns of the reference arm")
+        estimate, se, df = statistics.fmean(d), own_se(d), len(d) - 1
+    else:
+        if full.ms is None:
+            return NotEvaluated("too few cells to estimate an error")
+        estimate, factor = full.contrast({second: 1.0, first: -1.0})
+        se, df = math.sqrt(full.ms * factor), full.df
+    t = t_ratio(estimate, se)
+    p = 0.0 if math.isinf(t) else t_two_sided(t, df)
+    half_width = t_quantile(0.975, df) * se
+    return AaCheck(
+        ratio=math.exp(estimate),
+        interval=Interval.around(estimate, half_width),
+        basis=basis,
+        se=se,
+        df=df,
+        t=t,
+        p=p,
+        noise_floor=math.expm1(half_width),
+        state="alarm" if p < AA_ALARM else "note" if p < AA_NOTE else "no alarm",
+    )
+
+
+def check_control(
+    control: PositiveControl | None, contrasts: tuple[Contrast, ...]
+) -> ControlCheck | NotEvaluated:
+    """Was the known effect seen?"""
+    if control is None:
+        return NotEvaluated("not run: no arm was declared a positive control")
+    contrast = next((item for item in contrasts if item.arm == control.arm), None)
+    if contrast is None or contrast.inference is None or contrast.boots < BOOTS_FOR_WORDS:
+        return NotEvaluated(f"arm {control.arm} has fewer than {BOOTS_FOR_WORDS} boots")
+    interval = contrast.inference.interval
+    seen = interval.low > 1 if control.direction == "slower" else interval.high < 1
+    return ControlCheck(control.arm, control.direction, seen)

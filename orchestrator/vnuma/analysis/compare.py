@@ -1,0 +1,205 @@
+"""Every arm against the reference: pooled error with a gate, simultaneous intervals, adjusted p."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from vnuma.analysis import dunnett
+from vnuma.analysis.cells import Grid
+from vnuma.analysis.distributions import t_quantile, t_two_sided
+from vnuma.analysis.fit import Fit, GateFlag, connected, fit, gate
+from vnuma.analysis.rank import RankEstimate, rank_estimate
+
+Basis = Literal["pooled", "own"]
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Limits of a ratio to the reference."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def around(cls, estimate: float, half_width: float) -> Interval:
+        """From an estimate and a half-width on the ln scale."""
+        return cls(math.exp(estimate - half_width), math.exp(estimate + half_width))
+
+    def contains(self, ratio: float) -> bool:
+        """Is the ratio inside, limits included?"""
+        return self.low <= ratio <= self.high
+
+
+@dataclass(frozen=True)
+class Inference:
+    """What the error of one contrast allows to say. All on the ln scale but the intervals.
+
+    `interval` is simultaneous at 1 - alpha over all arms, `equivalence` at 1 - 2 alpha (it decides
+    equivalence alone), `unadjusted` at 1 - alpha for this arm alone (appendix). `constant` and
+    `half_width` belong to `interval`.
+    """
+
+    basis: Basis
+    se: float
+    df: int
+    t: float
+    adjusted_p: float
+    constant: float
+    half_width: float
+    interval: Interval
+    equivalence: Interval
+    unadjusted: Interval
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """One arm against the reference. `boots` counts the blocks that hold both.
+
+    `log_ratio` is None when no block does; `inference` is None when nothing estimates the error.
+    """
+
+    arm: str
+    label: str
+    boots: int
+    log_ratio: float | None
+    inference: Inference | None
+    rank: RankEstimate | None
+    differences: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float | None:
+        """Time of the arm divided by time of the reference."""
+        return None if self.log_ratio is None else math.exp(self.log_ratio)
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """All contrasts of one grid, with the fit and the gate they rest on; `fit` is None without cells."""
+
+    fit: Fit | None
+    gates: tuple[GateFlag, ...]
+    reference: tuple[str, ...]
+    contrasts: tuple[Contrast, ...]
+    alpha: float
+
+    def flagged(self, label: str) -> bool:
+        """Does the gate forbid the pooled error for this column, or was there no gate?"""
+        return all(flag.flagged for flag in self.gates if flag.label == label)
+
+
+def compare(grid: Grid, reference: Sequence[str], arms: Mapping[str, str], alpha: float = 0.05) -> Comparison:
+    """Compare each column of `arms` (label -> arm) with the mean of the reference's columns."""
+    present = tuple(label for label in reference if label in grid.labels)
+    if not present:
+        return Comparison(None, (), (), tuple(_absent(label, arm) for label, arm in arms.items()), alpha)
+    grid = connected(grid, present[0])
+    present = tuple(label for label in present if label in grid.labels)
+    full = fit(grid)
+    flags = gate(full)
+    result = Comparison(full, flags, present, (), alpha)
+    family = sum(label in grid.labels for label in arms)
+    contrasts = tuple(
+        _contrast(result, label, arm, family) if label in grid.labels else _absent(label, arm)
+        for label, arm in arms.items()
+    )
+    return Comparison(full, flags, present, contrasts, alpha)
+
+
+def weights(label: str, reference: Sequence[str]) -> dict[str, float]:
+    """Contrast weights: the column minus the mean of the reference's columns."""
+    return {label: 1.0, **{other: -1.0 / len(reference) for other in reference}}
+
+
+def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, ...]:
+    """d[b] = Y[b, label] - mean of the reference's columns, over blocks that hold them all."""
+    base = np.mean([grid.column(other) for other in reference], axis=0)
+    d = grid.column(label) - base
+    return tuple(float(x) for x in d[~np.isnan(d)])
+
+
+def _absent(label: str, arm: str) -> Contrast:
+    return Contrast(arm, label, 0, None, None, None, ())
+
+
+def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Contrast:
+    full = comparison.fit
+    assert full is not None
+    reference = comparison.reference
+    d = paired_differences(full.grid, label, reference)
+    own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
+    inference: Inference | None
+    if own and len(d) >= 2:
+        estimate, inference = _own(d, family, comparison.alpha)
+    else:
+        estimate, factor = full.contrast(weights(label, reference))
+        rho = 1.0 / (1 + len(reference))
+        inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha)
+    boots = _shared_blocks(full.grid, label, reference)
+    return Contrast(arm, label, boots, estimate, inference, rank_estimate(d), d)
+
+
+def _shared_blocks(grid: Grid, label: str, reference: Sequence[str]) -> int:
+    """Blocks that hold the arm and at least one reference column."""
+    base = np.any([~np.isnan(grid.column(other)) for other in reference], axis=0)
+    return int((base & ~np.isnan(grid.column(label))).sum())
+
+
+def _pooled(
+    estimate: float, factor: float, full: Fit, family: int, rho: float, alpha: float
+) -> Inference | None:
+    """Dunnett's intervals on the pooled residual mean square."""
+    if full.ms is None:
+        return None
+    se, df = math.sqrt(full.ms * factor), full.df
+    t = t_ratio(estimate, se)
+    main = dunnett.constant(alpha, family, df, rho)
+    wide = dunnett.constant(2 * alpha, family, df, rho)
+    p = dunnett.adjusted_p(t, family, df, rho)
+    return _inference("pooled", estimate, se, df, p, (main, wide), alpha)
+
+
+def _own(d: Sequence[float], family: int, alpha: float) -> tuple[float, Inference]:
+    """Paired t with Bonferroni on the arm's own differences, at least two."""
+    estimate, se, df = statistics.fmean(d), own_se(d), len(d) - 1
+    t = t_ratio(estimate, se)
+    main = t_quantile(1 - alpha / (2 * family), df)
+    wide = t_quantile(1 - alpha / family, df)
+    p = 0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df))
+    return estimate, _inference("own", estimate, se, df, p, (main, wide), alpha)
+
+
+def own_se(d: Sequence[float]) -> float:
+    """sd(d)/sqrt(B): the standard error from the pairs themselves; zero when it is only rounding."""
+    sd = statistics.stdev(d)
+    return 0.0 if sd < 1e-12 else sd / math.sqrt(len(d))
+
+
+def t_ratio(estimate: float, se: float) -> float:
+    """Estimate over standard error; infinite for a difference without any error."""
+    if se > 0:
+        return estimate / se
+    return 0.0 if abs(estimate) < 1e-12 else math.copysign(math.inf, estimate)
+
+
+def _inference(
+    basis: Basis, estimate: float, se: float, df: int, p: float, constants: tuple[float, float], alpha: float
+) -> Inference:
+    main, wide = constants
+    return Inference(
+        basis=basis,
+        se=se,
+        df=df,
+        t=t_ratio(estimate, se),
+        adjusted_p=p,
+        constant=main,
+        half_width=main * se,
+        interval=Interval.around(estimate, main * se),
+        equivalence=Interval.around(estimate, wide * se),
+        unadjusted=Interval.around(estimate, t_quantile(1 - alpha / 2, df) * se),
+    )

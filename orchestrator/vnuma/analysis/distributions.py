@@ -1,0 +1,57 @@
+"""Quantiles and tails of t, F, chi-square and the normal: the only place that calls scipy.special.
+
+`scipy.stats` would give the same numbers, but its import alone takes more than a second.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+FloatArray = NDArray[np.float64]
+
+
+def t_quantile(probability: float, df: float) -> float:
+    """Student's t quantile."""
+    return float(special.stdtrit(df, probability))
+
+
+def t_two_sided(t: float, df: float) -> float:
+    """P(|T| >= |t|)."""
+    return float(2 * special.stdtr(df, -abs(t)))
+
+
+def t_upper(t: float, df: float) -> float:
+    """P(T >= t)."""
+    return float(special.stdtr(df, -t))
+
+
+def noncentral_t_upper(t: float, df: float, noncentrality: float) -> float:
+    """P(T >= t) of the noncentral t."""
+    return float(1 - special.nctdtr(df, noncentrality, t))
+
+
+def f_quantile(probability: float, df1: float, df2: float) -> float:
+    """F quantile."""
+    return float(special.fdtri(df1, df2, probability))
+
+
+def chi2_quantile(probability: float, df: float) -> float:
+    """Chi-square quantile, accurate in the lower tail."""
+    return float(2 * special.gammaincinv(df / 2, probability))
+
+
+def chi2_upper_quantile(probability: float, df: float) -> float:
+    """The value that chi-square exceeds with that probability, accurate in the upper tail."""
+    return float(2 * special.gammainccinv(df / 2, probability))
+
+
+def normal_cdf(x: FloatArray) -> FloatArray:
+    """Standard normal distribution function."""
+    return np.asarray(special.ndtr(x), dtype=np.float64)
+
+
+def log_gamma(x: float) -> float:
+    """Logarithm of the gamma function."""
+    return float(special.gammaln(x))

@@ -1,0 +1,46 @@
+"""Was one warm-up enough? The first timed iteration against the rest, over cells."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vnuma.analysis.cells import Boot
+from vnuma.analysis.compare import own_se, t_ratio
+from vnuma.analysis.distributions import t_upper
+from vnuma.analysis.records import NotEvaluated
+
+ALARM = 0.01
+
+
+@dataclass(frozen=True)
+class FirstIteration:
+    """Mean over cells of ln(first) - ln(median of the rest), as a ratio; one-sided t, alarm at 1%."""
+
+    ratio: float
+    df: int
+    t: float
+    p: float
+    alarm: bool
+
+
+def check_first_iteration(boots: Sequence[Boot]) -> FirstIteration | NotEvaluated:
+    """Is the first timed iteration slower than the later ones of its boot?"""
+    usable = [
+        boot for boot in boots if all(len(times) >= 2 and min(times) > 0 for times in boot.iterations_ms)
+    ]
+    if len(usable) < 3:
+        return NotEvaluated("needs 3 cells with at least 2 timed iterations")
+    scores = [_score(boot) for boot in usable]
+    mean, df = statistics.fmean(scores), len(scores) - 1
+    t = t_ratio(mean, own_se(scores))
+    p = (0.0 if t > 0 else 1.0) if math.isinf(t) else t_upper(t, df)
+    return FirstIteration(math.exp(mean), df, t, p, p < ALARM)
+
+
+def _score(boot: Boot) -> float:
+    return statistics.fmean(
+        math.log(times[0]) - math.log(statistics.median(times[1:])) for times in boot.iterations_ms
+    )

@@ -1,0 +1,89 @@
+"""Odd boots are flagged and kept: bimodality is part of the truth, and trimming boots would hide it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.fit import Fit
+from vnuma.analysis.records import NotEvaluated
+
+MAD_TO_SD = 1.4826
+CUT = 4.0
+STUDIES = 4000
+SEED = 20190601
+
+
+@dataclass(frozen=True)
+class OddCell:
+    """A cell whose residual (ln scale) is beyond the limit."""
+
+    label: str
+    block: int
+    residual: float
+    limit: float
+
+
+@dataclass(frozen=True)
+class Bimodality:
+    """Largest share of the residuals' variance that a split into two groups explains.
+
+    `critical` is its simulated 99% point in normal data. Silence proves nothing: with 8 blocks the
+    test sees 6 to 28% of real mixtures.
+    """
+
+    share: float
+    critical: float
+    flagged: bool
+
+
+def odd_cells(full: Fit) -> tuple[OddCell, ...]:
+    """Cells with |R| > 4 x 1.4826 median|R| sqrt(Bk/df); falsely in 0.1 to 0.3% of studies."""
+    residuals = full.residuals[~np.isnan(full.residuals)]
+    if full.df < 1:
+        return ()
+    limit = CUT * MAD_TO_SD * float(np.median(np.abs(residuals))) * math.sqrt(len(residuals) / full.df)
+    if limit < 1e-12:
+        return ()
+    return tuple(
+        OddCell(full.grid.labels[k], full.grid.blocks[b], float(full.residuals[b, k]), limit)
+        for b, k in zip(*np.nonzero(np.abs(np.nan_to_num(full.residuals)) > limit), strict=True)
+    )
+
+
+def bimodality(full: Fit) -> Bimodality | NotEvaluated:
+    """Compare the best two-group split of the residuals with that of simulated normal cells."""
+    if full.df < 3 or full.rss == 0:
+        return NotEvaluated("too few cells, or no variation, to look for two groups")
+    present = ~np.isnan(full.grid.y)
+    share = float(best_split(full.residuals[present][None, :])[0])
+    critical = _critical(present.shape, present.tobytes())
+    return Bimodality(share, critical, share > critical)
+
+
+def best_split(residuals: FloatArray) -> FloatArray:
+    """Per row: the largest between-group share of the sum of squares over all splits of sorted values."""
+    r = np.sort(residuals - residuals.mean(axis=1, keepdims=True), axis=1)
+    n = r.shape[1]
+    left = np.cumsum(r, axis=1)[:, :-1]
+    size = np.arange(1, n)
+    between = left**2 * n / (size * (n - size))
+    return np.asarray(between.max(axis=1) / (r**2).sum(axis=1), dtype=np.float64)
+
+
+@lru_cache(maxsize=64)
+def _critical(shape: tuple[int, int], pattern: bytes) -> float:
+    """The 99% point for this pattern of cells: residuals of N(0,1) cells, seeded."""
+    present = np.frombuffer(pattern, dtype=bool).reshape(shape)
+    rows, columns = np.nonzero(present)
+    design = np.zeros((len(rows), shape[0] + shape[1]))
+    design[np.arange(len(rows)), rows] = 1
+    design[np.arange(len(rows)), shape[0] + columns] = 1
+    basis, values, _ = np.linalg.svd(design, full_matrices=False)
+    basis = basis[:, values > 1e-9]
+    z = np.random.default_rng(SEED).standard_normal((STUDIES, len(rows)))
+    return float(np.quantile(best_split(z - (z @ basis) @ basis.T), 0.99))

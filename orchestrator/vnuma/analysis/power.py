@@ -1,0 +1,98 @@
+"""Planning: what a design can detect, and how many blocks an effect needs. The rule is simulated.
+
+The noncentral-t formula without the gate overstates power by up to 12 points; it is kept for
+comparison only. 4,000 studies: +-0.8 points at 80%.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from vnuma.analysis import dunnett
+from vnuma.analysis.distributions import FloatArray, noncentral_t_upper
+from vnuma.analysis.simulate import Layout, Simulated, simulate_null
+
+POWER = 0.80
+FEWEST_BLOCKS = 6
+# Every number up to 20, then coarser: the simulation's own error is larger than the step.
+GRID = (*range(FEWEST_BLOCKS, 21), *range(22, 45, 2), *range(50, 201, 6))
+
+
+def power(effect: float, sigma: float, layout: Layout) -> float:
+    """Probability that an arm slower by `effect` (ratio: 0.01 is 1%) is found so, at cell SD `sigma`."""
+    needed = _needed_to_detect(simulate_null(layout))
+    return float((needed < math.log1p(effect) / sigma).mean())
+
+
+def power_equivalent(margin: float, sigma: float, layout: Layout) -> float:
+    """Probability that an arm without any effect is called equivalent within `margin`."""
+    needed = _needed_for_equivalence(simulate_null(layout))
+    return float((needed < math.log1p(margin) / sigma).mean())
+
+
+def detectable_effect(sigma: float, layout: Layout, goal: float = POWER) -> float:
+    """The effect (ratio: 0.01 is 1%) that the design likely detects, with probability `goal`."""
+    return math.expm1(ratio_needed(layout, goal) * sigma)
+
+
+def ratio_needed(layout: Layout, goal: float = POWER) -> float:
+    """delta/sigma, delta = ln(1 + effect), at which detection has probability `goal`."""
+    return float(np.quantile(_needed_to_detect(simulate_null(layout)), goal))
+
+
+def ratio_for_equivalence(layout: Layout, goal: float = POWER) -> float:
+    """delta/sigma at which an arm without effect is called equivalent with probability `goal`."""
+    return float(np.quantile(_needed_for_equivalence(simulate_null(layout)), goal))
+
+
+def blocks_to_detect(effect: float, sigma: float, arms: int, references: int) -> int | None:
+    """Fewest blocks, at least 6, that likely (80%) detect the effect; None beyond 200."""
+    return _fewest(math.log1p(effect) / sigma, lambda blocks: ratio_needed(Layout(arms, references, blocks)))
+
+
+def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: int) -> int | None:
+    """Fewest blocks, at least 6, that likely call an arm without effect equivalent; None beyond 200."""
+    return _fewest(
+        math.log1p(margin) / sigma, lambda blocks: ratio_for_equivalence(Layout(arms, references, blocks))
+    )
+
+
+def blocks_to_decide(margin: float, sigma: float, arms: int, references: int) -> int | None:
+    """Fewest blocks for both: an effect as large as the margin detected, no effect called equivalent.
+
+    Planned on sigma alone, never on the estimate: looking at the estimate would be stopping on it.
+    """
+    if sigma == 0:
+        return FEWEST_BLOCKS
+    detect = blocks_to_detect(margin, sigma, arms, references)
+    equivalent = blocks_for_equivalence(margin, sigma, arms, references)
+    return None if detect is None or equivalent is None else max(detect, equivalent)
+
+
+def power_without_gate(effect: float, sigma: float, layout: Layout) -> float:
+    """Noncentral-t power of the pooled test alone, as if variances were known to be equal."""
+    k = layout.arms + layout.references
+    df = (layout.blocks - 1) * (k - 1)
+    se = sigma * math.sqrt((1 + 1 / layout.references) / layout.blocks)
+    critical = dunnett.constant(0.05, layout.arms, df, 1 / (1 + layout.references))
+    return noncentral_t_upper(critical, df, math.log1p(effect) / se)
+
+
+def _needed_to_detect(null: Simulated) -> FloatArray:
+    """The delta/sigma from which each simulated arm would be found slower."""
+    return np.asarray(null.half_width_95 - null.estimate).ravel()
+
+
+def _needed_for_equivalence(null: Simulated) -> FloatArray:
+    """The delta/sigma from which each simulated arm would be called equivalent."""
+    return np.asarray(np.abs(null.estimate) + null.half_width_90).ravel()
+
+
+def _fewest(available: float, needed: Callable[[int], float]) -> int | None:
+    """Bisection over the grid of designs: what is needed falls as blocks are added."""
+    place = bisect.bisect_left(GRID, True, key=lambda blocks: needed(blocks) <= available)
+    return GRID[place] if place < len(GRID) else None

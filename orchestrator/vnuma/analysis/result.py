@@ -1,0 +1,139 @@
+"""What an analysis yields: plain frozen values, unrounded. Tables, pages and JSON are made of these."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.analysis.cells import Missing
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.compare import Contrast
+from vnuma.analysis.drift import Drift
+from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.fit import GateFlag
+from vnuma.analysis.growth import Growth
+from vnuma.analysis.outliers import Bimodality, OddCell
+from vnuma.analysis.records import AnalysisDesign, Metric, NotEvaluated
+from vnuma.analysis.table import TableRow
+from vnuma.analysis.variance import Noise
+from vnuma.analysis.verdict import Verdict, Withheld
+
+
+@dataclass(frozen=True)
+class ArmResult:
+    """One arm against the reference, over all sizes or at one."""
+
+    arm: str
+    contrast: Contrast
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class SizeResult:
+    """The arms at one size, each at the level 1 - 0.05/S; the reference is left out."""
+
+    size: int
+    arms: tuple[ArmResult, ...]
+
+
+@dataclass(frozen=True)
+class SizeGap:
+    """The size at which an arm differs most from the reference, and the ratio there."""
+
+    arm: str
+    size: int
+    ratio: float
+
+
+@dataclass(frozen=True)
+class CellPoint:
+    """One analysed cell for plots. `value_ms` is exp(Y), the geometric mean over sizes.
+
+    `residual` is the ln distance from what its column and block predict, None outside the fit;
+    `from_column` is the ln distance from the mean of its own column (trend kept);
+    `medians_ms` and `iterations_ms` follow the design's sizes.
+    """
+
+    label: str
+    arm: str
+    block: int
+    position: int | None
+    value_ms: float
+    from_column: float
+    residual: float | None
+    medians_ms: tuple[float, ...]
+    iterations_ms: tuple[tuple[float, ...], ...]
+
+
+@dataclass(frozen=True)
+class Caution:
+    """A typed warning: `id` is stable for scripts, `advice` is the next step."""
+
+    id: str
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One VM, form and metric. Only a `primary` one decides; the others are exploratory.
+
+    `blocks` counts blocks with at least one analysed cell. `withheld` is the reason at the top when
+    no word may be said. `ms`, `df` and `noise` are of the all-sizes fit.
+    """
+
+    vm: str
+    form: str
+    metric: Metric
+    primary: bool
+    blocks: int
+    complete_blocks: int
+    blocks_not_begun: int
+    points: tuple[CellPoint, ...]
+    missing: tuple[Missing, ...]
+    table: tuple[TableRow, ...]
+    arms: tuple[ArmResult, ...]
+    sizes: tuple[SizeResult, ...]
+    largest_gaps: tuple[SizeGap, ...]
+    growth: tuple[Growth, ...] | NotEvaluated
+    a_a: AaCheck | NotEvaluated
+    positive_control: ControlCheck | NotEvaluated
+    gate: tuple[GateFlag, ...]
+    drift: Drift | NotEvaluated
+    first_iteration: FirstIteration | NotEvaluated
+    odd_cells: tuple[OddCell, ...]
+    bimodality: Bimodality | NotEvaluated
+    noise: Noise
+    ms: float | None
+    df: int
+    detectable_effect: float | NotEvaluated
+    withheld: Withheld | None
+    recommended: tuple[str, ...]
+    cautions: tuple[Caution, ...]
+
+
+@dataclass(frozen=True)
+class OutcomeCount:
+    """How many cells of a VM ended in one way."""
+
+    vm: str
+    outcome: str
+    cells: int
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """Everything that a run allows to say. `analyses` are in the order VM, form, metric."""
+
+    design: AnalysisDesign
+    outcomes: tuple[OutcomeCount, ...]
+    analyses: tuple[Analysis, ...]
+
+    @property
+    def primary(self) -> tuple[Analysis, ...]:
+        """The deciding analysis of each VM."""
+        return tuple(analysis for analysis in self.analyses if analysis.primary)
+
+    def analysis(self, vm: str, form: str, metric: Metric) -> Analysis | None:
+        """One analysis, or None if that form and metric gave no samples."""
+        wanted = (vm, form, metric)
+        return next((item for item in self.analyses if (item.vm, item.form, item.metric) == wanted), None)

@@ -1,0 +1,55 @@
+"""Precision stopping: enough is known when every interval is narrow, whatever it says.
+
+Stopping on significance instead gives 19 to 24% false findings. Looks start at block 6 (8 with at
+most 3 columns); the family-wise error then stays at or below 6.5%.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.compare import Comparison
+
+FIRST_LOOK = 6
+FIRST_LOOK_FEW_COLUMNS = 8
+
+
+@dataclass(frozen=True)
+class StopDecision:
+    """Go on or stop, and why. `widest` is the widest 95% half-width as a ratio minus 1."""
+
+    stop: bool
+    reason: Literal["precise", "cap", "too early", "not yet"]
+    blocks: int
+    widest: float | None
+
+
+def first_look(columns: int) -> int:
+    """The first block after which the rule may stop; `columns` counts the A/A column."""
+    return FIRST_LOOK_FEW_COLUMNS if columns <= 3 else FIRST_LOOK
+
+
+def stop_on_precision(
+    half_widths: Sequence[float | None], blocks: int, columns: int, target: float, cap: int
+) -> StopDecision:
+    """Decide after a complete block. Half-widths on the ln scale; `target` is a ratio: 0.01 is 1%.
+
+    A half-width of None (an arm without data) never counts as precise.
+    """
+    known = [width for width in half_widths if width is not None]
+    widest = math.expm1(max(known)) if known and len(known) == len(half_widths) else None
+    if blocks >= cap:
+        return StopDecision(True, "cap", blocks, widest)
+    if blocks < first_look(columns):
+        return StopDecision(False, "too early", blocks, widest)
+    if widest is not None and widest <= target:
+        return StopDecision(True, "precise", blocks, widest)
+    return StopDecision(False, "not yet", blocks, widest)
+
+
+def half_widths(comparison: Comparison) -> tuple[float | None, ...]:
+    """The 95% simultaneous half-widths of a comparison, on the ln scale."""
+    return tuple(item.inference.half_width if item.inference else None for item in comparison.contrasts)

@@ -1,0 +1,138 @@
+"""The verdict table: first match wins. No stronger word than the data allow."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
+from vnuma.analysis.compare import Contrast, Interval
+from vnuma.analysis.records import NotEvaluated
+
+
+class Word(StrEnum):
+    """The five verdicts."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    EQUIVALENT = "equivalent"
+    UNDECIDED = "undecided"
+    TOO_FEW = "too few boots"
+
+
+class Withheld(StrEnum):
+    """Why a verdict's word is not given although there is an estimate."""
+
+    FIXED_ORDER = "fixed order"
+    A_A_ALARM = "A/A alarm"
+    CONTROL_FAILED = "positive control failed"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What holds for every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01."""
+
+    margin: float
+    withheld: Withheld | None
+    control_failed: bool
+    control_arm: str | None = None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What may be said of one arm against the reference, with what it rests on.
+
+    `ratio` and the intervals are None when there is nothing to estimate them from. `level` is the
+    simultaneous level of `interval`; `equivalence_level` that of `equivalence_interval`.
+    `beyond_margin`: the whole interval lies beyond the equivalence band ("by at least 1%").
+    `detectable`: equivalent, yet the interval excludes 1. `rank_supports` is False when the rank
+    interval contains 1 although the word is slower or faster; None when it has no say.
+    """
+
+    word: Word
+    withheld: Withheld | None
+    ratio: float | None
+    interval: Interval | None
+    equivalence_interval: Interval | None
+    level: float
+    equivalence_level: float
+    margin: float
+    boots: int
+    boots_needed: int
+    provisional: bool = False
+    beyond_margin: bool = False
+    detectable: bool = False
+    rank_supports: bool | None = None
+    half_width: float | None = None
+    blocks_needed: int | None = None
+
+
+def run_withheld(order: str, a_a: AaCheck | NotEvaluated) -> Withheld | None:
+    """Rule 1: fixed order, or the A/A check at p < 0.01, withholds every word of the analysis."""
+    if order == "fixed":
+        return Withheld.FIXED_ORDER
+    if isinstance(a_a, AaCheck) and a_a.state == "alarm":
+        return Withheld.A_A_ALARM
+    return None
+
+
+def rules_for(
+    margin: float, order: str, a_a: AaCheck | NotEvaluated, control: ControlCheck | NotEvaluated
+) -> Rules:
+    """The rules of one analysis, from its checks."""
+    failed = isinstance(control, ControlCheck) and not control.passed
+    arm = control.arm if isinstance(control, ControlCheck) else None
+    return Rules(margin, run_withheld(order, a_a), failed, arm)
+
+
+def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | None = None) -> Verdict:
+    """The verdict of one arm. `blocks_needed` is shown with "undecided" alone."""
+    word, withheld = _word(contrast, rules)
+    inference = contrast.inference
+    interval = inference.interval if inference else None
+    directed = word in (Word.SLOWER, Word.FASTER)
+    return Verdict(
+        word=word,
+        withheld=withheld,
+        ratio=contrast.ratio,
+        interval=interval,
+        equivalence_interval=inference.equivalence if inference else None,
+        level=1 - alpha,
+        equivalence_level=1 - 2 * alpha,
+        margin=rules.margin,
+        boots=contrast.boots,
+        boots_needed=BOOTS_FOR_WORDS,
+        provisional=contrast.boots < BOOTS_FOR_WORDS,
+        beyond_margin=directed and interval is not None and _beyond(interval, rules.margin),
+        detectable=word is Word.EQUIVALENT and interval is not None and not interval.contains(1.0),
+        rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
+        half_width=math.expm1(inference.half_width) if inference else None,
+        blocks_needed=blocks_needed if word is Word.UNDECIDED and withheld is None else None,
+    )
+
+
+def _word(contrast: Contrast, rules: Rules) -> tuple[Word, Withheld | None]:
+    if rules.withheld:
+        return Word.UNDECIDED, rules.withheld
+    inference = contrast.inference
+    if contrast.boots < BOOTS_FOR_WORDS or inference is None:
+        return Word.TOO_FEW, None
+    band = 1 + rules.margin
+    if 1 / band < inference.equivalence.low and inference.equivalence.high < band:
+        # An instrument that misses a known effect cannot show that there is none.
+        failed = rules.control_failed and contrast.arm != rules.control_arm
+        return (Word.UNDECIDED, Withheld.CONTROL_FAILED) if failed else (Word.EQUIVALENT, None)
+    if inference.interval.low > 1:
+        return Word.SLOWER, None
+    if inference.interval.high < 1:
+        return Word.FASTER, None
+    return Word.UNDECIDED, None
+
+
+def _beyond(interval: Interval, margin: float) -> bool:
+    return interval.low > 1 + margin or interval.high < 1 / (1 + margin)
+
+
+def _rank_contains_one(contrast: Contrast) -> bool:
+    return contrast.rank is not None and contrast.rank.low <= 1 <= contrast.rank.high

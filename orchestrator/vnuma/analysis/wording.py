@@ -1,0 +1,144 @@
+"""Verdicts in words. Numbers are rounded here, for show only.
+
+Percent to 0.1; one decimal more where rounding would move a limit onto or across 0 or the
+equivalence band, or make two different intervals read alike. A sign only when negative, but for
+estimates that may go either way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from vnuma.analysis.checks import AaCheck
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.growth import Growth
+from vnuma.analysis.verdict import Verdict, Withheld, Word
+
+_WITHHELD = {
+    Withheld.FIXED_ORDER: "Words withheld: fixed order",
+    Withheld.A_A_ALARM: "Words withheld: the reference arm differs from itself (A/A check)",
+    Withheld.CONTROL_FAILED: "Words withheld: the positive control failed",
+}
+
+
+def percent(ratio: float) -> float:
+    """A ratio as the difference from 1 in percent."""
+    return (ratio - 1) * 100
+
+
+def headline(verdict: Verdict) -> str:
+    """The verdict in its shortest honest form, as in "slower by 3.7% (3.2 to 4.2)"."""
+    if verdict.withheld:
+        return _WITHHELD[verdict.withheld]
+    if verdict.word is Word.TOO_FEW:
+        return _too_few(verdict)
+    if verdict.word is Word.EQUIVALENT:
+        return f"equivalent within {_margin(verdict)}"
+    if verdict.word is Word.UNDECIDED:
+        return _undecided(verdict)
+    return _directed(verdict)
+
+
+def sentence(verdict: Verdict) -> str:
+    """The headline with all that qualifies it: band, detectability, the rank method's dissent."""
+    text = headline(verdict)
+    if verdict.word is Word.EQUIVALENT and verdict.ratio is not None and verdict.equivalence_interval:
+        inner = verdict.equivalence_interval
+        places = decimals([inner], verdict.margin)
+        level = f"{verdict.equivalence_level * 100:.4g}%"
+        text += f": {signed(verdict.ratio, places)} ({level}: {limits(inner, places)})"
+        if verdict.detectable:
+            text += "; detectable, too small to matter"
+    if verdict.beyond_margin:
+        text += f", by at least {_margin(verdict)}"
+    if verdict.rank_supports is False:
+        text += "; not supported by the rank method"
+    return text
+
+
+def a_a_sentence(check: AaCheck, reference: str) -> str:
+    """The A/A check, as in "1x16 against itself +0.2% (-0.2 to 0.7), p = 0.29, no alarm"."""
+    places = decimals([check.interval])
+    p = "p < 0.001" if check.p < 0.001 else f"p = {check.p:.2g}" if check.p < 0.01 else f"p = {check.p:.2f}"
+    shown = f"{signed(check.ratio, places)} ({limits(check.interval, places)})"
+    return f"{reference} against itself {shown}, {p}, {check.state}"
+
+
+def growth_sentence(growth: Growth) -> str:
+    """Whether the gap changes with size, in percentage points per doubling of rows."""
+    if growth.points is None:
+        return "change with size: not evaluated"
+    if growth.low is None or growth.high is None:
+        return f"change with size: {growth.points:+.2f} points per doubling of rows so far, provisional"
+    text = f"{growth.points:+.2f} points per doubling of rows ({growth.low:.2f} to {growth.high:.2f})"
+    if growth.withheld:
+        return f"change with size: {text}; words withheld: {growth.withheld}"
+    if growth.trend == "too few boots":
+        return f"change with size: {text}, provisional"
+    if growth.trend == "undecided":
+        return f"whether the gap changes with size is undecided: {text}"
+    return f"the gap {growth.trend} with size: {text}"
+
+
+def signed(ratio: float, places: int = 1) -> str:
+    """A difference that may go either way: "+0.4%"."""
+    return f"{percent(ratio):+.{places}f}%"
+
+
+def limits(interval: Interval, places: int) -> str:
+    """Limits without unit: "-0.3 to 1.1"."""
+    return f"{percent(interval.low):.{places}f} to {percent(interval.high):.{places}f}"
+
+
+def decimals(intervals: Iterable[Interval], margin: float = 0.01) -> int:
+    """1, or 2 where one decimal would misplace a limit or make two of the intervals read alike."""
+    shown = list(intervals)
+    if any(_misplaced(limit, margin) for interval in shown for limit in (interval.low, interval.high)):
+        return 2
+    distinct = {(interval.low, interval.high) for interval in shown}
+    return 1 if len({limits(Interval(*pair), 1) for pair in distinct}) == len(distinct) else 2
+
+
+def _misplaced(limit: float, margin: float) -> bool:
+    """Does rounding to 0.1% move the limit to the other side of, or onto, 0 or the band?"""
+    exact = percent(limit)
+    rounded = round(exact, 1)
+    return any(
+        (exact > edge) != (rounded > edge) or (exact < edge) != (rounded < edge) for edge in _edges(margin)
+    )
+
+
+def _edges(margin: float) -> tuple[float, ...]:
+    return (-100 * margin, 0.0, 100 * margin)
+
+
+def _margin(verdict: Verdict) -> str:
+    return f"{verdict.margin * 100:g}%"
+
+
+def _directed(verdict: Verdict) -> str:
+    assert verdict.ratio is not None
+    assert verdict.interval is not None
+    places = decimals([verdict.interval], verdict.margin)
+    size, low, high = percent(verdict.ratio), percent(verdict.interval.low), percent(verdict.interval.high)
+    if verdict.word is Word.FASTER:
+        size, low, high = -size, -high, -low
+    return f"{verdict.word} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
+
+
+def _undecided(verdict: Verdict) -> str:
+    assert verdict.ratio is not None
+    assert verdict.interval is not None
+    places = decimals([verdict.interval], verdict.margin)
+    text = f"undecided: {signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
+    if verdict.blocks_needed is None:
+        return f"{text}; more blocks may not decide"
+    return f"{text}, about {verdict.blocks_needed} blocks would decide"
+
+
+def _too_few(verdict: Verdict) -> str:
+    text = f"too few boots ({verdict.boots} of {verdict.boots_needed})"
+    if verdict.ratio is None:
+        return text
+    # Whole percents stay whole: a provisional figure should not look finer than it is.
+    return f"{text}: {signed(verdict.ratio).replace('.0%', '%')} so far, provisional"
