@@ -1,0 +1,88 @@
+"""vSphere's faults in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pyVmomi import vim, vmodl
+
+from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VmNotFound
+from vnuma.vsphere.faults import SessionExpired, describe, expected
+
+VM = vim.VirtualMachine("vm-57")
+
+
+def name_of(_: Any) -> str:
+    """A name for every object."""
+    return "sql16"
+
+
+def in_words(fault: Exception) -> str:
+    """The whole text of the error that a fault becomes."""
+    return str(expected(fault, "vcsa01:443", "study@corp", name_of))
+
+
+def test_an_argument_is_named_with_the_message() -> None:
+    """A refused argument shows fault, property and vSphere's message."""
+    fault = vmodl.fault.InvalidArgument(
+        invalidProperty="spec.cpuAffinity", msg="A parameter was not correct."
+    )
+    assert describe(fault) == "InvalidArgument (spec.cpuAffinity): A parameter was not correct."
+
+
+def test_a_power_state_is_named() -> None:
+    """A refused power state shows which one it is and which one is needed."""
+    fault = vim.fault.InvalidPowerState(existingState="poweredOn", requestedState="poweredOff")
+    assert describe(fault) == "InvalidPowerState (it is poweredOn, needed: poweredOff)"
+
+
+@pytest.mark.parametrize("empty", [None, "", "vim.fault.TaskInProgress"])
+def test_a_message_that_only_repeats_the_name_is_left_out(empty: str | None) -> None:
+    """Where vSphere says no more than the fault's name, the name stands alone."""
+    assert describe(vim.fault.TaskInProgress(msg=empty)) == "TaskInProgress"
+
+
+def test_a_detailed_message_stands_in_for_a_missing_one() -> None:
+    """Where the fault's own message is empty, its first detail is shown."""
+    detail = vmodl.LocalizableMessage(key="k", message="Another task is running.")
+    assert (
+        describe(vim.fault.TaskInProgress(faultMessage=[detail]))
+        == "TaskInProgress: Another task is running."
+    )
+
+
+def test_a_missing_privilege_names_privilege_and_object() -> None:
+    """The older form of NoPermission names one privilege and its object."""
+    fault = vim.fault.NoPermission(object=VM, privilegeId="VirtualMachine.Config.CPUCount")
+    assert isinstance(expected(fault, "vcsa01:443", "study@corp", name_of), PrivilegeMissing)
+    assert in_words(fault).startswith(
+        "study@corp lacks the privilege VirtualMachine.Config.CPUCount on sql16.\n"
+    )
+
+
+def test_the_newer_form_of_missing_privileges_is_read() -> None:
+    """Since 7.0.3 NoPermission lists privileges by object; all of them are named."""
+    missing = vim.fault.NoPermission.EntityPrivileges(entity=VM, privilegeIds=["B.b", "A.a"])
+    assert "lacks the privilege A.a and B.b on sql16." in in_words(
+        vim.fault.NoPermission(missingPrivileges=[missing])
+    )
+
+
+def test_the_free_hypervisor_is_one_sentence() -> None:
+    """A read-only licence is explained, since its fault is not."""
+    fault = vim.fault.RestrictedVersion()
+    assert type(expected(fault, "esx01:443", "root", name_of)) is EnvironmentProblem
+    assert "free ESXi hypervisor" in in_words(fault)
+
+
+def test_a_lost_session_and_a_lost_object_differ() -> None:
+    """A session that ended and an object that went away are different errors."""
+    ended, gone = vim.fault.NotAuthenticated(), vmodl.fault.ManagedObjectNotFound(obj=VM)
+    assert isinstance(expected(ended, "vcsa01:443", "study@corp", name_of), SessionExpired)
+    assert isinstance(expected(gone, "vcsa01:443", "study@corp", name_of), VmNotFound)
+
+
+def test_other_faults_are_left_to_the_caller() -> None:
+    """A fault that means different things in different places is not translated."""
+    assert expected(vim.fault.TaskInProgress(), "vcsa01:443", "study@corp", name_of) is None

@@ -1,0 +1,268 @@
+"""From a change to vSphere's ConfigSpec, and back from what vSphere shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyVmomi import vim
+
+from vnuma.domain.change import Change, Edit, change_back, change_to
+from vnuma.domain.setting import DERIVED, TYPED, Settings, Value
+from vnuma.vsphere.settings import settings_of
+from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
+
+
+def change(**after: Value) -> Change:
+    """A change of settings that were unset before."""
+    return Change(tuple(Edit(name, None, value) for name, value in after.items()))
+
+
+def only_spec(asked: Change, current: Settings | None = None) -> vim.vm.ConfigSpec:
+    """The one request that the change becomes."""
+    (spec,) = specs_for(asked, current or {})
+    return spec
+
+
+def sent(spec: vim.vm.ConfigSpec) -> dict[str, Any]:
+    """The fields that travel: pyVmomi leaves None and an empty top-level list out."""
+    return {info.name: value for info in spec._GetPropertyList() if (value := getattr(spec, info.name))}
+
+
+def test_no_change_is_no_request() -> None:
+    """An empty change asks vSphere for nothing."""
+    assert specs_for(Change(), {}) == ()
+
+
+def test_derived_values_are_never_written() -> None:
+    """What vSphere computes is not sent, even where a change names it."""
+    assert specs_for(change(autoCoresPerSocket=True), {}) == ()
+
+
+def test_vcpus_travel_with_the_cores_per_socket_of_the_vm() -> None:
+    """A change of the vCPU count alone carries the cores per socket that the VM has."""
+    spec = only_spec(change(numCPUs=8), {"numCPUs": 16, "numCoresPerSocket": 4})
+    assert sent(spec) == {"numCPUs": 8, "numCoresPerSocket": 4}
+
+
+def test_cores_per_socket_travel_with_the_vcpus_of_the_vm() -> None:
+    """A change of cores per socket alone carries the vCPU count that the VM has."""
+    spec = only_spec(change(numCoresPerSocket=8), {"numCPUs": 16, "numCoresPerSocket": 4})
+    assert sent(spec) == {"numCPUs": 16, "numCoresPerSocket": 8}
+
+
+def test_automatic_cores_per_socket_stay_automatic() -> None:
+    """A new vCPU count does not turn automatic cores per socket into a number."""
+    spec = only_spec(change(numCPUs=8), {"numCoresPerSocket": 16, "autoCoresPerSocket": True})
+    assert sent(spec) == {"numCPUs": 8}
+
+
+def test_cores_per_socket_zero_is_sent() -> None:
+    """0 hands the number to vSphere, so it is sent and not taken for unset."""
+    spec = only_spec(change(numCoresPerSocket=0), {"numCPUs": 16, "numCoresPerSocket": 4})
+    assert (spec.numCPUs, spec.numCoresPerSocket) == (16, 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "needed"),
+    [
+        (("numCPUs",), True),
+        (("numCoresPerSocket",), True),
+        (("numCPUs", "numCoresPerSocket"), False),
+        ((), False),
+    ],
+)
+def test_half_of_the_shape_needs_the_other(names: tuple[str, ...], needed: bool) -> None:
+    """Only a change of one half of the CPU shape needs the VM's own values."""
+    assert needs_shape(change(**dict.fromkeys(names, 2))) is needed
+
+
+@pytest.mark.parametrize("cleared", [(), None])
+def test_affinity_is_cleared_by_an_empty_list(cleared: Value) -> None:
+    """No affinity is an affinity of no CPUs: leaving it out would keep the old one."""
+    spec = only_spec(Change((Edit("cpuAffinity", (0, 2), cleared),)))
+    assert spec.cpuAffinity is not None
+    assert list(spec.cpuAffinity.affinitySet) == []
+
+
+def test_memory_and_cpu_affinity_are_separate() -> None:
+    """Each affinity goes into its own field."""
+    spec = only_spec(change(cpuAffinity=(4, 6), memoryAffinity=(1,)))
+    assert (spec.cpuAffinity.affinitySet, spec.memoryAffinity.affinitySet) == ([4, 6], [1])
+
+
+def test_allocations_are_sent_in_part() -> None:
+    """Reservation, limit and shares that were not asked for stay unset, which means unchanged."""
+    spec = only_spec(change(memoryReservation=1024))
+    allocation = spec.memoryAllocation
+    assert (allocation.reservation, allocation.limit, allocation.shares) == (1024, None, None)
+    assert spec.cpuAllocation is None
+
+
+def test_parts_of_one_allocation_are_sent_together() -> None:
+    """Two parts of one allocation share its field."""
+    allocation = only_spec(change(cpuReservation=2300, cpuLimit=-1)).cpuAllocation
+    assert (allocation.reservation, allocation.limit) == (2300, -1)
+
+
+@pytest.mark.parametrize(("asked", "level", "number"), [("high", "high", 0), (4000, "custom", 4000)])
+def test_shares_are_a_level_or_a_number(asked: Value, level: str, number: int) -> None:
+    """A word is a level of shares, a number is custom shares."""
+    shares = only_spec(change(memoryShares=asked)).memoryAllocation.shares
+    assert (shares.level, shares.shares) == (level, number)
+
+
+def test_a_lock_goes_before_its_reservation_is_lowered() -> None:
+    """While the reservation is locked to the memory size it cannot be lowered: two requests."""
+    first, second = specs_for(change(memoryReservationLockedToMax=False, memoryReservation=0), {})
+    assert first.memoryReservationLockedToMax is False
+    assert first.memoryAllocation is None
+    assert second.memoryReservationLockedToMax is None
+    assert second.memoryAllocation.reservation == 0
+
+
+def test_locking_takes_one_request() -> None:
+    """Locking needs no order: the reservation follows by itself."""
+    assert only_spec(change(memoryReservationLockedToMax=True)).memoryReservationLockedToMax is True
+
+
+def test_virtual_numa_is_sent_only_when_asked_for() -> None:
+    """A change without vNUMA fields does not touch them: older hardware refuses the field."""
+    assert only_spec(change(numCPUs=4, numCoresPerSocket=2)).virtualNuma is None
+    assert only_spec(change(coresPerNumaNode=8)).virtualNuma.coresPerNumaNode == 8
+    assert only_spec(change(exposeVnumaOnCpuHotadd=True)).virtualNuma.exposeVnumaOnCpuHotadd is True
+
+
+def test_unset_vnuma_size_is_cleared_by_zero() -> None:
+    """A vNUMA node size that was not set before is cleared, which vSphere writes as 0."""
+    assert only_spec(Change((Edit("coresPerNumaNode", 8, None),))).virtualNuma.coresPerNumaNode == 0
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(None, ""), (True, "TRUE"), (False, "FALSE"), (8, "8"), ((0, 1), "0,1"), ("a", "a")]
+)
+def test_extra_config_is_text(value: Value, text: str) -> None:
+    """An advanced setting is text, and empty text removes it."""
+    (option,) = only_spec(Change((Edit("numa.nodeAffinity", None, value),))).extraConfig
+    assert (option.key, option.value) == ("numa.nodeAffinity", text)
+
+
+def test_latency_sensitivity_is_a_level() -> None:
+    """Latency sensitivity is sent as its level."""
+    assert only_spec(change(latencySensitivity="high")).latencySensitivity.level == "high"
+
+
+def test_a_vcpu_count_cannot_be_unset() -> None:
+    """A VM always has vCPUs: unsetting their number is a mistake, not a request."""
+    with pytest.raises(ValueError, match="numCPUs cannot be unset"):
+        specs_for(Change((Edit("numCPUs", 4, None),)), {})
+
+
+def test_fields_are_named_for_older_apis() -> None:
+    """The fields of the request that a change needs are known without making it."""
+    asked = change(coresPerNumaNode=8, memoryShares="low", numCPUs=4, autoCoresPerSocket=True)
+    assert fields_of(asked) == ("memoryAllocation", "numCPUs", "virtualNuma")
+
+
+def test_every_typed_setting_has_a_field() -> None:
+    """Each typed setting that can be written goes into a field that ConfigSpec has."""
+    for name in TYPED.keys() - DERIVED:
+        for field in fields_of(change(**{name: 1})):
+            assert vim.vm.ConfigSpec._GetPropertyInfo(field)
+
+
+def test_a_setting_that_reads_back_is_met() -> None:
+    """What reads back as asked leaves nothing unmet."""
+    assert not unmet(change(numCoresPerSocket=4), {"numCoresPerSocket": 4})
+
+
+def test_a_setting_that_reads_back_otherwise_is_unmet() -> None:
+    """What reads back as something else is named, with what was asked and what was read."""
+    assert unmet(change(numCoresPerSocket=4), {"numCoresPerSocket": 1}) == Change(
+        (Edit("numCoresPerSocket", 1, 4),)
+    )
+
+
+@pytest.mark.parametrize(
+    ("setting", "observed"),
+    [
+        ("numCoresPerSocket", {"numCoresPerSocket": 8, "autoCoresPerSocket": True}),
+        ("coresPerNumaNode", {"coresPerNumaNode": 8, "autoCoresPerNumaNode": True}),
+        ("coresPerNumaNode", {"coresPerNumaNode": None}),
+    ],
+)
+def test_automatic_is_met_by_any_number(setting: str, observed: Settings) -> None:
+    """Asked to choose, vSphere may show whatever number it chose."""
+    assert not unmet(Change((Edit(setting, 4, 0),)), observed)
+
+
+def test_automatic_is_unmet_while_a_number_stands() -> None:
+    """Asked to choose, vSphere must not keep a number that was set by hand."""
+    asked = Change((Edit("numCoresPerSocket", 4, 0),))
+    assert unmet(asked, {"numCoresPerSocket": 4, "autoCoresPerSocket": False})
+
+
+def test_a_locked_reservation_follows_the_memory() -> None:
+    """With the lock asked for, the reservation is vSphere's to choose."""
+    asked = change(memoryReservationLockedToMax=True, memoryReservation=0)
+    assert not unmet(asked, {"memoryReservationLockedToMax": True, "memoryReservation": 65536})
+
+
+def config_of(spec: vim.vm.ConfigSpec) -> dict[str, Any]:
+    """A VM's configuration that consists of what the request says, as the collector returns it."""
+    return {
+        "config.hardware": vim.vm.VirtualHardware(
+            numCPU=spec.numCPUs or 16, numCoresPerSocket=spec.numCoresPerSocket or 4, memoryMB=65536
+        ),
+        "config.numaInfo": spec.virtualNuma
+        and vim.vm.VirtualNumaInfo(
+            coresPerNumaNode=spec.virtualNuma.coresPerNumaNode,
+            vnumaOnCpuHotaddExposed=spec.virtualNuma.exposeVnumaOnCpuHotadd,
+        ),
+        "config.cpuAffinity": spec.cpuAffinity,
+        "config.memoryAffinity": spec.memoryAffinity,
+        "config.memoryAllocation": spec.memoryAllocation,
+        "config.cpuAllocation": spec.cpuAllocation,
+        "config.memoryReservationLockedToMax": spec.memoryReservationLockedToMax,
+        "config.latencySensitivity": spec.latencySensitivity,
+        "config.extraConfig": spec.extraConfig,
+    }
+
+
+cpus = st.sets(st.integers(0, 63), min_size=1).map(tuple)
+wishes = st.fixed_dictionaries(
+    {},
+    optional={
+        "numCPUs": st.integers(1, 64),
+        "numCoresPerSocket": st.integers(1, 64),
+        "cpuAffinity": cpus,
+        "memoryAffinity": cpus,
+        "memoryReservation": st.integers(0, 65536),
+        "memoryLimit": st.integers(-1, 65536),
+        "memoryShares": st.sampled_from(["low", "normal", "high"]) | st.integers(1, 100000),
+        "cpuShares": st.integers(1, 100000),
+        "coresPerNumaNode": st.integers(1, 64),
+        "latencySensitivity": st.sampled_from(["normal", "high"]),
+        "memoryReservationLockedToMax": st.just(True),
+        "numa.vcpu.followcorespersocket": st.booleans(),
+        "numa.nodeAffinity": st.just("0"),
+    },
+)
+
+
+@given(wishes)
+def test_what_is_written_reads_back(wanted: dict[str, Value]) -> None:
+    """Reading a configuration made of a request gives the settings that the request was made of."""
+    asked = change_to({}, wanted)
+    for spec in specs_for(asked, {"numCPUs": 16, "numCoresPerSocket": 4}):
+        assert not unmet(asked, settings_of(config_of(spec)))
+
+
+@given(wishes)
+def test_putting_back_asks_for_every_changed_value(wanted: dict[str, Value]) -> None:
+    """The way back from any change is a change too: it never fails for want of a word for "unset"."""
+    baseline = settings_of(config_of(vim.vm.ConfigSpec()))
+    current = baseline | wanted
+    assert bool(specs_for(change_back(current, baseline), current)) == (current != baseline)
