@@ -7,7 +7,7 @@ lab per state folder.
 from __future__ import annotations
 
 from vnuma.lab.process import LabState, LabVm, down, status, up
-from vnuma.lab.program import Go, build, find_built, find_go, ready_program
+from vnuma.lab.program import Go, build, find_built, find_go, ready_program, sources_digest
 
 __all__ = [
     "Go",
@@ -18,6 +18,7 @@ __all__ = [
     "find_built",
     "find_go",
     "ready_program",
+    "sources_digest",
     "status",
     "up",
 ]

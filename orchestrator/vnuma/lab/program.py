@@ -45,7 +45,7 @@ def find_go() -> Go | None:
 
 def find_built() -> Path | None:
     """The program built from the shipped sources: by this machine's Go, or, without one, by any."""
-    digest = _sources_digest(assets.asset("lab"))
+    digest = sources_digest(assets.asset("lab"))
     go = find_go()
     if go is not None:
         entry = _cache_entry(digest, go)
@@ -72,7 +72,7 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
     if say:
         say(f"Building the lab with {go.version}; the first time takes a minute or two.")
     sources = assets.asset("lab")
-    return _compile(sources, go, _cache_entry(_sources_digest(sources), go))
+    return _compile(sources, go, _cache_entry(sources_digest(sources), go))
 
 
 def ready_program() -> Path:
@@ -111,7 +111,8 @@ def _lab_files(sources: Path) -> Iterator[Path]:
             yield path
 
 
-def _sources_digest(sources: Path) -> str:
+def sources_digest(sources: Path) -> str:
+    """What names a set of sources: a hash of all files that go into the program."""
     digest = hashlib.sha256()
     for path in _lab_files(sources):
         content = path.read_bytes()
