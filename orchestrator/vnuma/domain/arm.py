@@ -41,27 +41,27 @@ class ArmSettings(Strict):
     affinity: Literal["keep", "none", "physical_cores"] | CpuList = Field(
         default="keep",
         description=(
-            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of as few "
-            "host NUMA nodes as possible, a list names logical CPUs of the host."
+            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of as "
+            "few host NUMA nodes as possible, a list names logical CPUs of the host."
         ),
     )
     memory_mb: Literal["keep"] | Megabytes = Field(default="keep", description="Memory size of the VM in MB.")
     memory_reservation: Literal["keep", "none", "locked"] | Megabytes = Field(
         default="keep",
-        description="`locked` reserves all memory, also after its size changes; a number reserves that many MB.",
+        description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
     )
     follow_cores_per_socket: Literal["auto", "on", "off", "keep"] = Field(
         default="auto",
         description=(
-            "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per socket "
-            "(6.5 and later); `off` removes the key: cores per socket is then cosmetic on those releases."
+            "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per "
+            "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic on those releases."
         ),
     )
     numa_autosize: Literal["clear", "keep"] = Field(
         default="clear",
         description=(
-            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of an earlier "
-            "power-on; `clear` removes them, and they are put back afterwards."
+            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of an "
+            "earlier power-on; `clear` removes them, and they are put back afterwards."
         ),
     )
 
@@ -70,13 +70,15 @@ class Arm(ArmSettings):
     """One configuration under test."""
 
     topology: TopologyField = Field(description="Sockets x cores per socket, as in `2x8`.")
-    name: str = Field(default="", description="Name in tables and charts; the topology by default.", max_length=24)
+    name: str = Field(
+        default="", description="Name in tables and charts; the topology by default.", max_length=24
+    )
     vnuma_nodes: int | None = Field(
         default=None,
         ge=1,
         description=(
-            "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, whatever the "
-            "release's rules predict counts, the uncertain readings included."
+            "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, whatever "
+            "the release's rules predict counts, the uncertain readings included."
         ),
     )
 

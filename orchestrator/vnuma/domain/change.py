@@ -76,7 +76,10 @@ def change_back(current: Settings, baseline: Settings) -> Change:
     for name in current:
         if is_extra_config(name) and is_governed(name) and name not in baseline:
             desired[name] = None
-    for automatic, value in (("autoCoresPerSocket", "numCoresPerSocket"), ("autoCoresPerNumaNode", "coresPerNumaNode")):
+    for automatic, value in (
+        ("autoCoresPerSocket", "numCoresPerSocket"),
+        ("autoCoresPerNumaNode", "coresPerNumaNode"),
+    ):
         if baseline.get(automatic) is True:
             if current.get(automatic) is True:
                 desired.pop(value, None)

@@ -31,11 +31,15 @@ def judge(arm: Arm, prediction: Prediction, guest: GuestTopology) -> Judgement:
     if guest.sockets is None or guest.cores_per_socket is None:
         unseen.append("sockets: this SQL Server version does not show them (2016 SP2 and later do)")
     elif (guest.sockets, guest.cores_per_socket) != (arm.topology.sockets, arm.topology.cores_per_socket):
-        wrong.append(f"the guest shows {guest.sockets}x{guest.cores_per_socket}, the arm needs {arm.topology}")
+        wrong.append(
+            f"the guest shows {guest.sockets}x{guest.cores_per_socket}, the arm needs {arm.topology}"
+        )
     wrong += _nodes(arm, prediction, guest)
     if guest.visible_offline:
         total = guest.visible_offline + guest.visible_online
-        wrong.append(f"SQL Server uses {guest.visible_online} of {total} schedulers (edition limit or affinity, rule S04)")
+        wrong.append(
+            f"SQL Server uses {guest.visible_online} of {total} schedulers (edition or affinity: rule S04)"
+        )
     return Judgement(tuple(wrong), tuple(unseen))
 
 

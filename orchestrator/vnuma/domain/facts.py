@@ -18,7 +18,7 @@ class Release:
     @property
     def key(self) -> tuple[int, int]:
         """Major and minor number, for comparison: (6, 5) for 6.5.0."""
-        parts = (self.version.split(".") + ["0", "0"])[:2]
+        parts = [*self.version.split("."), "0", "0"][:2]
         return int(parts[0]), int(parts[1])
 
     def __str__(self) -> str:

@@ -42,5 +42,7 @@ def plan_cells(study: Study, vm_index: int = 0) -> tuple[PlannedCell, ...]:
         order = list(columns(study))
         if study.design.order == "randomised":
             generator.shuffle(order)
-        cells += [PlannedCell(len(cells) + i, block, arm, label) for i, (arm, label) in enumerate(order, start=1)]
+        cells += [
+            PlannedCell(len(cells) + i, block, arm, label) for i, (arm, label) in enumerate(order, start=1)
+        ]
     return tuple(cells)

@@ -32,6 +32,8 @@ class HostShape:
     numa_nodes: int
     cores_per_node: int
     threads_per_core: int = 1
+    follow_cores_per_socket: bool = False
+    """The host's advanced option Numa.FollowCoresPerSocket."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,10 @@ def predict(host: HostShape, settings: Settings, hardware_version: int = 20) -> 
         return manual
     if host.release < DECOUPLED_SINCE:
         return _coupled(host, vcpus, per_socket, keys)
-    if _true(keys.get(FOLLOW)) and per_socket > 1:
-        return Prediction(_even(vcpus, vcpus // per_socket), "high", "numa.vcpu.followcorespersocket: a node per socket")
+    if (host.follow_cores_per_socket or _true(keys.get(FOLLOW))) and per_socket > 1:
+        return Prediction(
+            _even(vcpus, vcpus // per_socket), "high", "cores per socket are followed: a node per socket"
+        )
     return _stored(host, vcpus, per_socket, keys) or _automatic(host, vcpus, per_socket, keys)
 
 
@@ -100,7 +104,9 @@ def _manual(host: HostShape, vcpus: int, settings: Settings, keys: Mapping[str, 
     largest = _int(keys.get("numa.vcpu.maxpervirtualnode"))
     if largest:
         return Prediction(
-            _filled(vcpus, largest), "high" if vcpus % largest == 0 else "low", f"numa.vcpu.maxPerVirtualNode is {largest}"
+            _filled(vcpus, largest),
+            "high" if vcpus % largest == 0 else "low",
+            f"numa.vcpu.maxPerVirtualNode is {largest}",
         )
     return None
 
@@ -117,7 +123,9 @@ def _coupled(host: HostShape, vcpus: int, per_socket: int, keys: Mapping[str, Va
     sizes = _even(vcpus, vcpus // per_socket)
     fits = vcpus <= _capacity(host, keys)
     if fits and len(sizes) > 1:
-        return Prediction(sizes, "low", "ESXi up to 6.0: a node per socket; or one, since the VM fits a node", (1,))
+        return Prediction(
+            sizes, "low", "ESXi up to 6.0: a node per socket; or one, since the VM fits a node", (1,)
+        )
     return Prediction(sizes, "high", "ESXi up to 6.0: a node per socket")
 
 
@@ -145,8 +153,14 @@ def _automatic(host: HostShape, vcpus: int, per_socket: int, keys: Mapping[str, 
         # ESXi 7 keeps sockets whole when it spreads vCPUs: 30 vCPUs on 2 x 20 cores become 16/14
         # with 2 cores per socket, 18/12 with 6 (Denneman 2021-12-02).
         sizes = tuple(size * per_socket for size in _even(vcpus // per_socket, nodes))
-        return Prediction(sizes, "high" if len(set(sizes)) == 1 else "low", "wider than a host NUMA node; sockets stay whole")
-    return Prediction(_even(vcpus, nodes), "high" if vcpus % nodes == 0 else "low", "wider than a host NUMA node")
+        return Prediction(
+            sizes,
+            "high" if len(set(sizes)) == 1 else "low",
+            "wider than a host NUMA node; sockets stay whole",
+        )
+    return Prediction(
+        _even(vcpus, nodes), "high" if vcpus % nodes == 0 else "low", "wider than a host NUMA node"
+    )
 
 
 def _capacity(host: HostShape, keys: Mapping[str, Value]) -> int:

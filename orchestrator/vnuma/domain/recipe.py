@@ -63,7 +63,8 @@ def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
             desired |= {"memoryReservationLockedToMax": False, "memoryReservation": megabytes}
     if reserved > size:
         raise PreflightBlocked(
-            f"arm {arm.label} reserves {reserved} MB, but {vm.name} has {size} MB.", fix="Lower memory_reservation."
+            f"arm {arm.label} reserves {reserved} MB, but {vm.name} has {size} MB.",
+            fix="Lower memory_reservation.",
         )
     if reserved >= host.memory_mb:
         raise PreflightBlocked(

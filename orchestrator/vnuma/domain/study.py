@@ -19,9 +19,11 @@ class Design(Strict):
     seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
     order: Literal["randomised", "fixed"] = Field(
         default="randomised",
-        description="`fixed` runs the arms as written in every block; drift then looks like an effect, so no verdict is given.",
+        description="`fixed` runs the arms as written in every block; drift then looks like an effect: no verdict.",
     )
-    a_a: bool = Field(default=True, description="Run the reference arm twice in each block: the instrument's own error.")
+    a_a: bool = Field(
+        default=True, description="Run the reference arm twice in each block: the instrument's own error."
+    )
     warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
     iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
 
@@ -37,14 +39,16 @@ class CrossJoin(Strict):
         default=("client", "server"),
         min_length=1,
         description=(
-            "`client` streams every row and discards it in the driver (the paper's), `server` sends one aggregate "
-            "over all pairs, `into` writes to a temporary table. The first form decides the verdicts."
+            "`client` streams every row and discards it in the driver (the paper's), `server` sends one "
+            "aggregate over all pairs, `into` writes to a temporary table. The first form decides the verdicts."
         ),
     )
-    maxdop: int = Field(default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own.")
+    maxdop: int = Field(
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own."
+    )
     spool: Literal["allowed", "avoided"] = Field(
         default="allowed",
-        description="`avoided` adds the hint NO_PERFORMANCE_SPOOL, so that the inner side is not read from tempdb.",
+        description="`avoided` adds the hint NO_PERFORMANCE_SPOOL: the inner side is not read from tempdb.",
     )
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
@@ -61,7 +65,9 @@ class Dataset(Strict):
         default="generated",
         description="`generated`, or the name of an AdventureWorks database on the same server to copy from.",
     )
-    transaction_history_rows: int = Field(default=113_443, ge=1, le=5_000_000, description="Rows to generate.")
+    transaction_history_rows: int = Field(
+        default=113_443, ge=1, le=5_000_000, description="Rows to generate."
+    )
     sales_order_detail_rows: int = Field(default=121_317, ge=1, le=5_000_000, description="Rows to generate.")
     drop_after: bool = Field(default=True, description="Drop the database when the run ends.")
 
@@ -72,7 +78,7 @@ class Power(Strict):
     shutdown_timeout_s: Seconds = Field(default=600, description="For the guest's shutdown through Tools.")
     on_shutdown_timeout: Literal["fail", "power_off"] = Field(
         default="fail",
-        description="`fail` leaves the VM running and ends its cells; `power_off` cuts the power, as with a cord.",
+        description="`fail` leaves the VM running and ends its cells; `power_off` cuts its power.",
     )
     tools_timeout_s: Seconds = Field(default=600, description="From power-on until VMware Tools run.")
     sql_timeout_s: Seconds = Field(default=600, description="From running Tools until SQL Server is ready.")
@@ -84,14 +90,20 @@ class Quiet(Strict):
 
     cpu_percent: float = Field(default=10, gt=0, le=100, description="CPU use below this, in percent.")
     for_s: float = Field(default=30, ge=0, description="For so many seconds in a row; 0 does not wait.")
-    timeout_s: Seconds = Field(default=600, description="After this the boot is measured all the same, and says so.")
+    timeout_s: Seconds = Field(
+        default=600, description="After this the boot is measured all the same, and says so."
+    )
 
 
 class Limits(Strict):
     """When to give up."""
 
-    attempts_per_cell: int = Field(default=3, ge=1, le=10, description="Power-cycles for one cell, failures included.")
-    max_failed_cells: int = Field(default=3, ge=0, description="More failed cells than this stop that VM's cells.")
+    attempts_per_cell: int = Field(
+        default=3, ge=1, le=10, description="Power-cycles for one cell, failures included."
+    )
+    max_failed_cells: int = Field(
+        default=3, ge=0, description="More failed cells than this stop that VM's cells."
+    )
 
 
 class Published(Strict):
@@ -105,13 +117,17 @@ class Published(Strict):
 class Study(Strict):
     """One experiment."""
 
-    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="Runs are called NAME.1, NAME.2 and so on.")
+    name: str = Field(
+        pattern=r"^[a-z0-9][a-z0-9_-]{0,39}$", description="Runs are called NAME.1, NAME.2 and so on."
+    )
     title: str = Field(default="", description="One line for reports.")
     vms: tuple[str, ...] = Field(min_length=1, description="Inventory names of the VMs.")
     vcpus: int = Field(ge=1, le=768, description="vCPUs of the VM in every arm.")
     reference: str = Field(description="The arm that the others are compared with.")
     arms: tuple[Arm, ...] = Field(min_length=1, description="The configurations under test.")
-    all_arms: ArmSettings = Field(default=ArmSettings(), description="Settings that every arm takes unless it has its own.")
+    all_arms: ArmSettings = Field(
+        default=ArmSettings(), description="Settings that every arm takes unless it has its own."
+    )
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
     workload: CrossJoin = Field(default=CrossJoin(), description="What is timed.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
@@ -147,5 +163,3 @@ class Study(Strict):
     def labels(self) -> tuple[str, ...]:
         """The arms' names, in the order of the file."""
         return tuple(arm.label for arm in self.arms)
-
-

@@ -116,9 +116,14 @@ def _load(text: str, file: str) -> Any:
         mark = error.problem_mark or error.context_mark
         line = mark.line + 1 if mark else 1
         problem = (error.problem or str(error)).splitlines()[0]
-        raise InputError(f"{file}:{line}: not valid YAML: {problem}.", fix="Look at that line and the one above it.") from None
+        raise InputError(
+            f"{file}:{line}: not valid YAML: {problem}.", fix="Look at that line and the one above it."
+        ) from None
     if not isinstance(data, dict):
-        raise InputError(f"{file}:1: a study is a mapping of fields, but this file holds none.", fix="Start from studies/quick.yml.")
+        raise InputError(
+            f"{file}:1: a study is a mapping of fields, but this file holds none.",
+            fix="Start from studies/quick.yml.",
+        )
     return data
 
 
@@ -127,7 +132,9 @@ def _problem(item: Any, data: Any) -> Problem:
     path, in_union = _real_path(item["loc"], data)
     kind, field = item["type"], path[-1] if path else ""
     if in_union:
-        return Problem(path, f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.", _choices(path))
+        return Problem(
+            path, f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.", _choices(path)
+        )
     if kind == "extra_forbidden":
         known = _known_fields(path[:-1])
         close = difflib.get_close_matches(str(field), known, n=1)
@@ -225,5 +232,3 @@ def _all(vcpus: int) -> str:
 def _ordinal(index: int) -> str:
     words = ("first", "second", "third", "fourth", "fifth")
     return words[index] if index < len(words) else f"{index + 1}th"
-
-

@@ -1,0 +1,1 @@
+"""The engine: claims, attempts, leases, restoring, recovering, supervising. Every decision is here."""

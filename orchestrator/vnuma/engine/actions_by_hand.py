@@ -1,0 +1,107 @@
+"""The roles' work outside a run as the collection's actions call it: JSON in, JSON out."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from vnuma.domain.arm import Arm
+from vnuma.domain.setting import Power
+from vnuma.domain.study import CrossJoin
+from vnuma.engine import by_hand
+from vnuma.engine.poweroff import PowerRules
+from vnuma.engine.shape import Shaped, change_document, prediction_document
+from vnuma.engine.target import Target
+from vnuma.errors import InputError
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.ready import QuietRule
+
+Document = dict[str, Any]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def topology(target: Target, options: Document) -> Document:
+    """Bring the VM into the shape of `arm`."""
+    return _shaped(by_hand.shape_vm(target, _arm(options), _rules(options)))
+
+
+def plan_topology(target: Target, options: Document) -> Document:
+    """What `topology` would change."""
+    return _shaped(by_hand.plan_vm_shape(target, _arm(options)))
+
+
+def power(target: Target, options: Document) -> Document:
+    """Power on or shut down."""
+    changed = by_hand.set_power(target, options["state"], _rules(options))
+    return {"changed": changed, "power": options["state"]}
+
+
+def plan_power(target: Target, options: Document) -> Document:
+    """Whether `power` would change anything."""
+    now = by_hand.power_state(target)
+    return {"changed": (now is Power.ON) != (options["state"] == "on"), "power": options["state"]}
+
+
+def ready(target: Target, options: Document) -> Document:
+    """Wait for guest and SQL Server."""
+    quiet = QuietRule(options["quiet_cpu_percent"], options["quiet_for"], options["timeout"])
+    return {"changed": False, **by_hand.wait_until_ready(target, options["timeout"], quiet)}
+
+
+def dataset(target: Target, options: Document) -> Document:
+    """Prepare or drop the dataset."""
+    if options["state"] == "absent":
+        return {"changed": by_hand.drop_dataset(target, options["database"])}
+    facts = by_hand.prepare_dataset(
+        target, DatasetSpec(database=options["database"], source=options["source"])
+    )
+    return {"changed": facts.changed, "dataset": asdict(facts)}
+
+
+def plan_dataset(target: Target, options: Document) -> Document:
+    """Whether `dataset` would create or drop the database."""
+    there = by_hand.has_database(target, options["database"])
+    return {"changed": there == (options["state"] == "absent")}
+
+
+def benchmark(target: Target, options: Document) -> Document:
+    """Time the workload."""
+    workload = _parsed(CrossJoin, options["workload"], "workload")
+    timings = by_hand.time_workload(target, workload, options["database"], options["iterations"])
+    return {"changed": False, "timings": timings}
+
+
+def _shaped(done: Shaped) -> Document:
+    changes = change_document(done.change)
+    return {
+        "changed": bool(changes),
+        "changes": changes,
+        "diff": {
+            "before": {edit["setting"]: edit["before"] for edit in changes},
+            "after": {edit["setting"]: edit["after"] for edit in changes},
+        },
+        "prediction": prediction_document(done.prediction),
+        "powered_off": done.powered_off,
+    }
+
+
+def _rules(options: Document) -> PowerRules:
+    return PowerRules(
+        options["shutdown_timeout"], options["on_shutdown_timeout"], options.get("tools_timeout", 600)
+    )
+
+
+def _arm(options: Document) -> Arm:
+    return _parsed(Arm, options["arm"], "arm")
+
+
+def _parsed(model: type[Model], data: Document, option: str) -> Model:
+    try:
+        return model.model_validate(data)
+    except ValidationError as error:
+        what = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        raise InputError(
+            f"option {option} is wrong: {what}.", fix="docs/study.md describes every field."
+        ) from None

@@ -1,0 +1,78 @@
+"""An attempt at a cell: its steps, and how each way of ending is recorded.
+
+A step that fails stores outcome and reason before its error travels on, so that a play which goes
+on after an error finds the cell already settled.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vnuma.domain.arm import Arm
+from vnuma.engine.context import VmContext
+from vnuma.errors import AttemptFailed, EnvironmentProblem, Interrupted, LeaseLost, PreflightBlocked
+from vnuma.store import attempts
+from vnuma.store.rows import Claim, Outcome
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One try at a cell, as the steps of a play hand it on."""
+
+    id: int
+    cell_id: int
+    number: int
+    token: int
+    arm: str
+    label: str
+    block: int
+
+    @classmethod
+    def of(cls, claim: Claim) -> Attempt:
+        """The attempt that a claim opened."""
+        return cls(
+            claim.attempt_id, claim.cell_id, claim.number, claim.token, claim.arm, claim.label, claim.block
+        )
+
+    def settings(self, context: VmContext) -> Arm:
+        """The arm that this attempt is to bring about."""
+        return context.study.arm(self.arm)
+
+
+@contextmanager
+def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
+    """Run one step of an attempt: record that it began, and how it failed if it does.
+
+    Raises whatever the step raised. A lost lease is not recorded: the VM belongs to another by now.
+    """
+    with context.store.write() as connection:
+        attempts.set_step(connection, attempt.id, context.token, name)
+    try:
+        yield
+    except LeaseLost:
+        raise
+    except AttemptFailed as error:
+        finish(context, attempt, Outcome(error.outcome), error.reason, str(error))
+        raise
+    except Interrupted as error:
+        finish(context, attempt, Outcome.INTERRUPTED, "stop_requested", str(error))
+        raise
+    except (EnvironmentProblem, PreflightBlocked) as error:
+        finish(context, attempt, Outcome.FAILED, reason_word(error), str(error))
+        raise
+
+
+def finish(
+    context: VmContext, attempt: Attempt, outcome: Outcome, reason: str | None, detail: str | None
+) -> None:
+    """Settle an attempt; its cell follows."""
+    with context.store.write() as connection:
+        attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)
+
+
+def reason_word(error: Exception) -> str:
+    """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()

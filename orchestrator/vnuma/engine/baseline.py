@@ -1,0 +1,101 @@
+"""Take a VM over for a run: lease, mark and baseline are all durable before the first change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.setting import LEASE_PREFIX, Power, Value
+from vnuma.engine.context import holder
+from vnuma.errors import VmHeld
+from vnuma.store import cells, leases, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+from vnuma.vsphere import lease_mark, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+
+def refuse_if_marked(vm: VmFacts, run_name: str) -> None:
+    """Refuse a VM that another controller's run has marked. Raises VmHeld naming who and since when."""
+    mark = parse_mark(vm.lease)
+    if mark and mark["run"] != run_name:
+        raise VmHeld(
+            f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
+            fix=f"Wait, or ask them to: vnuma stop {mark['run']}. Nothing was changed.",
+        )
+
+
+def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> int:
+    """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
+
+    The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
+    Raises VmHeld when somebody else has it.
+    """
+    facts = read.read_vm(session, ref)
+    refuse_if_marked(facts, run.name)
+    with store.write() as connection:
+        token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+        cells.interrupt_attempts(connection, run.id, vm.id, token)
+        if vm.baseline is None:
+            vms.save_baseline(connection, vm.id, token, baseline_document(facts))
+    lease_mark.write_mark(session, ref, mark_text(run.name, token), facts.change_version)
+    return token
+
+
+def baseline_document(vm: VmFacts) -> dict[str, object]:
+    """Everything that is put back, as JSON: settings, power state and where the VM ran."""
+    return {
+        "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
+        "power": str(vm.power),
+        "host": vm.host_name,
+        "hardware_version": vm.hardware_version,
+    }
+
+
+def baseline_settings(document: Mapping[str, object]) -> dict[str, Value]:
+    """The settings of a stored baseline, with lists as the tuples that they were."""
+    settings = document["settings"]
+    assert isinstance(settings, dict)
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+def baseline_power(document: Mapping[str, object]) -> Power:
+    """The power state to return to."""
+    return Power(str(document["power"]))
+
+
+def mark_text(run: str, token: int) -> str:
+    """What the VM itself says while it is under study: extraConfig `vnuma.run`."""
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return json.dumps({"run": run, "token": token, "holder": holder(), "since": since}, sort_keys=True)
+
+
+def parse_mark(text: str | None) -> dict[str, str] | None:
+    """Read a mark. A text that we did not write counts as somebody's mark all the same."""
+    if not text:
+        return None
+    unknown = {"run": "an unknown run", "holder": "somebody", "since": "an unknown time"}
+    try:
+        mark = json.loads(text)
+    except ValueError:
+        return unknown
+    return unknown | {key: str(value) for key, value in mark.items()} if isinstance(mark, dict) else unknown
+
+
+def host_document(host: HostFacts) -> dict[str, object]:
+    """What of the host decides comparability."""
+    return {
+        "name": host.name,
+        "esxi": str(host.release),
+        "model": f"{host.vendor} {host.model}",
+        "cpu": host.cpu_model,
+        "bios": host.bios,
+        "packages": host.packages,
+        "cores": host.cores,
+        "threads": host.threads,
+        "memory_mb": host.memory_mb,
+        "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
+    }

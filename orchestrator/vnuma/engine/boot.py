@@ -1,0 +1,113 @@
+"""Boot a VM in its new shape, wait for guest and SQL Server, and see what the guest really got."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from vnuma.domain.effective import Judgement, judge
+from vnuma.domain.facts import GuestTopology
+from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.context import VmContext
+from vnuma.engine.poweroff import Fence
+from vnuma.engine.shape import predict_for
+from vnuma.errors import TopologyMismatch
+from vnuma.sqlserver import ready, topology
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.ready import QuietRule
+from vnuma.store import attempts, facts
+from vnuma.vsphere import power, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.uptime import seconds_since_power_on
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a boot gave: the guest's topology, the server's facts and the judgement."""
+
+    guest: GuestTopology
+    server: topology.ServerFacts
+    judgement: Judgement
+
+
+def power_on(
+    session: Session,
+    ref: VmRef,
+    host_moid: str,
+    *,
+    tools_timeout_s: float,
+    task_timeout_s: float,
+    fence: Fence,
+) -> None:
+    """Power on on that very host and wait until the guest's Tools run."""
+    power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s)
+    power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
+
+
+def boot_cell(context: VmContext, attempt: Attempt) -> None:
+    """The step `power_on` of a cell: it ends with running Tools."""
+    limits = context.study.power
+    with step(context, attempt, "power_on"), context.vsphere() as session:
+        ref = read.find_vm(session, context.target.vm)
+        vm = read.read_vm(session, ref)
+        power_on(
+            session,
+            ref,
+            vm.host_moid,
+            tools_timeout_s=limits.tools_timeout_s,
+            task_timeout_s=limits.task_timeout_s,
+            fence=context.fence,
+        )
+
+
+def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
+    """The step `guest_ready` of a cell: SQL Server is ready, and the topology is the arm's.
+
+    Raises TopologyMismatch when the guest sees something else: the attempt is invalid.
+    """
+    study = context.study
+    arm = attempt.settings(context)
+    with step(context, attempt, "guest_ready"):
+        with context.vsphere() as session:
+            ref = read.find_vm(session, context.target.vm)
+            vm = read.read_vm(session, ref)
+            host = read.read_host(session, session.host(vm.host_moid))
+            age = seconds_since_power_on(session, ref)
+        server = context.sql()
+        came_up = ready.wait_ready(
+            server,
+            database=None,
+            powered_on_s=age,
+            deadline_s=study.power.sql_timeout_s,
+            quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
+        )
+        with connect(server) as connection:
+            guest, shown = topology.read_topology(connection), topology.read_server(connection)
+        judgement = judge(arm, predict_for(vm, host, dict(vm.settings)), guest)
+        with context.store.write() as connection:
+            attempts.save_effective(
+                connection, attempt.id, context.token, _document(vm.settings, guest, judgement)
+            )
+            facts.add_attempt_facts(
+                connection,
+                attempt.id,
+                context.token,
+                "boot",
+                {"server": asdict(shown), "ready": asdict(came_up)},
+            )
+        if not judgement.counts:
+            raise TopologyMismatch(
+                f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. Not counted.",
+                fix="See what the arm needs on this release: vnuma plan STUDY",
+            )
+        return Seen(guest, shown, judgement)
+
+
+def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:
+    """Effective topology as JSON: vSphere's read-back and what SQL Server shows."""
+    return {
+        "vsphere": dict(settings),  # type: ignore[call-overload]
+        "guest": asdict(guest),
+        "mismatches": list(judgement.mismatches),
+        "not_evaluated": list(judgement.not_evaluated),
+    }

@@ -1,0 +1,125 @@
+"""The roles' work outside a run: the same steps on one VM, with nothing stored and nothing leased.
+
+A VM that carries a run's mark is refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Literal
+
+from vnuma.domain.arm import Arm
+from vnuma.domain.setting import Power
+from vnuma.domain.study import CrossJoin
+from vnuma.engine.baseline import refuse_if_marked
+from vnuma.engine.boot import power_on
+from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.poweroff import PowerRules, shut_down
+from vnuma.engine.shape import Shaped, plan_shape, shape
+from vnuma.engine.target import Target
+from vnuma.sqlserver import dataset, ready, topology
+from vnuma.sqlserver.connect import connect as connect_sql
+from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
+from vnuma.sqlserver.timing import timed
+from vnuma.vsphere import power, read
+from vnuma.vsphere.apply import no_fence
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.uptime import seconds_since_power_on
+from vnuma.workloads.registry import queries
+
+
+def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
+    """Bring a VM into an arm's shape; a VM that has it already is left alone."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        refuse_if_marked(read.read_vm(session, ref), run_name="")
+        return shape(session, ref, arm, rules, always_off=False, fence=no_fence)
+
+
+def plan_vm_shape(target: Target, arm: Arm) -> Shaped:
+    """What `shape_vm` would change."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        vm = read.read_vm(session, ref)
+        refuse_if_marked(vm, run_name="")
+        return plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid)))
+
+
+def power_state(target: Target) -> Power:
+    """The VM's power state now."""
+    with connect(vcenter(target)) as session:
+        return read.read_vm(session, read.find_vm(session, target.vm)).power
+
+
+def set_power(target: Target, state: Literal["on", "off"], rules: PowerRules) -> bool:
+    """Power a VM on (until its Tools run) or shut its guest down. True if that changed anything."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        vm = read.read_vm(session, ref)
+        refuse_if_marked(vm, run_name="")
+        if (vm.power is Power.ON) == (state == "on"):
+            return False
+        if state == "on":
+            power_on(
+                session,
+                ref,
+                vm.host_moid,
+                tools_timeout_s=rules.tools_s,
+                task_timeout_s=rules.task_s,
+                fence=no_fence,
+            )
+        else:
+            shut_down(session, ref, rules, no_fence)
+        return True
+
+
+def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -> dict[str, object]:
+    """Wait for Tools and SQL Server, then read what the guest sees."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        power.wait_for_guest(session, ref, timeout_s=timeout_s)
+        age = seconds_since_power_on(session, ref)
+    server = sql_server(target)
+    came_up = ready.wait_ready(server, database=None, powered_on_s=age, deadline_s=timeout_s, quiet=quiet)
+    with connect_sql(server) as connection:
+        guest, shown = topology.read_topology(connection), topology.read_server(connection)
+    return {"ready": asdict(came_up), "guest": asdict(guest), "server": asdict(shown)}
+
+
+def prepare_dataset(target: Target, spec: DatasetSpec) -> DatasetFacts:
+    """Make the dataset, or verify the one that is there."""
+    with connect_sql(sql_server(target)) as connection:
+        return dataset.prepare(connection, spec)
+
+
+def has_database(target: Target, database: str) -> bool:
+    """Whether that database is on the server."""
+    with connect_sql(sql_server(target)) as connection:
+        return dataset.exists(connection, database)
+
+
+def drop_dataset(target: Target, database: str) -> bool:
+    """Drop the dataset's database. True if it was there."""
+    with connect_sql(sql_server(target)) as connection:
+        return dataset.drop(connection, database)
+
+
+def time_workload(
+    target: Target, workload: CrossJoin, database: str, iterations: int
+) -> list[dict[str, object]]:
+    """Run a workload on the VM as it is and return every timing."""
+    with connect_sql(sql_server(target), database) as connection:
+        return [
+            {"size": query.size, "form": query.form, "iteration": iteration}
+            | asdict(
+                timed(
+                    connection,
+                    query.sql,
+                    expected_rows=query.expected_rows,
+                    rows_from=query.rows_from,
+                    timeout_s=workload.timeout_s,
+                )
+            )
+            for query in queries(workload)
+            for iteration in range(1, iterations + 1)
+        ]

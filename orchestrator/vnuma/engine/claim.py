@@ -1,0 +1,80 @@
+"""The one place that knows order, resuming, stopping and limits: which cell comes next."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from vnuma.domain.study import Study
+from vnuma.engine.context import VmContext
+from vnuma.errors import ShutdownTimeout
+from vnuma.store import attempts, cells, runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Attempt, Busy, Cell, CellState, Claim, Outcome, Run, Vm
+
+_WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No cell to claim now. `final`: none will come either; `why` is for people."""
+
+    why: str
+    final: bool = True
+
+
+def claim(context: VmContext) -> Claim | Nothing:
+    """Claim the next cell of this VM, or say why there is none.
+
+    Raises LeaseLost when this play is no longer the VM's holder.
+    """
+    why = why_no_more(context)
+    if why:
+        return Nothing(why)
+    with context.store.write() as connection:
+        claimed = cells.claim_next(
+            connection,
+            context.run.id,
+            context.vm.id,
+            token=context.token,
+            max_attempts=context.study.limits.attempts_per_cell,
+            exclusive_host=True,
+        )
+    if claimed is None:
+        return Nothing("every cell has ended")
+    return Nothing(claimed.reason, final=False) if isinstance(claimed, Busy) else claimed
+
+
+def why_no_more(context: VmContext) -> str | None:
+    """Why this VM gets no further cell, whatever is left: a stop, a guest that hangs, too many failures."""
+    with context.store.read() as connection:
+        run = runs.get_run(connection, context.run.name)
+        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == context.vm.id]
+    if run.stop_requested:
+        return "the run was asked to stop"
+    ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
+    if ended and ended[-1].reason == ShutdownTimeout.reason:
+        return f"{context.vm.name} did not shut down; it was left as it is"
+    failed = len(failed_cells(past, context.study))
+    if failed > context.study.limits.max_failed_cells:
+        return f"{failed} cells failed, more than max_failed_cells: {context.study.limits.max_failed_cells}"
+    return None
+
+
+def failed_cells(past: list[Attempt], study: Study) -> set[int]:
+    """Cells that have used up their attempts without a valid one."""
+    tries = Counter(attempt.cell_id for attempt in past if attempt.outcome in _WITHOUT_RESULT)
+    valid = {attempt.cell_id for attempt in past if attempt.outcome is Outcome.VALID}
+    return {
+        cell for cell, count in tries.items() if cell not in valid and count >= study.limits.attempts_per_cell
+    }
+
+
+def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
+    """The cell that the next claim would take, without taking it."""
+    with store.read() as connection:
+        planned = cells.cells_of_run(connection, run.id, vm.id)
+        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id]
+    given_up = failed_cells(past, study)
+    open_states = {CellState.PENDING, CellState.FAILED}
+    return next((cell for cell in planned if cell.state in open_states and cell.id not in given_up), None)

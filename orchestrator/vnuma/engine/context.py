@@ -1,0 +1,112 @@
+"""What every step of a run needs to know about the run and the VM it works on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vnuma import assets
+from vnuma.domain.study import Study
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.locking import vm_lock
+from vnuma.engine.secrets import Private
+from vnuma.engine.target import Target
+from vnuma.errors import InputError
+from vnuma.sqlserver.connect import SqlServer
+from vnuma.store import leases, runs, vms
+from vnuma.store.open import Store, open_store
+from vnuma.store.place import default_url
+from vnuma.store.rows import Run, Vm
+from vnuma.vsphere.connect import Session, connect
+
+
+def home_folder() -> Path:
+    """Where locks, logs and the default store live: the supervisor's own home inside a play."""
+    private = Private.read()
+    return Path(private.home) if private else assets.home()
+
+
+def store_url(given: str | None = None) -> str:
+    """The store's address: as given, else the run's private file, else VNUMA_STORE, else SQLite at home."""
+    private = Private.read()
+    if given:
+        return given
+    if private:
+        return private.store_url
+    return os.environ.get("VNUMA_STORE") or default_url(home_folder())
+
+
+@dataclass(frozen=True)
+class VmContext:
+    """One VM in one run. `token` is this play's fencing token for the VM."""
+
+    store: Store
+    run: Run
+    study: Study
+    vm: Vm
+    target: Target
+    token: int
+    home: Path
+
+    def fence(self) -> None:
+        """Refuse to go on when the VM's lease has moved to another token. Raises LeaseLost."""
+        with self.store.read() as connection:
+            leases.check_token(connection, self.vm.vm_key, self.token)
+
+    @contextmanager
+    def vsphere(self) -> Iterator[Session]:
+        """A vSphere session, with the VM's lock held and the token checked: for one step."""
+        with vm_lock(self.home, self.vm.vm_key, self.vm.name, wait=True):
+            self.fence()
+            with connect(vcenter(self.target)) as session:
+                yield session
+
+    def sql(self) -> SqlServer:
+        """How to reach this VM's SQL Server."""
+        return sql_server(self.target)
+
+
+def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
+    """Open the store and find a run by its name; `latest` is the newest. Raises StoreError or InputError."""
+    store = open_store(store_url(url))
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
+        text = runs.get_study(connection, run.study_id).yaml
+    return store, run, parse_study(text, f"study of {run.name}")
+
+
+def vm_of_run(store: Store, run: Run, name: str) -> Vm:
+    """The run's VM of that inventory name. Raises InputError when the run has none."""
+    with store.read() as connection:
+        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+    if name not in rows:
+        raise InputError(
+            f"{run.name} has no VM named {name} (it has: {', '.join(rows)}).", fix="vnuma status lists them."
+        )
+    return rows[name]
+
+
+def open_context(name: str, target: Target) -> VmContext:
+    """The context of one VM in a run, with the token that this play was started with.
+
+    A play started by hand has no token from a supervisor: it takes the lease itself.
+    """
+    store, run, study = open_run(name)
+    vm = vm_of_run(store, run, target.name)
+    private = Private.read()
+    token = private.tokens.get(target.name) if private else None
+    if token is None:
+        with store.write() as connection:
+            token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+    return VmContext(store, run, study, vm, target, token, home_folder())
+
+
+def holder() -> str:
+    """Who holds a lease: user, host and process, for people to find each other."""
+    uname = os.uname().nodename
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    return f"{user}@{uname}"

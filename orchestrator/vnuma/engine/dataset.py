@@ -1,0 +1,53 @@
+"""The study's dataset in the guest: prepared before it is measured, dropped when the run has ended."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from vnuma.domain.study import Study
+from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.context import VmContext
+from vnuma.errors import EnvironmentProblem
+from vnuma.sqlserver import dataset
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
+from vnuma.store import facts
+
+
+def spec_of(study: Study) -> DatasetSpec:
+    """What the study wants, as the adapter takes it."""
+    wanted = study.dataset
+    return DatasetSpec(
+        database=wanted.database,
+        source=wanted.source,
+        transaction_history_rows=wanted.transaction_history_rows,
+        sales_order_detail_rows=wanted.sales_order_detail_rows,
+    )
+
+
+def prepare_cell(context: VmContext, attempt: Attempt) -> DatasetFacts:
+    """The step `dataset` of a cell: tables there, counted and checksummed; generated only once."""
+    with step(context, attempt, "dataset"):
+        with connect(context.sql()) as connection:
+            prepared = dataset.prepare(connection, spec_of(context.study))
+        with context.store.write() as write:
+            facts.add_attempt_facts(write, attempt.id, context.token, "dataset", asdict(prepared))
+        return prepared
+
+
+def drop_after_run(context: VmContext) -> str | None:
+    """Drop the study's database if the study says so. Returns why it still stands, or None.
+
+    A database that cannot be dropped does not keep the VM from being put back: the reason is stored.
+    """
+    if not context.study.dataset.drop_after:
+        return None
+    try:
+        with connect(context.sql()) as connection:
+            dataset.drop(connection, context.study.dataset.database)
+    except EnvironmentProblem as error:
+        reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
+        with context.store.write() as write:
+            facts.add_vm_facts(write, context.vm.id, "warning", {"dataset": reason})
+        return reason
+    return None

@@ -1,0 +1,57 @@
+"""Reading an Ansible inventory: the VMs of a study and how they are reached."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+from vnuma.engine.target import Target, target_from
+from vnuma.errors import InputError
+
+
+def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
+    """The VMs of that inventory by name; all that have vnuma_vcenter when no names are given.
+
+    Raises InputError when the inventory cannot be read, or a name is not in it.
+    """
+    hosts = _read(inventory)
+    if names is None:
+        names = [name for name, variables in hosts.items() if "vnuma_vcenter" in variables]
+    targets = {}
+    for name in names:
+        if name not in hosts:
+            close = difflib.get_close_matches(name, hosts, n=1)
+            known = ", ".join(sorted(hosts)) or "none"
+            raise InputError(
+                f"{inventory} has no VM named {name} (it has: {known}).",
+                fix=f"Did you mean {close[0]}?"
+                if close
+                else "Add it there, or choose another inventory: --inventory PATH",
+            )
+        targets[name] = target_from(name, hosts[name], str(inventory))
+    return targets
+
+
+def _read(inventory: Path) -> dict[str, dict[str, object]]:
+    from ansible.errors import AnsibleError  # noqa: PLC0415 - a second of imports: only commands that need it pay
+    from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415
+    from ansible.vars.manager import VariableManager  # noqa: PLC0415
+
+    if not inventory.exists():
+        raise InputError(
+            f"There is no inventory at {inventory}.", fix="vnuma init writes one, or use --inventory PATH."
+        )
+    try:
+        init_plugin_loader()
+        loader = DataLoader()
+        manager = InventoryManager(loader=loader, sources=[str(inventory)])
+        variables = VariableManager(loader=loader, inventory=manager)
+        return {host.name: dict(variables.get_vars(host=host)) for host in manager.get_hosts()}
+    except AnsibleError as error:
+        raise InputError(
+            f"The inventory {inventory} cannot be read: {error.message}.",
+            fix="ansible-inventory --list -i PATH",
+        ) from error

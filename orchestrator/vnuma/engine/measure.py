@@ -1,0 +1,147 @@
+"""Measure one boot: the plan once, warm-ups, then the timed iterations, each stored as it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+
+import pyodbc
+
+from vnuma.domain.study import Study
+from vnuma.engine.attempt import Attempt, finish, step
+from vnuma.engine.context import VmContext
+from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed
+from vnuma.sqlserver import plan, topology, waits
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.timing import Timing, timed
+from vnuma.store import attempts, facts, runs, samples
+from vnuma.store.rows import Outcome, Sample, StopRequest
+from vnuma.store.types import utc_now
+from vnuma.vsphere import read
+from vnuma.workloads.registry import Query, queries
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One execution to come: which query, which iteration, warm-up or timed."""
+
+    query: Query
+    iteration: int
+    warmup: bool
+
+    @property
+    def words(self) -> str:
+        """For progress: `1000 x 1000, client, iteration 2`."""
+        kind = "warm-up" if self.warmup else "iteration"
+        return f"{self.query.size:,} x {self.query.size:,}, {self.query.form}, {kind} {self.iteration}"
+
+
+def turns(study: Study) -> Iterator[Turn]:
+    """Every execution of one boot in order: the warm-ups of a query, then its timed iterations."""
+    for query in queries(study.workload):
+        for iteration in range(1, study.design.warmups + 1):
+            yield Turn(query, iteration, warmup=True)
+        for iteration in range(1, study.design.iterations + 1):
+            yield Turn(query, iteration, warmup=False)
+
+
+def measure_cell(context: VmContext, attempt: Attempt) -> int:
+    """The step `measure` of a cell: settles the attempt and returns how many samples were stored.
+
+    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; what was measured up to
+    then stays in the store with the attempt.
+    """
+    stored = 0
+    with step(context, attempt, "measure"):
+        with connect(context.sql(), context.study.dataset.database) as connection:
+            _store_plans(context, attempt, connection)
+            for turn in turns(context.study):
+                _stop_if_asked(context)
+                _announce(context, attempt, turn)
+                _measure(context, attempt, connection, turn)
+                stored += 1
+            pages = topology.xtp_pages_kb(connection)
+        _same_host(context)
+        with context.store.write() as write:
+            facts.add_attempt_facts(write, attempt.id, context.token, "memory", {"xtp_pages_kb": pages})
+    finish(context, attempt, Outcome.VALID, None, None)
+    return stored
+
+
+def _measure(context: VmContext, attempt: Attempt, connection: pyodbc.Connection, turn: Turn) -> None:
+    """Time one execution and store it before anything else; a failure is a sample with a reason."""
+    query = turn.query
+    try:
+        before = waits.session_waits(connection)
+        timing = timed(
+            connection,
+            query.sql,
+            expected_rows=query.expected_rows,
+            rows_from=query.rows_from,
+            timeout_s=context.study.workload.timeout_s,
+        )
+        spent = waits.difference(before, waits.session_waits(connection))
+    except (MeasurementFailed, ConnectionDropped) as error:
+        _store(context, attempt, _row(turn, None, {}, str(error)))
+        raise
+    _store(context, attempt, _row(turn, timing, spent, None))
+
+
+def _row(turn: Turn, timing: Timing | None, spent: dict[str, dict[str, int]], reason: str | None) -> Sample:
+    return Sample(
+        workload=turn.query.workload,
+        size=turn.query.size,
+        form=turn.query.form,
+        iteration=turn.iteration,
+        warmup=turn.warmup,
+        reason=reason,
+        cpu_ms=timing.cpu_ms if timing else None,
+        elapsed_ms=timing.elapsed_ms if timing else None,
+        parse_cpu_ms=timing.parse_cpu_ms if timing else None,
+        parse_elapsed_ms=timing.parse_elapsed_ms if timing else None,
+        client_ms=timing.client_ms if timing else None,
+        rows=timing.rows if timing else None,
+        waits=spent,
+        at=utc_now(),
+    )
+
+
+def _store(context: VmContext, attempt: Attempt, row: Sample) -> None:
+    with context.store.write() as connection:
+        samples.add_samples(connection, attempt.id, context.token, [row])
+
+
+def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connection) -> None:
+    """The actual plan of every query, from one untimed run each of the smallest size: once per cell."""
+    smallest = min(context.study.workload.sizes)
+    for query in queries(context.study.workload):
+        if query.size != smallest:
+            continue
+        seen = plan.actual_plan(connection, query.sql)
+        with context.store.write() as write:
+            facts.add_attempt_facts(write, attempt.id, context.token, "plan", {query.form: asdict(seen)})
+
+
+def _announce(context: VmContext, attempt: Attempt, turn: Turn) -> None:
+    with context.store.write() as connection:
+        attempts.set_step(connection, attempt.id, context.token, f"measure {turn.words}")
+
+
+def _stop_if_asked(context: VmContext) -> None:
+    """Between iterations a run can be stopped; its samples so far are kept with the attempt."""
+    with context.store.read() as connection:
+        asked = runs.get_run(connection, context.run.name).stop_requested
+    if asked is StopRequest.NOW:
+        raise Interrupted(
+            f"{context.run.name} was asked to stop.", fix=f"vnuma run --resume {context.run.name}"
+        )
+
+
+def _same_host(context: VmContext) -> None:
+    with context.vsphere() as session:
+        vm = read.read_vm(session, read.find_vm(session, context.target.vm))
+    if vm.host_name != context.vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} moved from {context.vm.esxi_host} to {vm.host_name} during the cell.",
+            fix="Keep DRS and people from moving it (rule A01).",
+        )

@@ -1,0 +1,120 @@
+"""What a study would do to a VM, before anything is touched: shapes, predictions, findings, time."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+
+from vnuma.domain.change import Change
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.order import columns
+from vnuma.domain.prediction import Prediction
+from vnuma.domain.setting import Value
+from vnuma.domain.study import Study
+from vnuma.engine.connections import vcenter
+from vnuma.engine.preflight import Finding, check, touched_settings
+from vnuma.engine.shape import plan_shape
+from vnuma.engine.target import Target
+from vnuma.errors import PreflightBlocked
+from vnuma.vsphere import privileges, read
+from vnuma.vsphere.connect import connect
+
+# From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
+ASSUMED_BOOT_S = 300.0
+
+# The paper's client drained 19.2 microseconds a row (Dakic 2019, Table 1): used until measured.
+ASSUMED_US_PER_ROW = 19.2
+
+
+_SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
+
+
+@dataclass(frozen=True)
+class ArmPlan:
+    """One arm on one VM: what changes from the VM as it is now, and what the guest is predicted to see."""
+
+    label: str
+    change: Change | None
+    prediction: Prediction | None
+    impossible: str | None = None
+
+
+@dataclass(frozen=True)
+class VmPlan:
+    """A study on one VM."""
+
+    vm: VmFacts
+    host: HostFacts
+    arms: tuple[ArmPlan, ...]
+    findings: tuple[Finding, ...]
+    boots: int
+    seconds: float
+    simulated: str | None
+    """The lab's scenario; None for a real vCenter."""
+
+    @property
+    def indistinguishable(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of arms that are predicted to give the guest the same vNUMA nodes."""
+        groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
+        for arm in self.arms:
+            if arm.prediction:
+                groups[arm.prediction.node_sizes].append(arm.label)
+        return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+    @property
+    def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
+        """Every setting that some arm changes: its value now, and the values it will take."""
+        now: dict[str, Value] = {}
+        during: dict[str, list[Value]] = defaultdict(list)
+        for arm in self.arms:
+            for edit in arm.change or ():
+                now[edit.setting] = edit.before
+                if edit.after not in during[edit.setting]:
+                    during[edit.setting].append(edit.after)
+        return {name: (now[name], tuple(during[name])) for name in now}
+
+
+def plan_vm(study: Study, target: Target) -> VmPlan:
+    """Read the VM and its host and work out the plan. Changes nothing."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        vm = read.read_vm(session, ref)
+        host = read.read_host(session, session.host(vm.host_moid))
+        simulated = scenario_of(session.about.name)
+        needed = privileges.needed_privileges(touched_settings(study, vm, host))
+        missing = privileges.missing_privileges(session, ref, needed)
+    findings = [
+        Finding(
+            "P00",
+            "block",
+            f"privilege {name} is missing on {vm.name}.",
+            "Give the account the role of docs/vcenter.md.",
+        )
+        for name in missing
+    ] + check(study, vm, host)
+    arms = tuple(_arm(study, label, vm, host) for label in study.labels)
+    boots = study.design.blocks * len(columns(study))
+    return VmPlan(vm, host, arms, tuple(findings), boots, boots * assumed_cell_seconds(study), simulated)
+
+
+def assumed_cell_seconds(study: Study) -> float:
+    """How long one cell takes on real hardware, before anything was measured."""
+    rows = sum(size * size for size in study.workload.sizes)
+    executions = study.design.warmups + study.design.iterations
+    forms = sum({"client": 1.0, "into": 0.3, "server": 0.12}[form] for form in study.workload.forms)
+    return ASSUMED_BOOT_S + study.quiet.for_s + rows * ASSUMED_US_PER_ROW / 1e6 * executions * forms
+
+
+def scenario_of(about: str) -> str | None:
+    """The lab's scenario from what the server says of itself: a lab always says that it is one."""
+    match = _SIMULATED.search(about)
+    return (match[1] or "unnamed") if match else None
+
+
+def _arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
+    try:
+        planned = plan_shape(study.arm(label), vm, host)
+    except PreflightBlocked as error:
+        return ArmPlan(label, None, None, error.what)
+    return ArmPlan(label, planned.change, planned.prediction)

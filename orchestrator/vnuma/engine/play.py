@@ -1,0 +1,85 @@
+"""One ansible-runner call on the study's playbook, under a clean environment."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from vnuma.assets import asset
+from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
+
+# The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
+_KEPT = (
+    "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "VNUMA_HOME", "VNUMA_ODBC_DRIVER",
+    "ODBCSYSINI", "ODBCINI", "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
+)  # fmt: skip
+
+# A long-lived play grows: 90 MB after 200 cells. Then a new one is started.
+MAX_CELLS_PER_PLAY = 200
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a play ended: the runner's word, the exit status, and the end of its output."""
+
+    status: str
+    rc: int
+    output: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the play itself says that it went through."""
+        return self.status == "successful" and self.rc == 0
+
+
+def play_study(
+    run: str, vm_names: list[str], inventory: Path, private: Path, folder: Path, watch: Callable[[], bool]
+) -> Played:
+    """Run playbooks/study.yml on these VMs.
+
+    `watch` is called about once a second; when it returns True the play is cancelled. `folder` must
+    be new and private: a stale one would override variables.
+    """
+    import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
+
+    with _clean_environment(private):
+        runner = ansible_runner.interface.init_runner(
+            private_data_dir=str(folder),
+            playbook=str(asset("playbooks/study.yml")),
+            inventory=str(inventory.resolve()),
+            limit=",".join(vm_names),
+            extravars={"vnuma_run": run, "vnuma_max_cells": MAX_CELLS_PER_PLAY},
+            forks=max(1, len(vm_names)),
+            settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
+            quiet=True,
+            cancel_callback=watch,
+        )
+    status, rc = runner.run()
+    with runner.stdout as stream:
+        output = stream.read()[-4000:]
+    return Played(str(status), int(rc), output)
+
+
+@contextmanager
+def _clean_environment(private: Path) -> Iterator[None]:
+    """What the runner copies while it is set up; put back at once."""
+    kept = dict(os.environ)
+    clean = {name: kept[name] for name in _KEPT if name in kept}
+    clean |= {
+        name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and "PASSWORD" not in name
+    }
+    # The interpreter's own folder first: an unactivated environment would not find ansible-playbook.
+    clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
+    clean[PRIVATE_FILE_VARIABLE] = str(private)
+    try:
+        os.environ.clear()
+        os.environ.update(clean)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)

@@ -1,0 +1,123 @@
+"""Where a run stands, read from the store: what the progress display, `status` and AWX all show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from sqlalchemy import Connection
+
+from vnuma.store import attempts, cells, runs, vms
+from vnuma.store.rows import Attempt, Run, Vm
+from vnuma.store.types import utc_now
+
+
+@dataclass(frozen=True)
+class VmProgress:
+    """One VM: its cells, and what is being done to it now."""
+
+    name: str
+    host: str
+    ended: int
+    valid: int
+    total: int
+    label: str | None
+    block: int | None
+    step: str | None
+    since: datetime | None
+    repeated: int
+    last: tuple[tuple[str, str], ...]
+    """(label, outcome) of the latest ended attempts, newest first."""
+    note: str | None
+    left_s: float | None
+    at_baseline: bool
+    restore_words: str | None
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A whole run."""
+
+    run: Run
+    vms: tuple[VmProgress, ...]
+    blocks: int
+
+    @property
+    def total(self) -> int:
+        """Cells in all."""
+        return sum(vm.total for vm in self.vms)
+
+    @property
+    def valid(self) -> int:
+        """Cells with their valid attempt."""
+        return sum(vm.valid for vm in self.vms)
+
+    @property
+    def ended(self) -> int:
+        """Cells that need no further attempt."""
+        return sum(vm.ended for vm in self.vms)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left for the slowest VM; None until a cell was timed."""
+        known = [vm.left_s for vm in self.vms if vm.left_s is not None]
+        return max(known) if known else None
+
+
+def progress_of(connection: Connection, run_name: str) -> Progress:
+    """Read a run's progress."""
+    run = runs.get_run(connection, run_name)
+    every = attempts.attempts_of_run(connection, run.id)
+    planned = cells.cells_of_run(connection, run.id)
+    rows = [
+        _vm(vm, [cell for cell in planned if cell.vm_id == vm.id], [a for a in every if a.vm_id == vm.id])
+        for vm in vms.vms_of_run(connection, run.id)
+    ]
+    return Progress(run, tuple(rows), max((cell.block for cell in planned), default=0))
+
+
+def _vm(vm: Vm, planned: list[cells.Cell], past: list[Attempt]) -> VmProgress:
+    now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
+    ended = sorted(
+        (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
+    )
+    done = sum(cell.state in {"valid", "failed", "skipped"} for cell in planned)
+    trouble = next((attempt for attempt in ended if attempt.outcome != "valid"), None)
+    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
+    return VmProgress(
+        name=vm.name,
+        host=vm.esxi_host,
+        ended=done,
+        valid=sum(cell.state == "valid" for cell in planned),
+        total=len(planned),
+        label=now.label if now else None,
+        block=now.block if now else None,
+        step=now.step if now else None,
+        since=now.step_at if now else None,
+        repeated=sum(attempt.number > 1 for attempt in past),
+        last=tuple((attempt.label, str(attempt.outcome)) for attempt in ended[:3]),
+        note=_note(trouble),
+        left_s=_left(ended, now, len(planned) - done),
+        at_baseline=vm.at_baseline,
+        restore_words=detail.get("words"),
+    )
+
+
+def _note(trouble: Attempt | None) -> str | None:
+    if trouble is None:
+        return None
+    reason = (trouble.reason or str(trouble.outcome)).replace("_", " ")
+    return f"block {trouble.block}, {trouble.label}: {trouble.outcome}, {reason}"
+
+
+def _left(ended: list[Attempt], now: Attempt | None, cells_left: int) -> float | None:
+    """Cells left times the median duration of ended attempts, less what the present one has used."""
+    durations = [
+        (a.ended_at - a.started_at).total_seconds() for a in ended if a.ended_at and a.outcome == "valid"
+    ]
+    if not durations:
+        return None
+    used = (utc_now() - now.started_at).total_seconds() if now else 0.0
+    each = median(durations)
+    return max(0.0, cells_left * each - min(used, each))

@@ -1,0 +1,79 @@
+"""After a death: find runs without a living supervisor and make them ready to go on."""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import dataclass
+from datetime import timedelta
+
+from vnuma.engine.progress import Progress, progress_of
+from vnuma.errors import VmHeld
+from vnuma.store import runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, RunState
+from vnuma.store.types import utc_now
+
+# A supervisor on another machine counts as dead after this long without a heartbeat; it beats each second.
+SILENT_AFTER = timedelta(minutes=2)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run whose controller died: what it was doing when it did."""
+
+    run: Run
+    progress: Progress
+    words: str
+
+
+def is_alive(run: Run) -> bool:
+    """Whether a supervisor looks after this run: its process lives here, or it was heard of lately."""
+    if run.supervisor_pid is None:
+        return False
+    if run.supervisor_host == socket.gethostname():
+        return _process_lives(run.supervisor_pid)
+    return run.heartbeat_at is not None and utc_now() - run.heartbeat_at < SILENT_AFTER
+
+
+def find_dead(store: Store) -> list[Run]:
+    """Runs that say they are running but that nobody looks after."""
+    with store.read() as connection:
+        every = runs.list_runs(connection)
+    return [run for run in every if run.state in {RunState.RUNNING, RunState.STOPPING} and not is_alive(run)]
+
+
+def reopen(store: Store, name: str) -> Found:
+    """Make a run ready to go on. Taking its VMs over settles what was unfinished.
+
+    Raises VmHeld when its supervisor lives.
+    """
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
+        progress = progress_of(connection, run.name)
+    if is_alive(run) and run.supervisor_pid != os.getpid():
+        raise VmHeld(
+            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
+            fix=f"vnuma status, or vnuma stop {run.name}",
+        )
+    words = _what_it_did(progress)
+    with store.write() as connection:
+        runs.request_stop(connection, run.id, None)
+    return Found(run, progress, words)
+
+
+def _what_it_did(progress: Progress) -> str:
+    busy = [vm for vm in progress.vms if vm.step]
+    if not busy:
+        return "no cell was under way"
+    return "; ".join(f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in busy)
+
+
+def _process_lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True

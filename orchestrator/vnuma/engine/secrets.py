@@ -1,0 +1,117 @@
+"""Secrets by reference: resolved once, kept in one private file, never printed.
+
+A run resolves every reference before it starts and writes the values, with the store's address, to
+a file of mode 0600 in a private folder. Only that file's path reaches a play, its environment and
+its artifacts. A role used by hand has no such file and resolves its references itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from vnuma.engine.target import Secret, Target
+from vnuma.errors import EnvironmentProblem
+
+PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
+
+
+@dataclass(frozen=True, repr=False)
+class Private:
+    """What a play may not see in the open: the store's address and the secrets by reference name."""
+
+    store_url: str
+    home: str
+    secrets: dict[str, str]
+    tokens: dict[str, int] = field(default_factory=dict)
+    """Fencing token of each VM by inventory name: an older play keeps its older token."""
+
+    def write(self, folder: Path) -> Path:
+        """Write to a new file that only this user can read."""
+        path = folder / "private.json"
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            json.dump(asdict(self), stream)
+        return path
+
+    @classmethod
+    def read(cls) -> Private | None:
+        """The private file that this process was started with, if any."""
+        path = os.environ.get(PRIVATE_FILE_VARIABLE)
+        if not path:
+            return None
+        try:
+            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
+        except OSError as error:
+            raise EnvironmentProblem(
+                f"The run's private file {path} cannot be read ({error.strerror}).",
+                fix="Start again: vnuma run --resume RUN",
+            ) from error
+
+
+def resolve(secret: Secret) -> str:
+    """The value behind a reference. Raises EnvironmentProblem that names the reference, never the value."""
+    private = Private.read()
+    if private and secret.name in private.secrets:
+        return private.secrets[secret.name]
+    if secret.env:
+        value = os.environ.get(secret.env)
+        if not value:
+            raise EnvironmentProblem(
+                f"The environment variable {secret.env} is not set; a password is read from it.",
+                fix=f"read -rs {secret.env} && export {secret.env}",
+            )
+        return value
+    if secret.file:
+        return _first_line(Path(secret.file).expanduser())
+    return _from_vault(Path(str(secret.vault)).expanduser(), str(secret.key))
+
+
+def resolve_all(targets: Iterable[Target]) -> dict[str, str]:
+    """Every secret of these targets by reference name."""
+    references = [target.vcenter.password for target in targets]
+    references += [target.sql.password for target in targets if target.sql.password]
+    return {reference.name: resolve(reference) for reference in references}
+
+
+def _first_line(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"The password file {path} cannot be read ({error.strerror}).",
+            fix="Create it with mode 0600, the password alone in it.",
+        ) from error
+    if not lines or not lines[0]:
+        raise EnvironmentProblem(
+            f"The password file {path} is empty.", fix="Write the password on its first line."
+        )
+    return lines[0]
+
+
+def _from_vault(path: Path, key: str) -> str:
+    """One key of an Ansible Vault file, with the vault password that Ansible itself is set up to use."""
+    from ansible.cli import CLI  # noqa: PLC0415 - a second of imports that only vault users pay
+    from ansible.constants import config  # noqa: PLC0415
+    from ansible.errors import AnsibleError  # noqa: PLC0415
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+
+    loader = DataLoader()
+    try:
+        identities = config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")
+        password_file = config.get_config_value("DEFAULT_VAULT_PASSWORD_FILE")
+        files = [password_file] if password_file else []
+        CLI.setup_vault_secrets(loader, vault_ids=identities, vault_password_files=files, auto_prompt=False)
+        content = loader.load_from_file(str(path))
+    except AnsibleError as error:
+        raise EnvironmentProblem(
+            f"The vault file {path} cannot be read: {error.message}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
+        ) from error
+    if not isinstance(content, dict) or not content.get(key):
+        raise EnvironmentProblem(
+            f"The vault file {path} has no key '{key}'.", fix=f"ansible-vault edit {path}"
+        )
+    return str(content[key])

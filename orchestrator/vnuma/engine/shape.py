@@ -1,0 +1,101 @@
+"""Bring a VM into an arm's shape: shut the guest down, reconfigure, read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.domain.arm import Arm
+from vnuma.domain.change import Change, change_to
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.prediction import HostShape, Prediction, predict
+from vnuma.domain.recipe import desired_settings
+from vnuma.domain.setting import Power
+from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.context import VmContext
+from vnuma.engine.poweroff import Fence, PowerRules, shut_down
+from vnuma.errors import HostChanged
+from vnuma.store import attempts, vms
+from vnuma.vsphere import apply, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """What shaping did, or would do: the change, and what the guest is predicted to see."""
+
+    change: Change
+    prediction: Prediction
+    powered_off: bool
+
+
+def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
+    """What bringing this VM into the arm's shape changes, without doing it."""
+    desired = desired_settings(arm, vm, host)
+    return Shaped(change_to(vm.settings, desired), predict_for(vm, host, {**vm.settings, **desired}), False)
+
+
+def predict_for(vm: VmFacts, host: HostFacts, settings: dict[str, object]) -> Prediction:
+    """What a power-on of this VM with these settings gives on this host."""
+    shape = HostShape(host.release.key, len(host.numa_nodes), host.cores_per_node, host.threads_per_core)
+    return predict(shape, settings, vm.hardware_version)  # type: ignore[arg-type]
+
+
+def shape(
+    session: Session, ref: VmRef, arm: Arm, rules: PowerRules, *, always_off: bool, fence: Fence
+) -> Shaped:
+    """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
+
+    `always_off` shuts the guest down even if nothing changes, since every cell is a boot of its own.
+    """
+    vm = read.read_vm(session, ref)
+    host = read.read_host(session, session.host(vm.host_moid))
+    planned = plan_shape(arm, vm, host)
+    must_be_off = always_off or planned.change.needs_power_off
+    if must_be_off and vm.power is not Power.OFF:
+        shut_down(session, ref, rules, fence)
+        vm = read.read_vm(session, ref)
+        planned = plan_shape(arm, vm, host)
+    if planned.change:
+        apply.reconfigure(session, ref, planned.change, change_version=vm.change_version, fence=fence)
+    return Shaped(planned.change, planned.prediction, must_be_off)
+
+
+def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
+    """The step `reconfigure` of a cell. What is changed is stored before it is changed."""
+    arm = attempt.settings(context)
+    with step(context, attempt, "shutdown"), context.vsphere() as session:
+        ref = read.find_vm(session, context.target.vm)
+        vm = read.read_vm(session, ref)
+        host = read.read_host(session, session.host(vm.host_moid))
+        if vm.host_name != context.vm.esxi_host:
+            raise HostChanged(
+                f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
+                fix="Move it back, and keep DRS from moving it (rule A01).",
+            )
+        planned = plan_shape(arm, vm, host)
+        with context.store.write() as connection:
+            vms.mark_changing(connection, context.vm.id, context.token)
+            attempts.save_intended(connection, attempt.id, context.token, arm.model_dump(mode="json"))
+            attempts.save_change(connection, attempt.id, context.token, change_document(planned.change))
+            attempts.save_predicted(
+                connection, attempt.id, context.token, prediction_document(planned.prediction)
+            )
+        return shape(session, ref, arm, PowerRules.of(context.study), always_off=True, fence=context.fence)
+
+
+def change_document(change: Change) -> list[dict[str, object]]:
+    """A change as JSON: for the store, for Ansible's diff and for people."""
+    return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
+
+
+def prediction_document(prediction: Prediction) -> dict[str, object]:
+    """A prediction as JSON."""
+    return {
+        "vnuma_nodes": prediction.vnuma_nodes,
+        "node_sizes": list(prediction.node_sizes),
+        "alternatives": list(prediction.alternatives),
+        "sql_cpu_nodes": prediction.sql_cpu_nodes,
+        "confidence": prediction.confidence,
+        "because": prediction.because,
+    }

@@ -1,0 +1,106 @@
+"""Start a run: checks before the first row in the store, rows before the first change to a VM."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from vnuma.domain.order import plan_cells
+from vnuma.domain.study import Study
+from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
+from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.plan import VmPlan, plan_vm
+from vnuma.engine.preflight import refuse_blocked
+from vnuma.engine.target import Target
+from vnuma.store import cells, facts, runs, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import NewCell, Run, RunState, Vm
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import connect
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that passed its preflight on every VM."""
+
+    study: Study
+    text: str
+    targets: dict[str, Target]
+    plans: dict[str, VmPlan]
+
+
+def prepare(study: Study, text: str, targets: dict[str, Target]) -> Prepared:
+    """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
+
+    Raises PreflightBlocked with every blocking finding, VmHeld when another controller has a VM.
+    """
+    plans = {name: plan_vm(study, target) for name, target in targets.items()}
+    refuse_blocked(finding for plan in plans.values() for finding in plan.findings)
+    for plan in plans.values():
+        refuse_if_marked(plan.vm, run_name="")
+    return Prepared(study, text, targets, plans)
+
+
+def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
+    """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
+    study = prepared.study
+    driver = asdict(sql_server(next(iter(prepared.targets.values()))).driver)
+    scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
+    with store.write() as connection:
+        saved = runs.save_study(connection, study.name, prepared.text)
+        run = runs.create_run(
+            connection,
+            saved,
+            seed=study.design.seed,
+            simulated=scenario,
+            driver=driver,
+            inventory=str(inventory.resolve()),
+        )
+        for index, (name, plan) in enumerate(prepared.plans.items()):
+            row = vms.add_vm(
+                connection, run.id, vm_key=plan.vm.key, name=name, path=plan.vm.path, esxi_host=plan.host.name
+            )
+            order = plan_cells(study, index)
+            cells.add_cells(
+                connection,
+                row.id,
+                [NewCell(cell.arm, cell.label, cell.block, cell.position) for cell in order],
+            )
+            facts.add_vm_facts(connection, row.id, "host", host_document(plan.host))
+            facts.add_vm_facts(connection, row.id, "vm", _vm_document(plan))
+            facts.add_vm_facts(
+                connection, row.id, "preflight", {finding.id: asdict(finding) for finding in plan.findings}
+            )
+    return run
+
+
+def take_all(store: Store, run: Run, targets: dict[str, Target]) -> dict[str, int]:
+    """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
+    with store.read() as connection:
+        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+    tokens = {}
+    for name, target in targets.items():
+        with connect(vcenter(target)) as session:
+            tokens[name] = take_over(store, run, rows[name], session, read.find_vm(session, target.vm))
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.RUNNING)
+    return tokens
+
+
+def rows_of(store: Store, run: Run) -> Iterable[Vm]:
+    """The VMs of a run as stored."""
+    with store.read() as connection:
+        return vms.vms_of_run(connection, run.id)
+
+
+def _vm_document(plan: VmPlan) -> dict[str, object]:
+    vm = plan.vm
+    return {
+        "name": vm.name,
+        "path": vm.path,
+        "hardware_version": vm.hardware_version,
+        "guest": vm.guest_full_name or vm.guest_id,
+        "power": str(vm.power),
+        "settings": dict(vm.settings),
+    }

@@ -1,0 +1,203 @@
+"""Supervise a run: plays on its cells, progress out of the store, every VM put back at the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from vnuma.domain.study import Study
+from vnuma.engine.context import home_folder
+from vnuma.engine.play import Played, play_study
+from vnuma.engine.poweroff import PowerRules
+from vnuma.engine.progress import Progress, progress_of
+from vnuma.engine.restore import Restored, restore
+from vnuma.engine.secrets import Private, resolve_all
+from vnuma.engine.start import take_all
+from vnuma.engine.target import Target
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, VnumaError
+from vnuma.store import leases, runs, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, RunState, StopRequest
+
+# A launch that ends without one more ended cell is tried again this often before the run gives up.
+MAX_FRUITLESS_LAUNCHES = 3
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: where its cells stand, what was put back, and what could not be."""
+
+    progress: Progress
+    restored: tuple[Restored, ...]
+    problems: tuple[VnumaError, ...]
+    interrupted: bool
+    play_output: str = ""
+
+    def raise_for_outcome(self) -> None:
+        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
+        for problem in sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline)):
+            raise problem
+        run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
+        if self.interrupted:
+            raise Interrupted(
+                f"Stopped: {valid} of {total} cells, all kept.", fix=f"vnuma run --resume {run}"
+            )
+        if valid < total:
+            raise CellsMissing(
+                f"{run}: {total - valid} of {total} cells have no valid attempt.",
+                fix=f"vnuma results {run} says why; vnuma run --resume {run} tries them again.",
+            )
+
+
+@dataclass
+class Asked:
+    """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
+
+    count: int = 0
+    passed_on: int = field(default=0)
+
+
+def supervise(
+    store: Store,
+    url: str,
+    run: Run,
+    study: Study,
+    targets: Mapping[str, Target],
+    inventory: Path,
+    watch: Watch,
+) -> Ended:
+    """Run every cell that is left and put every VM back, whatever happens in between."""
+    output = ""
+    with _signals() as asked:
+        try:
+            output = _launch_until_done(store, url, run, targets, inventory, watch, asked)
+        finally:
+            restored, problems = put_back(store, run, study, targets)
+            progress = _close(store, run, problems, asked)
+    return Ended(progress, tuple(restored), tuple(problems), asked.count > 0 or _stopped(progress), output)
+
+
+def put_back(
+    store: Store, run: Run, study: Study, targets: Mapping[str, Target]
+) -> tuple[list[Restored], list[VnumaError]]:
+    """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
+    restored: list[Restored] = []
+    problems: list[VnumaError] = []
+    with store.read() as connection:
+        rows = [row for row in vms.vms_of_run(connection, run.id) if _held(connection, row.vm_key, run)]
+    for row in rows:
+        try:
+            restored.append(
+                restore(store, run, row, targets[row.name], home=home_folder(), rules=PowerRules.of(study))
+            )
+        except VnumaError as error:
+            problems.append(error)
+    return restored, problems
+
+
+def _held(connection: Connection, vm_key: str, run: Run) -> bool:
+    lease = leases.get_lease(connection, vm_key)
+    return lease is not None and lease.run_id == run.id
+
+
+def _launch_until_done(
+    store: Store,
+    url: str,
+    run: Run,
+    targets: Mapping[str, Target],
+    inventory: Path,
+    watch: Watch,
+    asked: Asked,
+) -> str:
+    """Launch plays until every VM has no more cells; each launch is bounded, and so is their number."""
+    fruitless, output = 0, ""
+    while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
+        before = _look(store, run).ended
+        tokens = take_all(store, run, targets)
+        with tempfile.TemporaryDirectory(prefix="vnuma-") as private_folder:
+            folder = Path(private_folder)
+            private = Private(url, str(home_folder()), resolve_all(targets.values()), tokens).write(folder)
+            played = play_study(
+                run.name,
+                list(targets),
+                inventory,
+                private,
+                folder / "runner",
+                lambda: _tick(store, run, watch, asked),
+            )
+        output = played.output
+        after = _look(store, run)
+        watch(after)
+        if _over(after, played):
+            break
+        fruitless = 0 if after.ended > before else fruitless + 1
+    return output
+
+
+def _over(progress: Progress, played: Played) -> bool:
+    """Whether there is nothing left to launch: every VM was put back by the play, or a stop was asked for."""
+    if progress.run.stop_requested:
+        return True
+    return played.ok and all(vm.at_baseline for vm in progress.vms)
+
+
+def _tick(store: Store, run: Run, watch: Watch, asked: Asked) -> bool:
+    """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
+    with store.write() as connection:
+        runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
+        if asked.count > asked.passed_on:
+            runs.request_stop(connection, run.id, StopRequest.NOW)
+            asked.passed_on = asked.count
+    watch(_look(store, run))
+    return asked.count > 1
+
+
+def _look(store: Store, run: Run) -> Progress:
+    with store.read() as connection:
+        return progress_of(connection, run.name)
+
+
+def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked) -> Progress:
+    """Settle the run's state."""
+    progress = _look(store, run)
+    if any(isinstance(problem, NotAtBaseline) for problem in problems):
+        state = RunState.CONFLICT
+    elif asked.count or _stopped(progress):
+        state = RunState.STOPPED
+    else:
+        state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state)
+        runs.clear_supervisor(connection, run.id)
+    return _look(store, run)
+
+
+def _stopped(progress: Progress) -> bool:
+    return progress.run.stop_requested is not None
+
+
+@contextmanager
+def _signals() -> Iterator[Asked]:
+    """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
+    asked = Asked()
+
+    def ask(_number: int, _frame: object) -> None:
+        asked.count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    previous = {number: signal.signal(number, ask) for number in numbers}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

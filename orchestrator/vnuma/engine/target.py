@@ -1,0 +1,103 @@
+"""Where a VM is reached: its vCenter and its SQL Server, as an inventory describes them.
+
+Secrets stand here as references only; `vnuma.engine.secrets` turns a reference into its value.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field, ValidationError, model_validator
+
+from vnuma.domain.arm import Strict
+from vnuma.errors import InputError
+
+
+class Secret(Strict):
+    """A reference to a secret: an environment variable, a file, or a key in an Ansible Vault file."""
+
+    env: str | None = None
+    file: str | None = None
+    vault: str | None = None
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Secret:
+        if sum(source is not None for source in (self.env, self.file, self.vault)) != 1:
+            raise ValueError(
+                "a password is a reference: {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
+            )
+        if (self.vault is None) != (self.key is None):
+            raise ValueError("a vault reference has both parts: {vault: FILE, key: NAME}")
+        return self
+
+    @property
+    def name(self) -> str:
+        """How messages and the private file call it; never its value."""
+        if self.env:
+            return f"env:{self.env}"
+        return f"file:{self.file}" if self.file else f"vault:{self.vault}#{self.key}"
+
+
+class VCenterTarget(Strict):
+    """A vCenter, or one ESXi host."""
+
+    host: str
+    port: int = 443
+    user: str
+    password: Secret
+    ca_file: str | None = None
+    verify_tls: bool = True
+
+
+class SqlTarget(Strict):
+    """The SQL Server inside the VM."""
+
+    host: str
+    port: int = 1433
+    user: str = ""
+    password: Secret | None = None
+    kerberos: bool = False
+    encrypt: Literal["optional", "no", "strict"] = "optional"
+    trust_server_certificate: bool = False
+    driver: str = "auto"
+
+    @model_validator(mode="after")
+    def _has_a_way_to_log_in(self) -> SqlTarget:
+        if not self.kerberos and not (self.user and self.password):
+            raise ValueError("give user and password, or kerberos: true")
+        return self
+
+
+class Target(Strict):
+    """One VM of an inventory."""
+
+    name: str
+    vm: str
+    vcenter: VCenterTarget
+    sql: SqlTarget
+    test_clone: bool = Field(default=False)
+
+
+def target_from(name: str, variables: dict[str, object], where: str) -> Target:
+    """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
+
+    Raises InputError naming the host, the variable and what is wrong with it.
+    """
+    fields = {
+        "name": name,
+        "vm": variables.get("vnuma_vm", name),
+        "vcenter": variables.get("vnuma_vcenter", {}),
+        "sql": variables.get("vnuma_sql", {}),
+        "test_clone": variables.get("vnuma_test_clone", False),
+    }
+    try:
+        return Target.model_validate(fields)
+    except ValidationError as error:
+        lines = []
+        for item in error.errors():
+            path = ".".join(f"vnuma_{step}" if i == 0 else str(step) for i, step in enumerate(item["loc"]))
+            lines.append(
+                f"{where}: host {name}: {path}: {str(item['msg']).removeprefix('Value error, ').lower()}."
+            )
+        raise InputError("\n".join(lines), fix="inventories/example shows every variable.") from None

@@ -1,0 +1,20 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Claim the next cell of a run."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, target_of
+from vnuma.engine import actions
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out."""
+
+    stub = __file__
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Claim the next cell of a run."""
+        if check:
+            return actions.peek_cell(options["run"], target_of(options))
+        return actions.claim_cell(options["run"], target_of(options))

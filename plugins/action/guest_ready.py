@@ -1,0 +1,21 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Wait until guest and SQL Server are ready, and see what the guest sees."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, target_of
+from vnuma.engine import actions, actions_by_hand
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out."""
+
+    stub = __file__
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Wait until guest and SQL Server are ready, and see what the guest sees."""
+        target = target_of(options)
+        if options["attempt"]:
+            return actions.ready(options["run"], options["attempt"], target)
+        return {"changed": False} if check else actions_by_hand.ready(target, options)

@@ -1,0 +1,23 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Prepare or drop the study's dataset."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, target_of
+from vnuma.engine import actions, actions_by_hand
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out."""
+
+    stub = __file__
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Prepare or drop the study's dataset."""
+        target = target_of(options)
+        if options["attempt"]:
+            return actions.dataset(options["run"], options["attempt"], target)
+        if check:
+            return actions_by_hand.plan_dataset(target, options)
+        return actions_by_hand.dataset(target, options)

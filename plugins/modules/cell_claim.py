@@ -1,0 +1,46 @@
+#!/usr/bin/python
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Documentation of the action plugin of the same name."""
+
+DOCUMENTATION = r"""
+---
+module: cell_claim
+short_description: Claim the next cell of a run
+version_added: "0.1.0"
+description:
+  - Asks the engine which cell of the run comes next on this VM, and opens an attempt at it.
+  - Waits while another VM on the same ESXi host is being measured.
+  - Runs on the controller; nothing is copied to the guest.
+author: vnuma contributors (@vnuma)
+extends_documentation_fragment:
+  - vnuma.vnuma.target
+  - vnuma.vnuma.target.run
+attributes:
+  check_mode:
+    support: full
+    description: Tells whether a cell is left without claiming it.
+"""
+
+EXAMPLES = r"""
+- name: Claim the next cell
+  vnuma.vnuma.cell_claim:
+    target: "{{ cell_target }}"
+    run: quick.4
+  register: claim
+"""
+
+RETURN = r"""
+claimed:
+  description: Whether there is a cell to measure.
+  type: bool
+  returned: always
+attempt:
+  description: The attempt, to be handed to the other actions.
+  type: dict
+  returned: when claimed
+why:
+  description: Why there is no cell.
+  type: str
+  returned: when not claimed
+"""

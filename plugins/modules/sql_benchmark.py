@@ -1,0 +1,57 @@
+#!/usr/bin/python
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Documentation of the action plugin of the same name."""
+
+DOCUMENTATION = r"""
+---
+module: sql_benchmark
+short_description: Run the workload on a booted VM
+version_added: "0.1.0"
+description:
+  - In a run, measures the cell and stores every iteration before it returns.
+  - Outside a run, times the workload and returns the timings.
+  - Runs on the controller; nothing is copied to the guest.
+author: vnuma contributors (@vnuma)
+options:
+  workload:
+    description: Workload as in a study file. Needed outside a run.
+    type: dict
+    default: {}
+  database:
+    description: Database with the dataset. In a run the study decides.
+    type: str
+    default: vnuma_study
+  iterations:
+    description: Timed iterations outside a run.
+    type: int
+    default: 1
+extends_documentation_fragment:
+  - vnuma.vnuma.target
+  - vnuma.vnuma.target.run
+attributes:
+  check_mode:
+    support: full
+    description: Measures nothing.
+"""
+
+EXAMPLES = r"""
+- name: Time the cross join once
+  vnuma.vnuma.sql_benchmark:
+    target: "{{ sql_benchmark_target }}"
+    workload:
+      sizes: [500]
+      forms: [client]
+"""
+
+RETURN = r"""
+samples:
+  description: Number of samples stored, in a run.
+  type: int
+  returned: in a run
+timings:
+  description: Timings in milliseconds, outside a run.
+  type: list
+  elements: dict
+  returned: outside a run
+"""

@@ -1,0 +1,50 @@
+#!/usr/bin/python
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Documentation of the action plugin of the same name."""
+
+DOCUMENTATION = r"""
+---
+module: sql_dataset
+short_description: Prepare or drop the study's dataset
+version_added: "0.1.0"
+description:
+  - Creates a database of its own with the two AdventureWorks tables, memory-optimised, generated or copied.
+  - Verifies count and checksum when they are there. A database that vnuma did not create is refused.
+  - Runs on the controller; nothing is copied to the guest.
+author: vnuma contributors (@vnuma)
+options:
+  state:
+    description: Whether the dataset should be there.
+    type: str
+    choices: [present, absent]
+    default: present
+  database:
+    description: Name of the database. In a run the study decides.
+    type: str
+    default: vnuma_study
+  source:
+    description: C(generated), or the name of an AdventureWorks database to copy from.
+    type: str
+    default: generated
+extends_documentation_fragment:
+  - vnuma.vnuma.target
+  - vnuma.vnuma.target.run
+attributes:
+  check_mode:
+    support: full
+    description: Tells whether the database would be created or dropped.
+"""
+
+EXAMPLES = r"""
+- name: Prepare the dataset
+  vnuma.vnuma.sql_dataset:
+    target: "{{ sql_dataset_target }}"
+"""
+
+RETURN = r"""
+dataset:
+  description: Rows and checksums of the tables.
+  type: dict
+  returned: when present
+"""
