@@ -232,14 +232,19 @@ def lab_step(*, toolchain: bool) -> None:
 # --- 3: ODBC -------------------------------------------------------------------------------------
 
 FIND_DRIVER = """
+import ctypes
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.driver import discover
 try:
-    print(discover().name)
-except DriverMissing:
+    driver = discover()
+    if driver.path:
+        ctypes.CDLL(driver.path)
+    names = {"freetds": "FreeTDS", "msodbcsql17": "msodbcsql 17", "msodbcsql18": "msodbcsql"}
+    print(names[driver.kind], driver.version)
+except (DriverMissing, OSError):
     pass
 """
-LICENCE = "proprietary: Microsoft ODBC Driver 18 licence, in the wheel's folder"
+LICENCE = "proprietary, under Microsoft's licence terms for ODBC Driver 18 (in the wheel)"
 
 
 def odbc_step() -> None:
