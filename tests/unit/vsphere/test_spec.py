@@ -20,7 +20,7 @@ def change(**after: Value) -> Change:
     return Change(tuple(Edit(name, None, value) for name, value in after.items()))
 
 
-def only_spec(asked: Change, current: Settings | None = None) -> vim.vm.ConfigSpec:
+def only_spec(asked: Change, current: Settings | None = None) -> Any:
     """The one request that the change becomes."""
     (spec,) = specs_for(asked, current or {})
     return spec
@@ -116,7 +116,8 @@ def test_shares_are_a_level_or_a_number(asked: Value, level: str, number: int) -
 
 def test_a_lock_goes_before_its_reservation_is_lowered() -> None:
     """While the reservation is locked to the memory size it cannot be lowered: two requests."""
-    first, second = specs_for(change(memoryReservationLockedToMax=False, memoryReservation=0), {})
+    requests: Any = specs_for(change(memoryReservationLockedToMax=False, memoryReservation=0), {})
+    first, second = requests
     assert first.memoryReservationLockedToMax is False
     assert first.memoryAllocation is None
     assert second.memoryReservationLockedToMax is None

@@ -1,0 +1,52 @@
+"""What the vSphere adapter's tests share."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tests.support.lab import LabHandle
+from vnuma.domain.change import Change, change_to
+from vnuma.domain.setting import Value
+from vnuma.vsphere.connect import Session, VCenter
+from vnuma.vsphere.read import read_vm
+
+
+class LabFactory(Protocol):
+    """`lab(scenario, **overrides)`, as the tests' common fixture gives it."""
+
+    def __call__(self, scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle: ...
+
+
+class Login(Protocol):
+    """`login(lab, **account)`: a session that ends with the test."""
+
+    def __call__(self, lab: LabHandle, **account: Any) -> Session: ...
+
+
+def vcenter_of(lab: LabHandle, **changed: Any) -> VCenter:
+    """The lab's vCenter and administrator, with some fields changed."""
+    end = lab.vcenter
+    fields = {
+        "host": end.host,
+        "port": end.port,
+        "user": end.user,
+        "password": end.password,
+        "ca_file": str(end.ca_file),
+    }
+    return VCenter(**{**fields, **changed})
+
+
+def change(session: Session, ref: Any, **desired: Value) -> Change:
+    """The change that takes a VM to some settings; `__` stands for a dot."""
+    wanted = {name.replace("__", "."): value for name, value in desired.items()}
+    return change_to(read_vm(session, ref).settings, wanted)
+
+
+def vm(name: str = "sql16", **fields: Any) -> dict[str, Any]:
+    """A VM of a scenario."""
+    return {"name": name, **fields}
+
+
+def fault(kind: str, **fields: Any) -> dict[str, Any]:
+    """A fault of a scenario."""
+    return {"kind": kind, **fields}

@@ -1,0 +1,85 @@
+"""Whom we talk to: certificates that are trusted and ones that are not."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.lab import LabHandle
+from tests.vsphere.support import vcenter_of
+from tests.vsphere.tls_server import tls_server
+from vnuma.errors import CertificateRejected, VCenterUnreachable
+from vnuma.vsphere.connect import VCenter, connect
+
+
+def test_a_certificate_of_another_ca_is_rejected(shared_lab: LabHandle, tmp_path: Path) -> None:
+    """A certificate that our CA did not sign is rejected, naming its issuer and our file."""
+    with (
+        tls_server(tmp_path, name="Corp-CA2") as (_, other_ca),
+        pytest.raises(CertificateRejected) as caught,
+    ):
+        connect(vcenter_of(shared_lab, ca_file=str(other_ca)))
+    assert str(caught.value) == (
+        "127.0.0.1 shows a certificate that Corp-CA2.pem did not sign (issuer CN=vnuma lab CA). "
+        "Nothing was sent.\n  Add that CA to vcenter.ca_file."
+    )
+
+
+def test_the_system_store_is_asked_without_a_ca_file(shared_lab: LabHandle) -> None:
+    """Without a CA file the system's CAs decide, for loopback addresses too."""
+    with pytest.raises(CertificateRejected, match="that no CA of this system signed"):
+        connect(vcenter_of(shared_lab, ca_file=None))
+
+
+def test_only_verify_tls_false_accepts_any_certificate(shared_lab: LabHandle) -> None:
+    """An untrusted certificate is accepted only where the check is turned off in writing."""
+    with connect(vcenter_of(shared_lab, ca_file=None, verify_tls=False)) as session:
+        assert session.about.is_vcenter
+
+
+def test_a_certificate_for_another_name_is_rejected(tmp_path: Path) -> None:
+    """A trusted certificate for another address is rejected, naming the addresses it is for."""
+    with (
+        tls_server(tmp_path, address="192.0.2.7") as (port, ca),
+        pytest.raises(CertificateRejected, match=r"a certificate for 192\.0\.2\.7\. Nothing was sent"),
+    ):
+        connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
+
+
+def test_an_expired_certificate_is_rejected(tmp_path: Path) -> None:
+    """A certificate past its date is rejected, naming the date."""
+    with (
+        tls_server(tmp_path, expired=True) as (port, ca),
+        pytest.raises(CertificateRejected, match=r"expired on \d{4}-\d\d-\d\d\. Nothing was sent"),
+    ):
+        connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
+
+
+def test_a_server_that_is_no_vsphere_is_named_as_such(tmp_path: Path) -> None:
+    """Another web server gets no credentials: it is told apart by what it offers."""
+    with (
+        tls_server(tmp_path) as (port, ca),
+        pytest.raises(VCenterUnreachable, match=r"is neither vCenter nor ESXi \(HTTP 404\)"),
+    ):
+        connect(VCenter("127.0.0.1", "u", "p", port=port, ca_file=str(ca)))
+
+
+def test_a_closed_port_is_unreachable() -> None:
+    """A port where nobody listens is named with address and cause."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        with pytest.raises(VCenterUnreachable) as caught:
+            connect(VCenter("127.0.0.1", "u", "p", port=port))
+    assert caught.value.what == f"Nothing answers at 127.0.0.1:{port} (connection refused)."
+    assert caught.value.fix
+
+
+def test_a_silent_server_is_given_up_on() -> None:
+    """A server that accepts and then says nothing is given up on after the time-out."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with pytest.raises(VCenterUnreachable, match=r"gave no answer in 0\.2 s"):
+            connect(VCenter("127.0.0.1", "u", "p", port=port, timeout_s=0.2))

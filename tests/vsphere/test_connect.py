@@ -1,0 +1,76 @@
+"""Logging in and out, and what a session knows."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+from pyVmomi import vim
+
+from tests.support.lab import LabHandle
+from tests.vsphere.support import LabFactory, vcenter_of
+from vnuma.errors import LoginRefused, VCenterUnreachable, VmNotFound
+from vnuma.vsphere.connect import Session, SessionExpired, connect
+from vnuma.vsphere.read import find_vm, read_vm
+
+
+def test_a_session_knows_its_vcenter(session: Session) -> None:
+    """After login it is known which vCenter this is, of which release and API."""
+    assert session.about.is_vcenter
+    assert session.about.uuid
+    assert session.about.api_version == "8.0.3.0"
+    assert session.about.release.key >= (6, 0)
+
+
+def test_a_wrong_password_is_refused_without_naming_it(shared_lab: LabHandle) -> None:
+    """A refused login names host and user; the password is in no part of the error."""
+    with pytest.raises(LoginRefused) as caught:
+        connect(vcenter_of(shared_lab, password="wrong-hunter2"))
+    assert shared_lab.vcenter.user in caught.value.what
+    assert "wrong-hunter2" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_closed_session_is_logged_out(shared_lab: LabHandle) -> None:
+    """After the context the login is gone: the server refuses what follows."""
+    with connect(vcenter_of(shared_lab)) as session:
+        pass
+    with pytest.raises(SessionExpired):
+        find_vm(session, "sql16")
+
+
+def test_an_ended_session_closes_in_silence(shared_lab: LabHandle) -> None:
+    """A session that the server ended needs no logout: leaving its context is no second error."""
+    with connect(vcenter_of(shared_lab)) as session:
+        session.content.sessionManager.Logout()
+
+
+def test_a_lost_connection_is_unreachable(lab: LabFactory) -> None:
+    """A vCenter that goes away in the middle of a session is unreachable, not a bug."""
+    own = lab()
+    with connect(vcenter_of(own)) as session:
+        ref = find_vm(session, "sql16")
+        own.stop()
+        with pytest.raises(VCenterUnreachable):
+            read_vm(session, ref)
+
+
+def test_an_object_that_is_gone_is_named(session: Session) -> None:
+    """A reference that vCenter does not know becomes a sentence with its identifier."""
+    with pytest.raises(VmNotFound, match="no longer has the object vm-0"):
+        read_vm(session, session.vm("vm-0"))
+
+
+def test_round_trips_are_counted(session: Session) -> None:
+    """Every call counts once, so that the cost of a step can be told."""
+    before = session.round_trips
+    session.read(session.content.rootFolder, ("name",))
+    session.read(session.content.rootFolder, ("name",))
+    assert session.round_trips - before == 2
+
+
+def test_fields_of_newer_apis_are_known_by_version(session: Session) -> None:
+    """A property that the server's API lacks is told apart before it is asked for."""
+    assert session.knows(vim.VirtualMachine, "config.numaInfo")
+    session.transport.version = "vim.version.version12"  # vSphere 6.7
+    assert not session.knows(vim.VirtualMachine, "config.numaInfo")
+    assert session.known(vim.VirtualMachine, ["config.hardware", "config.numaInfo"]) == ["config.hardware"]

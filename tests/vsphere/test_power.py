@@ -1,0 +1,172 @@
+"""Power: off through the guest, on at a host, and the wait for the guest."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.vsphere.support import LabFactory, Login, fault, vm
+from vnuma.domain.setting import Power
+from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, ToolsTimeout
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
+from vnuma.vsphere.read import find_vm, read_vm
+
+LONG_S = 20.0
+SHORT_S = 1.0
+
+FAST = {"tools_seconds": 0.1, "sql_seconds": 0.1, "shutdown_seconds": 0.1}
+
+
+def start(lab: LabFactory, login: Login, **scenario: Any) -> tuple[Session, Any]:
+    """A lab with quick boots, and its VM."""
+    session = login(lab(**{"boot": FAST, **scenario}))
+    return session, find_vm(session, "sql16")
+
+
+def lost_lease() -> None:
+    """A fence that stops every write."""
+    raise LeaseLost("another run holds sql16")
+
+
+def test_a_power_cycle_goes_through_the_guest(lab: LabFactory, login: Login) -> None:
+    """Off, on at the same host, Tools up: the VM ends as it began."""
+    session, ref = start(lab, login)
+    before = wait_for_guest(session, ref, timeout_s=LONG_S)
+    shut_down(session, ref, timeout_s=LONG_S)
+    assert read_vm(session, ref).power is Power.OFF
+
+    earliest = time.monotonic()
+    began = power_on(session, ref, host_moid=before.host_moid)
+    assert earliest <= began <= time.monotonic()
+
+    facts = wait_for_guest(session, ref, timeout_s=LONG_S)
+    assert facts.power is Power.ON
+    assert facts.tools_running
+    assert facts.settings == before.settings
+
+
+def test_a_booting_guest_is_asked_once_its_tools_run(lab: LabFactory, login: Login) -> None:
+    """A VM that has only just been powered on is shut down cleanly, not given up on."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
+    shut_down(session, ref, timeout_s=LONG_S)
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_vm_that_is_off_stays_off(lab: LabFactory, login: Login) -> None:
+    """Shutting down a VM that is off writes nothing."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    shut_down(session, ref, timeout_s=SHORT_S, fence=lost_lease)
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_guest_that_does_not_shut_down_is_left_running(lab: LabFactory, login: Login) -> None:
+    """A guest that ignores the request is left alone by default, and the message says so."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+    with pytest.raises(ShutdownTimeout) as caught:
+        shut_down(session, ref, timeout_s=SHORT_S)
+    assert caught.value.what == "Windows in sql16 did not shut down in 1 s; the VM runs on."
+    assert read_vm(session, ref).power is Power.ON
+
+
+def test_a_hard_power_off_happens_only_when_asked_for(lab: LabFactory, login: Login) -> None:
+    """With power_off asked for, a guest that ignores the request is powered off."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off")
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_guest_without_tools_cannot_be_asked(lab: LabFactory, login: Login) -> None:
+    """Without running Tools there is nobody to ask: the VM runs on, and the message says why."""
+    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("tools_never")])
+    power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
+    with pytest.raises(ShutdownTimeout, match="VMware Tools did not run in sql16 within 1 s"):
+        shut_down(session, ref, timeout_s=SHORT_S)
+    assert read_vm(session, ref).power is Power.ON
+    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off")
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_fence_stops_the_shutdown(lab: LabFactory, login: Login) -> None:
+    """A lost lease is noticed before the guest is asked."""
+    session, ref = start(lab, login)
+    with pytest.raises(LeaseLost):
+        shut_down(session, ref, timeout_s=LONG_S, fence=lost_lease)
+    assert read_vm(session, ref).power is Power.ON
+
+
+def test_a_fence_stops_the_hard_power_off(lab: LabFactory, login: Login) -> None:
+    """The lease is looked at again before a hard power-off, which comes much later."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+    looks: list[None] = []
+
+    def lost_at_the_second_look() -> None:
+        looks.append(None)
+        if len(looks) == 2:
+            lost_lease()
+
+    with pytest.raises(LeaseLost):
+        shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=lost_at_the_second_look)
+    assert read_vm(session, ref).power is Power.ON
+
+
+def test_a_fence_stops_the_power_on(lab: LabFactory, login: Login) -> None:
+    """A lost lease is noticed before the VM is powered on."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    with pytest.raises(LeaseLost):
+        power_on(session, ref, host_moid=read_vm(session, ref).host_moid, fence=lost_lease)
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Login) -> None:
+    """A VM that vSphere will not power on fails with the fault's name and message."""
+    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("power_on_refused")])
+    host = read_vm(session, ref).host_moid
+    with pytest.raises(PowerFailed, match=r"vSphere could not power on sql16: \w+"):
+        power_on(session, ref, host_moid=host)
+    power_on(session, ref, host_moid=host)
+
+
+def test_a_vm_that_is_on_cannot_be_powered_on(lab: LabFactory, login: Login) -> None:
+    """Powering on a VM that runs is an error: what was configured would not be in effect."""
+    session, ref = start(lab, login)
+    with pytest.raises(PowerFailed, match="InvalidPowerState"):
+        power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
+
+
+def test_tools_that_never_come_are_given_up_on(lab: LabFactory, login: Login) -> None:
+    """A guest whose Tools do not start is given up on after the time-out."""
+    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("tools_never")])
+    power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
+    with pytest.raises(ToolsTimeout) as caught:
+        wait_for_guest(session, ref, timeout_s=SHORT_S)
+    assert caught.value.what == "VMware Tools did not come up in sql16 in 1 s."
+
+
+def test_a_vm_that_goes_off_is_not_waited_for(lab: LabFactory, login: Login) -> None:
+    """A VM that is off will not bring up its Tools: the wait ends at once."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    with pytest.raises(ToolsTimeout, match="sql16 went off while it booted"):
+        wait_for_guest(session, ref, timeout_s=LONG_S)
+
+
+def test_another_host_is_noticed(lab: LabFactory, login: Login) -> None:
+    """A VM that runs elsewhere than the run began on is an invalid attempt, naming both."""
+    session, ref = start(lab, login)
+    here = read_vm(session, ref).host_moid
+    with pytest.raises((HostChanged, PowerFailed)):
+        power_on(session, ref, host_moid=f"{here}0")
+
+
+def test_a_power_cycle_takes_few_round_trips(lab: LabFactory, login: Login) -> None:
+    """Off, on and the wait for the guest are pushed, not polled."""
+    session, ref = start(lab, login)
+    host = wait_for_guest(session, ref, timeout_s=LONG_S).host_moid
+    before = session.round_trips
+    shut_down(session, ref, timeout_s=LONG_S)
+    power_on(session, ref, host_moid=host)
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+    assert session.round_trips - before <= 30

@@ -1,0 +1,27 @@
+"""What an account may do, asked before anything is touched."""
+
+from __future__ import annotations
+
+from tests.vsphere.support import LabFactory, Login
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.privileges import missing_privileges, needed_privileges
+from vnuma.vsphere.read import find_vm
+
+NEEDED = needed_privileges(["numCPUs", "cpuAffinity", "memoryMB", "numa.vcpu.min"])
+
+
+def test_an_administrator_lacks_nothing(session: Session) -> None:
+    """An account with every privilege is missing none."""
+    assert missing_privileges(session, find_vm(session, "sql16"), NEEDED) == ()
+
+
+def test_a_restricted_account_lacks_what_it_was_not_given(lab: LabFactory, login: Login) -> None:
+    """Exactly the privileges that a role lacks are named, in one round trip."""
+    lacking = "VirtualMachine.Config.Resource", "VirtualMachine.Interact.PowerOff"
+    given = [name for name in NEEDED if name not in lacking]
+    account = {"user": "limited@vsphere.local", "privileges": ["System.View", "System.Read", *given]}
+    session = login(lab(accounts=[account]), user=account["user"])
+    ref = find_vm(session, "sql16")
+    before = session.round_trips
+    assert missing_privileges(session, ref, NEEDED) == lacking
+    assert session.round_trips - before == 1

@@ -1,0 +1,117 @@
+"""What is read of a VM and its host."""
+
+from __future__ import annotations
+
+from tests.support.lab import LabHandle
+from tests.vsphere.support import LabFactory, Login, vm
+from vnuma.domain.setting import TYPED, Power
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.read import find_vm, read_host, read_vm
+
+
+def test_the_papers_vm_is_read(session: Session) -> None:
+    """Shape, place, identity and state of the paper's VM come as plain values."""
+    facts = read_vm(session, find_vm(session, "sql16"))
+    assert (facts.name, facts.path, facts.power) == ("sql16", "/DC0/vm/sql16", Power.ON)
+    assert facts.settings["numCPUs"] == 16
+    assert facts.settings["numCoresPerSocket"] == 4
+    assert facts.settings["memoryMB"] == 65536
+    assert facts.settings["cpuAffinity"] == ()
+    assert facts.hardware_version == 11
+    assert facts.guest_id.startswith("windows")
+    assert facts.key == f"{session.about.uuid}/{facts.instance_uuid}"
+    assert facts.host_name == "esx01"
+    assert facts.change_version
+    assert facts.lease is None
+    assert facts.question is None
+    assert not facts.has_snapshot
+    assert not facts.is_template
+
+
+def test_a_vm_is_one_round_trip(session: Session) -> None:
+    """VM, folders, host and cluster come in one read."""
+    ref = find_vm(session, "sql16")
+    before = session.round_trips
+    read_vm(session, ref)
+    assert session.round_trips - before == 1
+
+
+def test_every_typed_setting_is_named(session: Session) -> None:
+    """A baseline names every typed setting, with None for what this hardware version lacks."""
+    settings = read_vm(session, find_vm(session, "sql16")).settings
+    assert settings.keys() >= TYPED.keys()
+    assert settings["coresPerNumaNode"] is None
+
+
+def test_the_host_is_read_as_it_is_built(session: Session) -> None:
+    """Packages, cores, threads and NUMA nodes come from ESXi, with every logical CPU in one node."""
+    facts = read_vm(session, find_vm(session, "sql16"))
+    host = read_host(session, session.host(facts.host_moid))
+    assert (host.name, host.release.key) == ("esx01", (6, 0))
+    assert (host.packages, host.cores, host.threads, host.threads_per_core) == (2, 32, 64, 2)
+    assert host.memory_mb == 192 * 1024
+    assert [node.cpus for node in host.numa_nodes] == [tuple(range(32)), tuple(range(32, 64))]
+    assert [node.memory_mb for node in host.numa_nodes] == [96 * 1024, 96 * 1024]
+    assert host.cores_per_node == 16
+    assert "E5-2698" in host.cpu_model
+    assert host.bios
+    assert host.release.build
+    assert not host.in_drs_cluster
+
+
+def test_a_host_is_one_round_trip(session: Session) -> None:
+    """Host and cluster come in one read."""
+    moid = read_vm(session, find_vm(session, "sql16")).host_moid
+    before = session.round_trips
+    read_host(session, session.host(moid))
+    assert session.round_trips - before == 1
+
+
+def test_what_a_vm_was_given_is_read(lab: LabFactory, login: Login) -> None:
+    """Affinity, locked memory, hot-add and NUMA keys of a VM are in its settings."""
+    given = vm(
+        hardware=20,
+        cpu_hot_add=True,
+        memory_hot_add=True,
+        reservation_locked=True,
+        cpu_affinity=list(range(30, -2, -2)),
+        cores_per_numa_node=8,
+        extra_config={"numa.vcpu.followcorespersocket": "1", "guestinfo.note": "x", "vnuma.run": "mine"},
+        power="off",
+    )
+    session = login(lab({"esxi": {"version": "8.0.3"}, "vms": [given]}))
+    facts = read_vm(session, find_vm(session, "sql16"))
+    assert facts.power is Power.OFF
+    assert facts.hardware_version == 20
+    assert facts.settings["cpuHotAddEnabled"] is True
+    assert facts.settings["memoryHotAddEnabled"] is True
+    assert facts.settings["memoryReservationLockedToMax"] is True
+    assert facts.settings["memoryReservation"] == 65536
+    assert facts.settings["cpuAffinity"] == tuple(range(0, 32, 2))
+    assert facts.settings["coresPerNumaNode"] == 8
+    assert facts.settings["numa.vcpu.followcorespersocket"] == "1"
+    assert "guestinfo.note" not in facts.settings
+    assert "vnuma.run" not in facts.settings
+    assert facts.lease == "mine"
+
+
+def test_automatic_cores_per_socket_are_told(lab: LabFactory, login: Login) -> None:
+    """On hardware version 20 it is read whether vSphere chooses the cores per socket."""
+    session = login(lab({"esxi": {"version": "8.0.3"}, "vms": [vm(cores_per_socket=0)]}))
+    assert read_vm(session, find_vm(session, "sql16")).settings["autoCoresPerSocket"] is True
+
+
+def test_old_hardware_is_read(lab: LabFactory, login: Login) -> None:
+    """A VM of virtual hardware version 4 is read like any other."""
+    session = login(lab({"vms": [vm(hardware=4, vcpus=4, cores_per_socket=1)]}))
+    facts = read_vm(session, find_vm(session, "sql16"))
+    assert facts.hardware_version == 4
+    assert facts.settings["numCPUs"] == 4
+    assert facts.settings["coresPerNumaNode"] is None
+
+
+def test_a_vm_is_read_again_by_its_identifier(shared_lab: LabHandle, session: Session) -> None:
+    """The identifier of a VM is enough to read it in another session."""
+    moid = find_vm(session, "sql16")._GetMoId()
+    assert read_vm(session, session.vm(moid)).name == "sql16"
+    assert shared_lab.vms.keys() == {"sql16"}

@@ -1,0 +1,246 @@
+"""Changing a VM: what vSphere takes, what it refuses, and how each is told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.vsphere.support import LabFactory, Login, change, fault, vm
+from vnuma.domain.change import Change, Edit, change_back
+from vnuma.domain.setting import Value
+from vnuma.errors import LeaseLost, PrivilegeMissing, ReadBackDiffers, ReconfigureRefused
+from vnuma.vsphere.apply import ChangedMeanwhile, reconfigure
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.read import find_vm, read_vm
+
+OFF = vm(power="off")
+ESXI8 = {"esxi": {"version": "8.0.3"}, "vms": [vm(power="off")]}
+
+
+@pytest.fixture
+def off(lab: LabFactory, login: Login) -> tuple[Session, Any]:
+    """The paper's VM, powered off."""
+    session = login(lab(vms=[OFF]))
+    return session, find_vm(session, "sql16")
+
+
+@pytest.fixture
+def off8(lab: LabFactory, login: Login) -> tuple[Session, Any]:
+    """A VM of hardware version 20 on ESXi 8, powered off."""
+    session = login(lab(ESXI8))
+    return session, find_vm(session, "sql16")
+
+
+@pytest.mark.parametrize(
+    "desired",
+    [
+        {"numCPUs": 8, "numCoresPerSocket": 8},
+        {"numCPUs": 8},
+        {"numCoresPerSocket": 2},
+        {"numCoresPerSocket": 1, "cpuAffinity": tuple(range(0, 32, 2))},
+        {"memoryMB": 32768},
+        {"memoryReservationLockedToMax": True},
+        {"memoryReservation": 2048, "memoryShares": "high"},
+        {"memoryShares": 1234, "cpuShares": "low"},
+        {"cpuReservation": 2300, "cpuLimit": 20000},
+        {"cpuHotAddEnabled": True, "memoryHotAddEnabled": True},
+        {"latencySensitivity": "high"},
+        {"numa__vcpu__maxPerVirtualNode": "4", "vmx__reboot__PowerCycle": True},
+    ],
+    ids=lambda desired: "+".join(desired),
+)
+def test_a_change_is_made_read_back_and_put_back(off: tuple[Session, Any], desired: dict[str, Value]) -> None:
+    """Every kind of setting reads back as asked, and the way back leads to the very baseline."""
+    session, ref = off
+    before = read_vm(session, ref)
+    asked = change(session, ref, **desired)
+    assert asked
+
+    after = reconfigure(session, ref, asked)
+    assert {edit.setting: after.settings.get(edit.setting) for edit in asked} != {
+        edit.setting: edit.before for edit in asked
+    }
+
+    reconfigure(session, ref, change_back(after.settings, before.settings))
+    assert read_vm(session, ref).settings == before.settings
+
+
+def test_affinity_is_set_and_cleared(off: tuple[Session, Any]) -> None:
+    """An affinity list is stored, and an empty one removes it."""
+    session, ref = off
+    pinned = reconfigure(session, ref, change(session, ref, cpuAffinity=(30, *range(0, 30, 2))))
+    assert pinned.settings["cpuAffinity"] == tuple(range(0, 32, 2))
+    assert reconfigure(session, ref, change(session, ref, cpuAffinity=())).settings["cpuAffinity"] == ()
+
+
+def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None:
+    """A locked reservation comes off with its number in one call, in two writes in the right order."""
+    session, ref = off
+    locked = reconfigure(session, ref, change(session, ref, memoryReservationLockedToMax=True))
+    assert locked.settings["memoryReservation"] == 65536
+
+    writes: list[None] = []
+    asked = change(session, ref, memoryReservationLockedToMax=False, memoryReservation=0)
+    unlocked = reconfigure(
+        session, ref, asked, change_version=locked.change_version, fence=lambda: writes.append(None)
+    )
+    assert unlocked.settings["memoryReservationLockedToMax"] is False
+    assert unlocked.settings["memoryReservation"] == 0
+    assert len(writes) == 2
+
+
+def test_an_extra_config_key_is_set_and_removed(off: tuple[Session, Any]) -> None:
+    """A NUMA key is stored, and None removes it."""
+    session, ref = off
+    key = "numa.vcpu.followcorespersocket"
+    assert reconfigure(session, ref, Change((Edit(key, None, True),))).settings[key] == "TRUE"
+    assert key not in reconfigure(session, ref, Change((Edit(key, True, None),))).settings
+
+
+def test_virtual_numa_is_set_and_handed_back(off8: tuple[Session, Any]) -> None:
+    """On hardware version 20 the vNUMA node size is stored, and 0 hands it back to vSphere."""
+    session, ref = off8
+    before = read_vm(session, ref)
+    sized = reconfigure(session, ref, change(session, ref, coresPerNumaNode=8, numCoresPerSocket=8))
+    assert sized.settings["coresPerNumaNode"] == 8
+    assert sized.settings["autoCoresPerNumaNode"] is False
+    back = reconfigure(session, ref, change_back(sized.settings, before.settings))
+    assert not change_back(back.settings, before.settings)
+
+
+def test_cores_per_socket_become_automatic(off8: tuple[Session, Any]) -> None:
+    """On hardware version 20 cores per socket of 0 are accepted as automatic."""
+    session, ref = off8
+    automatic = reconfigure(session, ref, change(session, ref, numCoresPerSocket=0))
+    assert automatic.settings["autoCoresPerSocket"] is True
+
+
+def test_nothing_to_change_is_nothing_written(off: tuple[Session, Any]) -> None:
+    """An empty change only reads: the VM's version stays, and no fence is asked."""
+    session, ref = off
+    before = read_vm(session, ref)
+
+    def fence() -> None:
+        raise AssertionError("a write was about to happen")
+
+    assert reconfigure(session, ref, Change(), fence=fence).change_version == before.change_version
+
+
+def test_a_fence_stops_the_write(off: tuple[Session, Any]) -> None:
+    """A lost lease is noticed before the write, and nothing is written."""
+    session, ref = off
+    before = read_vm(session, ref)
+
+    def fence() -> None:
+        raise LeaseLost("another run holds sql16")
+
+    with pytest.raises(LeaseLost):
+        reconfigure(session, ref, change(session, ref, numCoresPerSocket=8), fence=fence)
+    assert read_vm(session, ref) == before
+
+
+def test_a_stale_version_is_refused(off: tuple[Session, Any]) -> None:
+    """A VM that somebody changed since it was read is not written."""
+    session, ref = off
+    stale = read_vm(session, ref).change_version
+    reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
+    with pytest.raises(ChangedMeanwhile, match="sql16 was changed by somebody else"):
+        reconfigure(session, ref, change(session, ref, numCoresPerSocket=2), change_version=stale)
+    assert read_vm(session, ref).settings["numCoresPerSocket"] == 8
+
+
+def test_a_current_version_is_accepted(off: tuple[Session, Any]) -> None:
+    """A VM that is still at the version that was read is written."""
+    session, ref = off
+    version = read_vm(session, ref).change_version
+    asked = change(session, ref, numCoresPerSocket=8)
+    assert reconfigure(session, ref, asked, change_version=version).settings["numCoresPerSocket"] == 8
+
+
+def test_a_running_vm_is_not_reshaped(lab: LabFactory, login: Login) -> None:
+    """A change that needs the VM off is refused while it is on, saying that and what to do."""
+    session = login(lab())
+    ref = find_vm(session, "sql16")
+    with pytest.raises(ReconfigureRefused, match="which is poweredOn: InvalidPowerState") as caught:
+        reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
+    assert caught.value.fix is not None
+    assert caught.value.fix.startswith("Shut sql16 down first")
+
+
+@pytest.mark.parametrize(
+    ("desired", "words"),
+    [
+        ({"numCPUs": 16, "numCoresPerSocket": 3}, r"InvalidArgument \(.*[cC]ores"),
+        ({"cpuAffinity": (0, 2, 900)}, r"InvalidArgument \(.*[aA]ffinity"),
+        ({"memoryReservation": 10_000_000}, r"(?i)reservation|InsufficientMemory"),
+    ],
+    ids=["indivisible", "no-such-cpu", "beyond-memory"],
+)
+def test_vspheres_own_words_are_kept(off: tuple[Session, Any], desired: dict[str, Value], words: str) -> None:
+    """A refused value shows the fault's name, its property and vSphere's message; nothing changed."""
+    session, ref = off
+    before = read_vm(session, ref)
+    with pytest.raises(ReconfigureRefused, match="vSphere refused the change to sql16: ") as caught:
+        reconfigure(session, ref, change(session, ref, **desired))
+    assert caught.match(words)
+    assert read_vm(session, ref).settings == before.settings
+
+
+def test_virtual_numa_is_refused_on_older_hardware(off: tuple[Session, Any]) -> None:
+    """A field that the VM's hardware version lacks is never taken for set."""
+    session, ref = off
+    with pytest.raises((ReconfigureRefused, ReadBackDiffers)):
+        reconfigure(session, ref, change(session, ref, coresPerNumaNode=8))
+
+
+def test_a_field_that_the_api_lacks_is_refused_before_it_is_sent(off: tuple[Session, Any]) -> None:
+    """An API version without a field would drop it without a word: it is refused by name."""
+    session, ref = off
+    asked = change(session, ref, coresPerNumaNode=8)
+    session.transport.version = "vim.version.version12"  # vSphere 6.7
+    with pytest.raises(ReconfigureRefused, match="does not have virtualNuma"):
+        reconfigure(session, ref, asked)
+
+
+def test_what_reads_back_otherwise_is_named(off: tuple[Session, Any]) -> None:
+    """A key that vSphere ignores without a word is found by reading back."""
+    session, ref = off
+    asked = Change((Edit("cpuid.coresPerSocket", None, "8"), Edit("sched.cpu.affinity", None, "0,2")))
+    after = reconfigure(session, ref, asked)
+    assert "sched.cpu.affinity" not in after.settings
+
+    ignored = Change((Edit("guestinfo.unread", None, "1"),))
+    with pytest.raises(ReadBackDiffers, match=r"guestinfo\.unread asked 1, reads nothing"):
+        reconfigure(session, ref, ignored)
+
+
+def test_an_injected_refusal_is_told(lab: LabFactory, login: Login) -> None:
+    """A reconfigure that vSphere refuses for reasons of its own fails in its words, once."""
+    session = login(lab(vms=[OFF], faults=[fault("reconfigure_refused", vm="sql16")]))
+    ref = find_vm(session, "sql16")
+    asked = change(session, ref, numCoresPerSocket=8)
+    with pytest.raises(ReconfigureRefused, match=r"vSphere refused the change to sql16: \w+"):
+        reconfigure(session, ref, asked)
+    assert reconfigure(session, ref, asked).settings["numCoresPerSocket"] == 8
+
+
+def test_a_restricted_account_is_told_what_it_lacks(lab: LabFactory, login: Login) -> None:
+    """A missing privilege is named with its object, and the VM is untouched."""
+    reader = {"user": "reader@vsphere.local", "privileges": ["System.View", "System.Read"]}
+    running = lab(vms=[OFF], accounts=[reader])
+    session = login(running, user=reader["user"])
+    ref = find_vm(session, "sql16")
+    with pytest.raises(PrivilegeMissing) as caught:
+        reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
+    assert "reader@vsphere.local lacks the privilege VirtualMachine.Config.CPUCount" in caught.value.what
+    assert "on sql16" in caught.value.what
+
+
+def test_a_reconfigure_takes_few_round_trips(off: tuple[Session, Any]) -> None:
+    """A change costs its task, a pushed wait and one read: no polling."""
+    session, ref = off
+    asked = change(session, ref, numCoresPerSocket=8, numCPUs=8)
+    before = session.round_trips
+    reconfigure(session, ref, asked)
+    assert session.round_trips - before <= 8

@@ -1,0 +1,173 @@
+"""Waiting: pushed, bounded, and honest about how it ended."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.support.lab import LabHandle
+from tests.vsphere.support import LabFactory, Login, change, vm
+from vnuma.errors import VmNotFound
+from vnuma.vsphere.apply import reconfigure
+from vnuma.vsphere.connect import Session, SessionExpired
+from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.wait import WaitTimeout, settle, wait_for, wait_for_task
+
+LONG_S = 20.0
+POWER = "runtime.powerState"
+
+
+def is_off(values: Any) -> bool:
+    """Whether the VM is off."""
+    return str(values.get(POWER)) == "poweredOff"
+
+
+def test_a_state_that_holds_needs_no_wait(session: Session) -> None:
+    """A predicate that holds at the start returns the values at once, even without time left."""
+    ref = find_vm(session, "sql16")
+    values = wait_for(session, ref, (POWER, "name"), lambda seen: not is_off(seen), 0, "sql16 was off")
+    assert values["name"] == "sql16"
+
+
+def test_unset_properties_are_absent(session: Session) -> None:
+    """A property that is not set is left out of the values, not invented."""
+    ref = find_vm(session, "sql16")
+    values = wait_for(session, ref, (POWER, "runtime.question"), lambda seen: True, 1, "nothing")
+    assert "runtime.question" not in values
+
+
+def test_a_wait_ends_at_its_deadline(session: Session) -> None:
+    """A state that never comes ends the wait, with what was waited for, how long, and what was seen."""
+    ref = find_vm(session, "sql16")
+    with pytest.raises(WaitTimeout, match=r"^sql16 did not power off in 0\.1 s\.$") as caught:
+        wait_for(session, ref, (POWER,), is_off, 0.1, "sql16 did not power off")
+    assert str(caught.value.seen[POWER]) == "poweredOn"
+
+
+def test_the_deadline_is_the_callers_clock(session: Session) -> None:
+    """The clock that is passed in decides when time is up."""
+    ref = find_vm(session, "sql16")
+    ticks = iter([0.0, 0.0, 99.0, 199.0, 299.0, 399.0])
+    with pytest.raises(WaitTimeout):
+        wait_for(session, ref, (POWER,), is_off, 99, "sql16 did not power off", clock=lambda: next(ticks))
+
+
+def test_a_change_is_pushed(lab: LabFactory, login: Login) -> None:
+    """A change made by somebody else during the wait ends it."""
+    running = lab(vms=[vm(power="off")])
+    watcher, actor = login(running), login(running)
+    ref = find_vm(watcher, "sql16")
+
+    def act() -> None:
+        other = find_vm(actor, "sql16")
+        other.PowerOnVM_Task()
+
+    thread = threading.Thread(target=act)
+    thread.start()
+    values = wait_for(watcher, ref, (POWER,), lambda seen: not is_off(seen), LONG_S, "sql16 did not power on")
+    thread.join()
+    assert str(values[POWER]) == "poweredOn"
+
+
+def test_no_collector_is_left_behind(session: Session) -> None:
+    """A wait that is over has taken its property collector away: its filters cost the server."""
+    ref = find_vm(session, "sql16")
+    made: list[Any] = []
+    collector = session.content.propertyCollector
+
+    class Watched:
+        """The session's property collector, telling which collectors it makes."""
+
+        def CreatePropertyCollector(self) -> Any:
+            made.append(collector.CreatePropertyCollector())
+            return made[-1]
+
+    session.content.propertyCollector = Watched()
+    wait_for(session, ref, (POWER,), lambda seen: True, 1, "nothing")
+    session.content.propertyCollector = collector
+    with pytest.raises(VmNotFound, match="no longer has the object"):
+        made[0].CheckForUpdates("")
+
+
+def test_an_ended_session_ends_the_wait(lab: LabFactory, login: Login) -> None:
+    """A session that the server ends during a wait is said to be ended, and is no missing VM."""
+    running = lab()
+    session = login(running)
+    ref = find_vm(session, "sql16")
+
+    def end_session(_: Any) -> bool:
+        session.content.sessionManager.Logout()
+        return False
+
+    with pytest.raises(SessionExpired, match="ended our session"):
+        wait_for(session, ref, (POWER,), end_session, LONG_S, "sql16 did not power off")
+
+
+def test_a_task_that_succeeds_gives_its_result(lab: LabFactory, login: Login) -> None:
+    """A task's success is told once it is known."""
+    session = login(lab(vms=[vm(power="off")]))
+    ref = find_vm(session, "sql16")
+    wait_for_task(session, ref.PowerOnVM_Task(), LONG_S, "sql16 was not powered on")
+    assert str(session.read(ref, (POWER,)).values[POWER]) == "poweredOn"
+
+
+def test_a_task_that_fails_raises_its_fault(session: Session) -> None:
+    """A task's failure is raised as the fault that vSphere gave."""
+    ref = find_vm(session, "sql16")
+    with pytest.raises(vim.fault.InvalidPowerState):
+        wait_for_task(session, ref.PowerOnVM_Task(), LONG_S, "sql16 was not powered on")
+
+
+def test_a_slow_task_is_not_waited_for_without_end(lab: LabFactory, login: Login) -> None:
+    """A task that runs on past the deadline is a time-out, and says what was waited for."""
+    session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
+    ref = find_vm(session, "sql16")
+    with pytest.raises(WaitTimeout, match="sql16 was not powered on in"):
+        wait_for_task(session, ref.PowerOnVM_Task(), 0.1, "sql16 was not powered on")
+
+
+def test_settling_waits_for_other_peoples_tasks(lab: LabFactory, login: Login) -> None:
+    """Before a restore, a task that somebody else started is waited for until it has ended."""
+    running = lab(vms=[vm(power="off")], boot={"task_seconds": 1})
+    session, other = login(running), login(running)
+    ref = find_vm(session, "sql16")
+    find_vm(other, "sql16").PowerOnVM_Task()
+    settle(session, ref, LONG_S)
+    assert str(session.read(ref, (POWER,)).values[POWER]) == "poweredOn"
+
+
+def test_settling_is_bounded(lab: LabFactory, login: Login) -> None:
+    """A task that does not end is not waited for for ever."""
+    session = login(lab(vms=[vm(power="off")], boot={"task_seconds": 5}))
+    ref = find_vm(session, "sql16")
+    ref.PowerOnVM_Task()
+    with pytest.raises(WaitTimeout, match="A task on sql16 did not end"):
+        settle(session, ref, 0.1)
+
+
+def test_a_quiet_vm_settles_at_once(shared_lab: LabHandle, login: Login) -> None:
+    """Without running tasks, settling is one read."""
+    session = login(shared_lab)
+    ref = find_vm(session, "sql16")
+    before = session.round_trips
+    settle(session, ref, LONG_S)
+    assert session.round_trips - before == 1
+
+
+def test_a_session_that_the_server_expires_is_told(lab: LabFactory, login: Login) -> None:
+    """A session that expires on the server is an error of its own, so that a caller may connect again."""
+    running = lab(faults=[{"kind": "session_expired"}])
+    session = login(running)
+
+    def use() -> None:
+        for _ in range(3):
+            ref = find_vm(session, "sql16")
+            reconfigure(session, ref, change(session, ref, memoryReservation=1024))
+
+    with pytest.raises(SessionExpired, match="has ended our session"):
+        use()
+    again = login(running)
+    assert read_vm(again, find_vm(again, "sql16")).name == "sql16"
