@@ -7,7 +7,16 @@ import statistics
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.analysis.compare import Basis, Comparison, Contrast, Interval, own_se, paired_differences, t_ratio
+from vnuma.analysis.compare import (
+    Basis,
+    Comparison,
+    Contrast,
+    Interval,
+    finite,
+    own_se,
+    paired_differences,
+    t_ratio,
+)
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 
@@ -30,7 +39,7 @@ class AaCheck:
     basis: Basis
     se: float
     df: int
-    t: float
+    t: float | None
     p: float
     noise_floor: float
     state: Literal["alarm", "note", "no alarm"]
@@ -71,7 +80,7 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
         basis=basis,
         se=se,
         df=df,
-        t=t,
+        t=finite(t),
         p=p,
         noise_floor=math.expm1(half_width),
         state="alarm" if p < AA_ALARM else "note" if p < AA_NOTE else "no alarm",

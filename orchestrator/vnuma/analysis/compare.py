@@ -42,13 +42,13 @@ class Inference:
 
     `interval` is simultaneous at 1 - alpha over all arms, `equivalence` at 1 - 2 alpha (it decides
     equivalence alone), `unadjusted` at 1 - alpha for this arm alone (appendix). `constant` and
-    `half_width` belong to `interval`.
+    `half_width` belong to `interval`. `t` is None when the cells show no error at all (SE zero).
     """
 
     basis: Basis
     se: float
     df: int
-    t: float
+    t: float | None
     adjusted_p: float
     constant: float
     half_width: float
@@ -187,6 +187,11 @@ def t_ratio(estimate: float, se: float) -> float:
     return 0.0 if abs(estimate) < 1e-12 else math.copysign(math.inf, estimate)
 
 
+def finite(t: float) -> float | None:
+    """What can be stored and written of a t: None instead of infinity."""
+    return None if math.isinf(t) else t
+
+
 def _inference(
     basis: Basis, estimate: float, se: float, df: int, p: float, constants: tuple[float, float], alpha: float
 ) -> Inference:
@@ -195,7 +200,7 @@ def _inference(
         basis=basis,
         se=se,
         df=df,
-        t=t_ratio(estimate, se),
+        t=finite(t_ratio(estimate, se)),
         adjusted_p=p,
         constant=main,
         half_width=main * se,

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.compare import t_ratio
+from vnuma.analysis.compare import finite, t_ratio
 from vnuma.analysis.distributions import FloatArray, t_two_sided
 from vnuma.analysis.fit import ROUNDING, Fit, fit
 from vnuma.analysis.records import NotEvaluated
@@ -28,7 +28,7 @@ class Slope:
     slope: float
     se: float
     df: int
-    t: float
+    t: float | None
     p: float
     alarm: bool
 
@@ -91,4 +91,4 @@ def _slope(x: FloatArray, y: FloatArray, df: int) -> Slope:
     se = math.sqrt(variance / square)
     t = t_ratio(slope, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
-    return Slope(slope, se, df, t, p, p < ALARM)
+    return Slope(slope, se, df, finite(t), p, p < ALARM)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.cells import Boot
-from vnuma.analysis.compare import own_se, t_ratio
+from vnuma.analysis.compare import finite, own_se, t_ratio
 from vnuma.analysis.distributions import t_upper
 from vnuma.analysis.records import NotEvaluated
 
@@ -21,7 +21,7 @@ class FirstIteration:
 
     ratio: float
     df: int
-    t: float
+    t: float | None
     p: float
     alarm: bool
 
@@ -37,7 +37,7 @@ def check_first_iteration(boots: Sequence[Boot]) -> FirstIteration | NotEvaluate
     mean, df = statistics.fmean(scores), len(scores) - 1
     t = t_ratio(mean, own_se(scores))
     p = (0.0 if t > 0 else 1.0) if math.isinf(t) else t_upper(t, df)
-    return FirstIteration(math.exp(mean), df, t, p, p < ALARM)
+    return FirstIteration(math.exp(mean), df, finite(t), p, p < ALARM)
 
 
 def _score(boot: Boot) -> float:

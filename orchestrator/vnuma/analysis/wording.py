@@ -7,6 +7,7 @@ estimates that may go either way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 
 from vnuma.analysis.checks import AaCheck
@@ -90,6 +91,21 @@ def limits(interval: Interval, places: int) -> str:
     return f"{percent(interval.low):.{places}f} to {percent(interval.high):.{places}f}"
 
 
+def milliseconds(value: float) -> str:
+    """Whole milliseconds with thousands comma; halves go up, as a reader expects."""
+    return f"{math.floor(value + 0.5):,}"
+
+
+def signed_milliseconds(value: float) -> str:
+    """A difference in whole milliseconds: "+1,434"."""
+    return f"{math.floor(value + 0.5):+,}"
+
+
+def percent_up(share: float) -> str:
+    """What a design can detect, rounded up to 0.1: a promise may only err on the safe side."""
+    return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f}%"
+
+
 def decimals(intervals: Iterable[Interval], margin: float = 0.01) -> int:
     """1, or 2 where one decimal would misplace a limit or make two of the intervals read alike."""
     shown = list(intervals)
@@ -101,7 +117,7 @@ def decimals(intervals: Iterable[Interval], margin: float = 0.01) -> int:
 
 def _misplaced(limit: float, margin: float) -> bool:
     """Does rounding to 0.1% move the limit to the other side of, or onto, 0 or the band?"""
-    exact = percent(limit)
+    exact = round(percent(limit), 9)  # 1.01 is the edge itself, not 0.9999999999999 percent
     rounded = round(exact, 1)
     return any(
         (exact > edge) != (rounded > edge) or (exact < edge) != (rounded < edge) for edge in _edges(margin)

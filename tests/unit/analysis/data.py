@@ -1,0 +1,153 @@
+"""Golden figures and small studies for the tests of the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vnuma.analysis.cells import Grid
+from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Sample
+
+FloatArray = NDArray[np.float64]
+
+LABELS = ("R", "A", "2x8", "4x4", "8x2", "16x1")
+ARMS = LABELS[2:]
+G1_MS = np.array(
+    [
+        [77135, 77013, 77543, 78380, 78891, 79392],
+        [76595, 77494, 77072, 78545, 78322, 79643],
+        [76419, 76596, 77254, 77624, 78503, 79740],
+        [76147, 76290, 76377, 77794, 78041, 79273],
+        [76300, 76426, 76434, 78130, 77862, 79505],
+        [76477, 76286, 77111, 77736, 78301, 78929],
+    ],
+    dtype=np.float64,
+)
+G2_16X1_MS = np.array([77838, 79398, 80802, 80008, 80631, 77857], dtype=np.float64)
+
+
+def g2_ms() -> FloatArray:
+    """G1 with a 16x1 that varies far more than the others."""
+    changed = G1_MS.copy()
+    changed[:, 5] = G2_16X1_MS
+    return changed
+
+
+def as_grid(ms: FloatArray, labels: Sequence[str] = LABELS) -> Grid:
+    """A grid of ln(ms), blocks numbered from 1."""
+    return Grid(tuple(labels), tuple(range(1, len(ms) + 1)), np.log(ms))
+
+
+def compare_ms(ms: FloatArray, labels: Sequence[str] = LABELS, alpha: float = 0.05) -> Comparison:
+    """Compare columns of times; R and A are the reference."""
+    reference = [label for label in labels if label in ("R", "A")]
+    arms = {label: label for label in labels if label not in ("R", "A")}
+    return compare(as_grid(ms, labels), reference, arms, alpha)
+
+
+@dataclass
+class Study:
+    """A small study under construction: a design, its samples and its cells."""
+
+    design: AnalysisDesign
+    samples: list[Sample] = field(default_factory=list)
+    cells: list[CellRecord] = field(default_factory=list)
+
+    def drop(
+        self, unwanted: Callable[[CellRecord], bool], outcome: str = "failed", reason: str = "tools_timeout"
+    ) -> None:
+        """Let cells fail: they keep their record, and lose their samples."""
+        gone = {(cell.label, cell.block) for cell in self.cells if unwanted(cell)}
+        self.samples = [s for s in self.samples if (s.label, s.block) not in gone]
+        self.cells = [
+            CellRecord(c.label, c.arm, c.block, c.vm, outcome, reason, c.position)
+            if (c.label, c.block) in gone
+            else c
+            for c in self.cells
+        ]
+
+
+def columns_of(
+    arms: Iterable[str] = ARMS, *, a_a: bool = True, reference: str = "1x16"
+) -> tuple[Column, ...]:
+    """The reference, its A/A column, and the arms."""
+    own = [Column(reference, reference)]
+    if a_a:
+        own.append(Column(f"{reference} (A/A)", reference))
+    return (*own, *(Column(arm, arm) for arm in arms))
+
+
+def study_of(
+    ms: FloatArray,
+    columns: Sequence[Column],
+    *,
+    sizes: Sequence[int] = (2000,),
+    iterations: Sequence[float] = (1.0, 1.001, 0.999),
+    order: str = "randomised",
+    seed: int = 7,
+) -> Study:
+    """A complete study whose boot medians are ms[block, column] times a factor for each size."""
+    blocks = len(ms)
+    design = AnalysisDesign(
+        reference=columns[0].arm,
+        columns=tuple(columns),
+        sizes=tuple(sizes),
+        forms=("client",),
+        vms=("sql16",),
+        blocks=blocks,
+        order="fixed" if order == "fixed" else "randomised",
+    )
+    study = Study(design)
+    generator = np.random.default_rng(seed)
+    for b in range(blocks):
+        places = np.arange(len(columns)) if order == "fixed" else generator.permutation(len(columns))
+        for c, column in enumerate(columns):
+            position = b * len(columns) + int(places[c])
+            study.cells.append(CellRecord(column.label, column.arm, b + 1, "sql16", "valid", "", position))
+            study.samples += _samples(column, b + 1, float(ms[b, c]), sizes, iterations)
+    return study
+
+
+def _samples(
+    column: Column, block: int, ms: float, sizes: Sequence[int], iterations: Sequence[float]
+) -> list[Sample]:
+    made = [
+        Sample(
+            label=column.label,
+            arm=column.arm,
+            block=block,
+            vm="sql16",
+            size=size,
+            form="client",
+            iteration=number,
+            warmup=False,
+            elapsed_ms=ms * (size / sizes[0]) ** 2 * factor,
+            rows=size * size,
+        )
+        for size in sizes
+        for number, factor in enumerate(iterations, start=1)
+    ]
+    warm = [
+        Sample(column.label, column.arm, block, "sql16", size, "client", 1, True, "measured", 9e9)
+        for size in sizes
+    ]
+    return made + warm
+
+
+def noisy_ms(
+    blocks: int,
+    columns: int,
+    sd: float,
+    effects: Sequence[float] = (),
+    *,
+    seed: int = 1,
+    base: float = 20_000,
+) -> FloatArray:
+    """Times with normal boot noise (ln scale) and an effect per column (ratio minus 1)."""
+    y = np.random.default_rng(seed).normal(0.0, sd, (blocks, columns))
+    y[:, : len(effects)] += np.log1p(np.asarray(effects, dtype=np.float64))
+    return np.asarray(base * np.exp(y), dtype=np.float64)

@@ -1,0 +1,127 @@
+"""The fit against an independent computation: dummy-variable least squares of statsmodels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms
+from vnuma.analysis.cells import Grid
+from vnuma.analysis.compare import compare
+from vnuma.analysis.fit import fit, gate
+
+
+def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWrapper, int]:
+    """OLS of arm + block with block dummies and the first column as the base; NaN cells left out."""
+    blocks, columns = y.shape
+    rows = [(b, c) for b in range(blocks) for c in range(columns) if not np.isnan(y[b, c])]
+    x = np.zeros((len(rows), blocks + columns - 1))
+    for i, (b, c) in enumerate(rows):
+        x[i, b] = 1
+        if c:
+            x[i, blocks + c - 1] = 1
+    return sm.OLS(np.array([y[b, c] for b, c in rows]), x).fit(), blocks
+
+
+def _weights(arm: int, blocks: int, columns: int, references: int) -> FloatArray:
+    w = np.zeros(blocks + columns - 1)
+    w[blocks + arm - 1] = 1
+    for other in range(1, references):
+        w[blocks + other - 1] = -1 / references
+    return w
+
+
+@pytest.mark.parametrize(
+    "holes", [(), ((0, 3),), ((1, 0), (2, 5), (4, 1)), ((0, 2), (1, 2), (2, 2), (3, 2), (5, 0))]
+)
+def test_estimates_and_errors_equal_ols(holes: tuple[tuple[int, int], ...]) -> None:
+    """Estimate, standard error, df and mean square equal OLS, with and without missing cells."""
+    ms = G1_MS.copy()
+    for hole in holes:
+        ms[hole] = np.nan
+    full = fit(as_grid(ms))
+    model, blocks = _ols(np.log(ms))
+    assert full.df == model.df_resid
+    assert full.ms == pytest.approx(model.mse_resid, rel=1e-9)
+    for arm in range(2, 6):
+        estimate, factor = full.contrast({LABELS[arm]: 1.0, "R": -0.5, "A": -0.5})
+        expected = model.t_test(_weights(arm, blocks, 6, 2))
+        assert estimate == pytest.approx(float(np.squeeze(expected.effect)), abs=1e-11)
+        assert math.sqrt((full.ms or 0) * factor) == pytest.approx(float(np.squeeze(expected.sd)), rel=1e-9)
+
+
+def test_residuals_equal_ols_with_missing_cells() -> None:
+    """Residuals are those of OLS, and NaN exactly where a cell is missing."""
+    ms = G1_MS.copy()
+    ms[1, 0] = ms[4, 4] = np.nan
+    residuals = fit(as_grid(ms)).residuals
+    model, _ = _ols(np.log(ms))
+    assert residuals[~np.isnan(residuals)] == pytest.approx(model.resid, abs=1e-11)
+    assert np.array_equal(np.isnan(residuals), np.isnan(ms))
+
+
+def test_gate_equals_its_formula_in_complete_blocks() -> None:
+    """The extra sum of squares equals var(Y_j - mean of the others)(k-1)/k over MS without j."""
+    y = np.log(G1_MS)
+    full = fit(as_grid(G1_MS))
+    for j, flag in enumerate(gate(full)):
+        others = np.delete(y, j, axis=1)
+        u = y[:, j] - others.mean(axis=1)
+        r = others - others.mean(axis=1, keepdims=True) - others.mean(axis=0) + others.mean()
+        ms_without = (r**2).sum() / (5 * 4)
+        assert flag.f == pytest.approx(u.var(ddof=1) * 5 / 6 / ms_without, rel=1e-9)
+        assert flag.critical == pytest.approx(stats.f.ppf(0.90, 5, 20), rel=1e-9)
+
+
+def test_gate_with_missing_cells_is_a_nested_f_test() -> None:
+    """With cells missing, the gate's F is the one that compares OLS with and without the column."""
+    ms = G1_MS.copy()
+    ms[0, 1] = ms[3, 4] = np.nan
+    full = fit(as_grid(ms))
+    model, _ = _ols(np.log(ms))
+    for j, flag in enumerate(gate(full)):
+        rest, _ = _ols(np.delete(np.log(ms), j, axis=1))
+        extra_df = model.df_resid - rest.df_resid
+        expected = (model.ssr - rest.ssr) / extra_df / rest.mse_resid
+        assert flag.f == pytest.approx(expected, rel=1e-7)
+        assert flag.critical == pytest.approx(stats.f.ppf(0.90, extra_df, rest.df_resid), rel=1e-9)
+
+
+def test_own_error_is_the_paired_t_test_with_bonferroni() -> None:
+    """With two columns the comparison is scipy's paired t-test."""
+    labels = ("R", "2x8")
+    (contrast,) = compare_ms(G1_MS[:, [0, 2]], labels).contrasts
+    inference = contrast.inference
+    assert inference is not None
+    expected = stats.ttest_rel(np.log(G1_MS[:, 2]), np.log(G1_MS[:, 0]))
+    interval = expected.confidence_interval(0.95)
+    assert (inference.basis, inference.df) == ("own", 5)
+    assert inference.t == pytest.approx(expected.statistic, rel=1e-9)
+    assert inference.adjusted_p == pytest.approx(expected.pvalue, rel=1e-9)
+    assert [math.log(inference.interval.low), math.log(inference.interval.high)] == pytest.approx(
+        [interval.low, interval.high], abs=1e-11
+    )
+
+
+def test_columns_that_share_no_block_with_the_reference_are_not_compared() -> None:
+    """An arm that only ran where the reference did not has no estimate, and does not disturb the others."""
+    ms = G1_MS.copy()
+    ms[:3, 5] = np.nan
+    ms[3:, :5] = np.nan
+    comparison = compare(as_grid(ms), ("R", "A"), {label: label for label in LABELS[2:]})
+    last = comparison.contrasts[-1]
+    assert (last.boots, last.log_ratio, last.inference) == (0, None, None)
+    alone = compare_ms(G1_MS[:3, :5], LABELS[:5])
+    assert [c.inference for c in comparison.contrasts[:-1]] == [c.inference for c in alone.contrasts]
+
+
+def test_grid_without_the_reference_compares_nothing() -> None:
+    """Without a reference column every contrast is absent rather than guessed."""
+    grid = Grid(("2x8", "4x4"), (1, 2), np.log(G1_MS[:2, 2:4]))
+    comparison = compare(grid, ("R",), {"2x8": "2x8", "4x4": "4x4"})
+    assert comparison.fit is None
+    assert [c.log_ratio for c in comparison.contrasts] == [None, None]

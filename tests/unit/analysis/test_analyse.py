@@ -1,0 +1,332 @@
+"""The whole analysis on runs as they come: complete, interrupted, small, empty."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from tests.unit.analysis.data import ARMS, Study, columns_of, noisy_ms, study_of
+from vnuma.analysis import Analysis, analyse
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.growth import Growth
+from vnuma.analysis.outliers import Bimodality
+from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
+from vnuma.analysis.verdict import Withheld, Word
+
+EFFECTS = (0.0, 0.0, 0.0, 0.015, 0.025, 0.04)
+
+
+def _study(
+    blocks: int = 8,
+    sd: float = 0.003,
+    order: str = "randomised",
+    iterations: tuple[float, ...] = (1.0, 1.001, 0.999),
+) -> Study:
+    ms = noisy_ms(blocks, 6, sd, EFFECTS)
+    return study_of(ms, columns_of(), sizes=(500, 2000), order=order, iterations=iterations)
+
+
+def _run(study: Study) -> Analysis:
+    return analyse(study.samples, study.cells, study.design).primary[0]
+
+
+def _ids(analysis: Analysis) -> set[str]:
+    return {caution.id for caution in analysis.cautions}
+
+
+def _words(analysis: Analysis) -> dict[str, Word]:
+    return {item.arm: item.verdict.word for item in analysis.arms}
+
+
+def test_a_complete_run() -> None:
+    """Every part of a complete run is evaluated, and the words follow the truth it was made with."""
+    found = _run(_study())
+    assert _words(found) == {
+        "2x8": Word.EQUIVALENT,
+        "4x4": Word.SLOWER,
+        "8x2": Word.SLOWER,
+        "16x1": Word.SLOWER,
+    }
+    assert found.recommended == ("1x16", "2x8")
+    assert (found.blocks, found.complete_blocks, found.df, len(found.points)) == (8, 8, 35, 48)
+    assert isinstance(found.a_a, AaCheck)
+    assert isinstance(found.drift, Drift)
+    assert isinstance(found.drift.within_blocks, Slope)
+    assert isinstance(found.bimodality, Bimodality)
+    assert isinstance(found.growth, tuple)
+    assert isinstance(found.detectable_effect, float)
+    assert [row.size for row in found.table] == [500, 2000]
+    assert found.withheld is None
+    assert not found.missing
+
+
+def test_sizes_are_told_at_their_joint_level() -> None:
+    """With two sizes each size's interval is 97.5%, its inner one 95%, and is wider than the overall one."""
+    found = _run(_study())
+    verdict = found.sizes[0].arms[0].verdict
+    assert verdict.level == pytest.approx(0.975)
+    assert verdict.equivalence_level == pytest.approx(0.95)
+    overall, at_size = found.arms[0].verdict.half_width, verdict.half_width
+    assert overall is not None
+    assert at_size is not None
+    assert at_size > overall
+
+
+def test_the_largest_gap_between_sizes_is_named() -> None:
+    """Equivalent overall does not mean equivalent at every size: the widest size is told."""
+    study = _study()
+    study.samples = [
+        dataclasses.replace(s, elapsed_ms=(s.elapsed_ms or 0) * 1.03)
+        if (s.label, s.size) == ("2x8", 2000)
+        else s
+        for s in study.samples
+    ]
+    gap = next(item for item in _run(study).largest_gaps if item.arm == "2x8")
+    assert gap.size == 2000
+    assert gap.ratio == pytest.approx(1.03, abs=0.005)
+
+
+def test_growth_of_the_gap_is_found() -> None:
+    """A gap that widens by 1 point per doubling of rows is found as such."""
+    study = _study(sd=0.001)
+    study.samples = [
+        dataclasses.replace(
+            s, elapsed_ms=(s.elapsed_ms or 0) * 2 ** (0.01 / np.log(2) * np.log2((s.size / 500) ** 2))
+        )
+        if s.label == "16x1"
+        else s
+        for s in study.samples
+    ]
+    found = _run(study).growth
+    assert isinstance(found, tuple)
+    trends: dict[str, Growth] = {item.arm: item for item in found}
+    assert trends["16x1"].trend == "rises"
+    assert trends["16x1"].points == pytest.approx(1.0, abs=0.01)
+
+
+def test_fixed_order_withholds_all_words() -> None:
+    """Fixed order: no word anywhere, no recommendation, the reason at the top."""
+    found = _run(_study(order="fixed"))
+    assert found.withheld is Withheld.FIXED_ORDER
+    assert {item.verdict.withheld for item in found.arms} == {Withheld.FIXED_ORDER}
+    assert {item.verdict.withheld for size in found.sizes for item in size.arms} == {Withheld.FIXED_ORDER}
+    assert found.recommended == ()
+    assert found.cautions[0].id == "fixed_order"
+
+
+def test_a_a_alarm_withholds_all_words() -> None:
+    """A reference that differs from itself withholds every word."""
+    ms = noisy_ms(8, 6, 0.002, EFFECTS)
+    ms[:, 1] *= 1.02
+    found = _run(study_of(ms, columns_of()))
+    assert found.withheld is Withheld.A_A_ALARM
+    assert "aa_alarm" in _ids(found)
+
+
+def test_without_a_a() -> None:
+    """No A/A: the words stand, the check is not evaluated, and the advice says how to have it."""
+    ms = noisy_ms(8, 5, 0.002, EFFECTS[1:])
+    found = _run(study_of(ms, columns_of(a_a=False)))
+    assert isinstance(found.a_a, NotEvaluated)
+    assert "no_aa" in _ids(found)
+    assert _words(found)["16x1"] is Word.SLOWER
+
+
+def test_two_columns() -> None:
+    """One arm and the reference: the paired error decides, no gate, no false alarm about it."""
+    found = _run(study_of(noisy_ms(8, 2, 0.002, (0.0, 0.03)), columns_of(("2x8",), a_a=False)))
+    (arm,) = found.arms
+    assert arm.contrast.inference is not None
+    assert (arm.contrast.inference.basis, arm.verdict.word, found.gate) == ("own", Word.SLOWER, ())
+    assert "variance_gate" not in _ids(found)
+
+
+def test_a_a_alone() -> None:
+    """Only the reference under two labels: the A/A check is the whole result."""
+    found = _run(study_of(noisy_ms(8, 2, 0.002), columns_of(())))
+    assert isinstance(found.a_a, AaCheck)
+    assert (found.arms, found.recommended) == ((), ())
+    assert isinstance(found.detectable_effect, NotEvaluated)
+
+
+@pytest.mark.parametrize("blocks", [2, 3, 5])
+def test_few_blocks_are_provisional(blocks: int) -> None:
+    """Below six blocks: intervals, but no words, no recommendation, and advice."""
+    found = _run(_study(blocks))
+    assert set(_words(found).values()) == {Word.TOO_FEW}
+    assert all(item.verdict.interval is not None and item.verdict.provisional for item in found.arms)
+    assert found.recommended == ()
+    assert "too_few_boots" in _ids(found)
+
+
+def test_one_block_is_descriptive_only() -> None:
+    """One block gives medians and ratios, no interval, and says why the rest is not evaluated."""
+    found = _run(_study(1))
+    assert all(item.verdict.ratio is not None and item.verdict.interval is None for item in found.arms)
+    assert found.table[0].cells[2].median_ms is not None
+    assert found.ms is None
+    assert isinstance(found.a_a, NotEvaluated)
+    assert isinstance(found.detectable_effect, NotEvaluated)
+    assert isinstance(found.drift, Drift)
+    assert isinstance(found.drift.between_blocks, NotEvaluated)
+
+
+def test_an_interrupted_run_uses_what_there_is() -> None:
+    """A run that stopped inside block 7 keeps block 7's cells and counts boots per arm."""
+    study = _study()
+    study.drop(
+        lambda c: c.block == 8 or (c.block == 7 and c.label in ("8x2", "16x1")), outcome="pending", reason=""
+    )
+    found = _run(study)
+    assert (found.blocks, found.complete_blocks, found.blocks_not_begun) == (7, 6, 1)
+    assert {item.arm: item.verdict.boots for item in found.arms} == {"2x8": 7, "4x4": 7, "8x2": 6, "16x1": 6}
+    assert Word.TOO_FEW not in _words(found).values()
+    assert {"cells_missing", "blocks_not_begun"} <= _ids(found)
+
+
+def test_an_arm_that_stopped_early_has_its_own_count() -> None:
+    """An arm with four boots is too few; the others keep their words."""
+    study = _study()
+    study.drop(lambda c: c.label == "8x2" and c.block > 4, reason="topology_mismatch")
+    found = _run(study)
+    words = _words(found)
+    assert words.pop("8x2") is Word.TOO_FEW
+    assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "16x1": Word.SLOWER}
+    assert {gap.reason for gap in found.missing} == {"topology_mismatch"}
+
+
+def test_an_arm_that_never_ran() -> None:
+    """An arm without any cell is named, has no figures, and does not widen the others' intervals."""
+    study = _study()
+    study.drop(lambda c: c.label == "8x2")
+    found = _run(study)
+    arm = next(item for item in found.arms if item.arm == "8x2")
+    assert (arm.verdict.word, arm.verdict.boots, arm.verdict.ratio) == (Word.TOO_FEW, 0, None)
+    assert next(cell for cell in found.table[0].cells if cell.arm == "8x2").median_ms is None
+    assert "arm_missing" in _ids(found)
+    three = study_of(
+        np.delete(noisy_ms(8, 6, 0.003, EFFECTS), 4, axis=1),
+        columns_of(("2x8", "4x4", "16x1")),
+        sizes=(500, 2000),
+    )
+    assert [i.contrast.inference for i in found.arms if i.arm != "8x2"] == [
+        i.contrast.inference for i in _run(three).arms
+    ]
+
+
+def test_one_reference_column_lost() -> None:
+    """Without the A/A column's cells the other one carries the comparison, and that is said."""
+    study = _study()
+    study.drop(lambda c: c.label == "1x16 (A/A)")
+    found = _run(study)
+    assert isinstance(found.a_a, NotEvaluated)
+    assert "aa_missing" in _ids(found)
+    assert _words(found)["16x1"] is Word.SLOWER
+
+
+def test_the_reference_never_ran() -> None:
+    """Without the reference nothing is compared; the medians are still shown."""
+    study = _study()
+    study.drop(lambda c: c.arm == "1x16")
+    found = _run(study)
+    assert set(_words(found).values()) == {Word.TOO_FEW}
+    assert {item.verdict.ratio for item in found.arms} == {None}
+    assert "reference_missing" in _ids(found)
+    assert found.table[0].cells[1].median_ms is not None
+    assert found.table[0].cells[0].median_ms is None
+    assert isinstance(found.drift, NotEvaluated)
+
+
+def test_all_cells_invalid() -> None:
+    """A run without one valid cell says so first, counts the outcomes, and gives no number."""
+    study = _study()
+    study.drop(lambda c: True, outcome="invalid", reason="topology_mismatch")
+    result = analyse(study.samples, study.cells, study.design)
+    (found,) = result.primary
+    assert found.cautions[0].id == "no_data"
+    assert found.points == ()
+    assert {item.verdict.ratio for item in found.arms} == {None}
+    assert [(count.outcome, count.cells) for count in result.outcomes] == [("invalid", 48)]
+
+
+def test_nothing_begun() -> None:
+    """A run with no cell begun is analysed to an empty result, not an error."""
+    study = _study()
+    found = analyse([], [], study.design).primary[0]
+    assert (found.blocks, found.blocks_not_begun, found.missing) == (0, 8, ())
+
+
+def test_a_failed_control_withholds_equivalence() -> None:
+    """A declared control that is not found slower withholds "equivalent" and says so."""
+    ms = noisy_ms(8, 6, 0.002)
+    study = study_of(ms, columns_of())
+    study.design = dataclasses.replace(study.design, positive_control=PositiveControl("16x1"))
+    found = _run(study)
+    assert isinstance(found.positive_control, ControlCheck)
+    assert not found.positive_control.passed
+    withheld = {item.arm: item.verdict.withheld for item in found.arms}
+    assert withheld == dict.fromkeys(ARMS[:3], Withheld.CONTROL_FAILED) | {"16x1": None}
+    assert "control_failed" in _ids(found)
+    assert found.recommended == ()
+
+
+def test_forms_metrics_and_vms_stay_apart() -> None:
+    """One analysis per VM, form and recorded metric; only form one with elapsed time is primary."""
+    study = _study()
+    server = [dataclasses.replace(s, form="server", cpu_ms=s.elapsed_ms) for s in study.samples]
+    other = [dataclasses.replace(s, vm="sql17") for s in study.samples]
+    cells = study.cells + [dataclasses.replace(c, vm="sql17") for c in study.cells]
+    design = dataclasses.replace(study.design, forms=("client", "server"), vms=("sql16", "sql17"))
+    result = analyse(study.samples + server + other, cells, design)
+    shape = [(a.vm, a.form, a.metric, a.primary) for a in result.analyses]
+    assert shape == [
+        ("sql16", "client", "elapsed_ms", True),
+        ("sql16", "server", "elapsed_ms", False),
+        ("sql16", "server", "cpu_ms", False),
+        ("sql17", "client", "elapsed_ms", True),
+        ("sql17", "server", "elapsed_ms", False),
+    ]
+    assert _words(result.primary[0]) == _words(result.primary[1])
+    unmeasured = result.analysis("sql17", "server", "elapsed_ms")
+    assert unmeasured is not None
+    assert {gap.outcome for gap in unmeasured.missing} == {"not measured"}
+    assert result.analysis("sql17", "server", "cpu_ms") is None
+
+
+def test_undecided_tells_how_many_blocks() -> None:
+    """Noise too large for the blocks run: a larger number of blocks is named."""
+    found = _run(study_of(noisy_ms(6, 6, 0.012, (0, 0, 0.004, 0.004, 0.004, 0.004), seed=3), columns_of()))
+    undecided = [item.verdict for item in found.arms if item.verdict.word is Word.UNDECIDED]
+    assert undecided
+    assert all(verdict.blocks_needed is not None and verdict.blocks_needed > 6 for verdict in undecided)
+
+
+def test_identical_times_have_no_error() -> None:
+    """Times without any noise give zero-width intervals and plain words instead of a division by zero."""
+    ms = np.tile(np.array([100.0, 100, 100, 110, 120, 90]), (8, 1))
+    found = _run(study_of(ms, columns_of(), iterations=(1.0, 1.0, 1.0)))
+    words = _words(found)
+    assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "8x2": Word.SLOWER, "16x1": Word.FASTER}
+    assert found.recommended == ("16x1",)
+    assert [item.verdict.half_width for item in found.arms] == [0.0] * 4
+
+
+def test_a_single_timed_iteration_is_warned_of() -> None:
+    """Boots with one iteration are analysed, and the reader is told what that costs."""
+    found = _run(_study(iterations=(1.0,)))
+    assert "few_iterations" in _ids(found)
+    assert isinstance(found.first_iteration, NotEvaluated)
+
+
+def test_every_caution_has_advice() -> None:
+    """Each warning says what to do next."""
+    study = _study(blocks=3, order="fixed", iterations=(1.0,))
+    study.drop(lambda c: c.label == "8x2" or (c.label == "1x16 (A/A)" and c.block < 3))
+    study.cells.append(CellRecord("8x2", "8x2", 4, "sql16", "pending"))
+    cautions = _run(study).cautions
+    assert len(cautions) > 4
+    assert all(caution.what and caution.advice for caution in cautions)
+    assert len({caution.id for caution in cautions}) == len(cautions)

@@ -1,0 +1,200 @@
+"""Drift, first iteration, odd cells and two groups of boots."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+
+from tests.unit.analysis.data import G1_MS, FloatArray, as_grid, columns_of, noisy_ms, study_of
+from vnuma.analysis.cells import Boot, collect
+from vnuma.analysis.drift import Slope, between_blocks, within_blocks
+from vnuma.analysis.first_iteration import FirstIteration, check_first_iteration
+from vnuma.analysis.fit import fit
+from vnuma.analysis.outliers import Bimodality, best_split, bimodality, odd_cells
+from vnuma.analysis.records import NotEvaluated
+
+
+def _positions(
+    blocks: int, columns: int, labels: tuple[str, ...], seed: int = 3
+) -> dict[tuple[int, str], int]:
+    generator = np.random.default_rng(seed)
+    return {
+        (block, label): block * columns + int(place)
+        for block in range(1, blocks + 1)
+        for label, place in zip(labels, generator.permutation(columns), strict=True)
+    }
+
+
+def _slope(found: Slope | NotEvaluated) -> Slope:
+    assert isinstance(found, Slope)
+    return found
+
+
+def test_block_trend_is_ordinary_regression_of_block_means() -> None:
+    """The slope over blocks, its error and p are scipy's regression of block means."""
+    full = fit(as_grid(G1_MS))
+    expected = stats.linregress(np.arange(1, 7), np.log(G1_MS).mean(axis=1))
+    found = _slope(between_blocks(full))
+    assert (found.slope, found.se, found.p) == pytest.approx(
+        (expected.slope, expected.stderr, expected.pvalue)
+    )
+    assert found.df == 4
+
+
+def test_trend_within_blocks_is_one_covariate_added_to_the_fit() -> None:
+    """Slope, error and p equal OLS of arm + block + place, with a cell missing too."""
+    ms = G1_MS.copy()
+    ms[2, 3] = np.nan
+    grid = as_grid(ms)
+    positions = _positions(6, 6, grid.labels)
+    found = _slope(within_blocks(fit(grid), positions))
+    rows = [(b, c) for b in range(6) for c in range(6) if not np.isnan(ms[b, c])]
+    x = np.zeros((len(rows), 12))
+    for i, (b, c) in enumerate(rows):
+        x[i, b] = 1
+        if c:
+            x[i, 5 + c] = 1
+        present = sorted(
+            positions[b + 1, label] for k, label in enumerate(grid.labels) if not np.isnan(ms[b, k])
+        )
+        x[i, 11] = present.index(positions[b + 1, grid.labels[c]]) + 1
+    model = sm.OLS(np.array([np.log(ms[cell]) for cell in rows]), x).fit()
+    assert found.df == model.df_resid
+    assert (found.slope, found.se, found.p) == pytest.approx(
+        (model.params[-1], model.bse[-1], model.pvalues[-1])
+    )
+
+
+def test_drift_raises_both_alarms() -> None:
+    """A steady drift through the run is seen over blocks and within them."""
+    ms = noisy_ms(8, 6, 0.0005, seed=5)
+    grid = as_grid(ms)
+    positions = _positions(8, 6, grid.labels)
+    for (block, label), place in positions.items():
+        ms[block - 1, grid.labels.index(label)] *= math.exp(0.002 * place)
+    full = fit(as_grid(ms))
+    over, within = _slope(between_blocks(full)), _slope(within_blocks(full, positions))
+    assert over.alarm
+    assert within.alarm
+    assert within.slope == pytest.approx(0.002, abs=3 * within.se)
+
+
+def test_fixed_order_cannot_tell_place_from_arm() -> None:
+    """In a fixed order the trend within blocks is not evaluated, because nothing could show it."""
+    grid = as_grid(G1_MS)
+    positions = {(b, label): b * 6 + i for b in range(1, 7) for i, label in enumerate(grid.labels)}
+    found = within_blocks(fit(grid), positions)
+    assert isinstance(found, NotEvaluated)
+    assert "same order" in found.reason
+
+
+def test_drift_without_order_or_blocks_is_not_evaluated() -> None:
+    """No recorded order, or two blocks only: not evaluated, with the reason."""
+    full = fit(as_grid(G1_MS[:2]))
+    assert isinstance(between_blocks(full), NotEvaluated)
+    assert isinstance(within_blocks(full, {}), NotEvaluated)
+
+
+def _boots(ms: FloatArray, iterations: tuple[float, ...]) -> tuple[Boot, ...]:
+    study = study_of(ms, columns_of(), iterations=iterations)
+    found = collect(study.samples, study.cells, study.design, vm="sql16", form="client", metric="elapsed_ms")
+    return found.boots
+
+
+def test_a_slow_first_iteration_raises_the_alarm() -> None:
+    """A first timed iteration 2% above the rest in every boot is told, with its size."""
+    found = check_first_iteration(_boots(G1_MS, (1.02, 1.0, 1.0)))
+    assert isinstance(found, FirstIteration)
+    assert found.alarm
+    assert found.ratio == pytest.approx(1.02)
+
+
+def test_a_fast_first_iteration_raises_none() -> None:
+    """The test is one-sided: a first iteration faster than the rest needs no warm-up."""
+    found = check_first_iteration(_boots(G1_MS, (0.98, 1.0, 1.0)))
+    assert isinstance(found, FirstIteration)
+    assert not found.alarm
+
+
+def test_first_iteration_p_is_scipys_one_sided_t() -> None:
+    """The p value over cells is the one-sided one-sample t test's."""
+    generator = np.random.default_rng(2)
+    times = 1000 * np.exp(generator.normal(0, 0.01, (12, 3)))
+    boots = [Boot("1x16", "1x16", i, None, (tuple(map(float, row)),)) for i, row in enumerate(times)]
+    found = check_first_iteration(boots)
+    assert isinstance(found, FirstIteration)
+    scores = np.log(times[:, 0]) - np.log(np.median(times[:, 1:], axis=1))
+    assert found.p == pytest.approx(stats.ttest_1samp(scores, 0, alternative="greater").pvalue)
+
+
+def test_one_iteration_cannot_show_a_warm_up() -> None:
+    """With one timed iteration there is nothing to compare it with."""
+    assert isinstance(check_first_iteration(_boots(G1_MS, (1.0,))), NotEvaluated)
+
+
+def test_an_odd_cell_is_flagged_by_name() -> None:
+    """A boot 20% off is flagged with its label and block, and stays in the fit."""
+    ms = noisy_ms(8, 6, 0.003, seed=4)
+    ms[4, 3] *= 1.2
+    full = fit(as_grid(ms))
+    (found,) = odd_cells(full)
+    assert (found.label, found.block) == ("4x4", 5)
+    assert found.residual > found.limit
+    assert full.df == 35
+
+
+def test_odd_cell_limit_follows_its_formula() -> None:
+    """The limit is 4 x 1.4826 median|R| sqrt(Bk/df)."""
+    ms = noisy_ms(8, 6, 0.003, seed=4)
+    ms[4, 3] *= 1.2
+    full = fit(as_grid(ms))
+    limit = 4 * 1.4826 * np.median(np.abs(full.residuals)) * math.sqrt(48 / 35)
+    assert odd_cells(full)[0].limit == pytest.approx(limit)
+
+
+def test_best_split_equals_trying_every_split() -> None:
+    """The share of variance is the best over all two-group splits of the sorted values."""
+    r = np.random.default_rng(1).normal(size=(4, 11))
+    for row, share in zip(r, best_split(r), strict=True):
+        values = np.sort(row)
+        total = ((values - values.mean()) ** 2).sum()
+        within = [
+            ((g - g.mean()) ** 2).sum() + ((h - h.mean()) ** 2).sum()
+            for g, h in ((values[:i], values[i:]) for i in range(1, len(values)))
+        ]
+        assert share == pytest.approx(1 - min(within) / total)
+
+
+def test_two_groups_of_boots_are_seen_when_wide_apart() -> None:
+    """Boots that fall into two clear groups are flagged; plain noise is not."""
+    ms = noisy_ms(12, 6, 0.002, seed=9)
+    plain = bimodality(fit(as_grid(ms)))
+    high = np.random.default_rng(9).random(ms.shape) < 0.4
+    ms[high] *= 1.05
+    found = bimodality(fit(as_grid(ms)))
+    assert isinstance(plain, Bimodality)
+    assert isinstance(found, Bimodality)
+    assert (plain.flagged, found.flagged) == (False, True)
+    assert plain.critical == found.critical
+
+
+def test_bimodality_needs_variation() -> None:
+    """Identical times show nothing, and that is said."""
+    assert isinstance(bimodality(fit(as_grid(np.full((6, 6), 1000.0)))), NotEvaluated)
+
+
+def test_bimodality_false_alarms_are_rare() -> None:
+    """In normal data the flag comes up in about 1% of studies (600 seeded ones; 99.9% bound)."""
+    generator = np.random.default_rng(11)
+    flags = 0
+    for _ in range(600):
+        found = bimodality(
+            fit(as_grid(np.exp(generator.normal(0, 0.01, (8, 5))), ("R", "2x8", "4x4", "8x2", "16x1")))
+        )
+        assert isinstance(found, Bimodality)
+        flags += found.flagged
+    assert flags <= stats.binom.ppf(0.999, 600, 0.015)

@@ -1,0 +1,84 @@
+"""Dunnett's probability against adaptive quadrature, the multivariate t, and its limits."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from vnuma.analysis import dunnett
+
+# The first example fills the caches of quadrature nodes: no deadline for a single one.
+PATIENT = settings(deadline=None, max_examples=30)
+
+
+def _adaptive(c: float, p: int, df: int, rho: float) -> float:
+    """The same double integral by nested adaptive quadrature on the scale's quantiles."""
+    root = math.sqrt(1 - rho)
+
+    def given_scale(s: float) -> float:
+        def inner(z: float) -> float:
+            shift = math.sqrt(rho) * z
+            inside = stats.norm.cdf((c * s + shift) / root) - stats.norm.cdf((shift - c * s) / root)
+            return float(stats.norm.pdf(z) * inside**p)
+
+        return float(integrate.quad(inner, -9, 9, epsabs=1e-12, epsrel=1e-12, limit=200)[0])
+
+    def outer(s: float) -> float:
+        return float(stats.chi.pdf(s * math.sqrt(df), df) * math.sqrt(df)) * given_scale(s)
+
+    high = float(stats.chi.isf(1e-14, df)) / math.sqrt(df)
+    return float(integrate.quad(outer, 0, high, epsabs=1e-11, epsrel=1e-11, limit=200)[0])
+
+
+@pytest.mark.parametrize(
+    ("c", "p", "df", "rho"), [(2.6, 4, 25, 1 / 3), (2.1, 2, 6, 1 / 2), (4.5, 7, 11, 1 / 3)]
+)
+def test_probability_equals_adaptive_quadrature(c: float, p: int, df: int, rho: float) -> None:
+    """G(c) agrees with adaptive quadrature to 1e-9."""
+    assert dunnett.probability(c, p, df, rho) == pytest.approx(_adaptive(c, p, df, rho), abs=1e-9)
+
+
+def test_probability_equals_the_multivariate_t() -> None:
+    """G(c) is the box probability of scipy's multivariate t, within that method's error."""
+    rho, p, df, c = 1 / 3, 3, 20, 2.4
+    shape = np.full((p, p), rho) + (1 - rho) * np.eye(p)
+    joint = stats.multivariate_t(shape=shape, df=df, seed=1)
+    box = joint.cdf(np.full(p, c), lower_limit=np.full(p, -c), maxpts=200_000)
+    assert dunnett.probability(c, p, df, rho) == pytest.approx(float(box), abs=2e-4)
+
+
+@PATIENT
+@given(st.integers(1, 400), st.sampled_from([0.001, 0.0125, 0.05, 0.1]))
+def test_one_contrast_is_students_t(df: int, alpha: float) -> None:
+    """With one contrast the constant is Student's quantile, and p is the t test's."""
+    c = dunnett.constant(alpha, 1, df, 0.5)
+    assert c == pytest.approx(stats.t.ppf(1 - alpha / 2, df), rel=1e-9)
+    assert dunnett.adjusted_p(c, 1, df, 0.5) == pytest.approx(alpha, rel=1e-9)
+
+
+@PATIENT
+@given(
+    st.integers(2, 15),
+    st.integers(2, 300),
+    st.sampled_from([1 / 2, 1 / 3]),
+    st.sampled_from([0.0025, 0.0125, 0.05, 0.1]),
+)
+def test_constant_lies_between_t_and_bonferroni_and_inverts(
+    p: int, df: int, rho: float, alpha: float
+) -> None:
+    """The constant lies between one t and Bonferroni, and its adjusted p is alpha."""
+    c = dunnett.constant(alpha, p, df, rho)
+    assert stats.t.ppf(1 - alpha / 2, df) <= c <= stats.t.ppf(1 - alpha / (2 * p), df)
+    assert dunnett.adjusted_p(c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
+    assert dunnett.adjusted_p(-c, p, df, rho) == pytest.approx(alpha, abs=1e-10)
+
+
+@pytest.mark.parametrize(("t", "expected"), [(0.0, 1.0), (math.inf, 0.0), (-math.inf, 0.0)])
+def test_adjusted_p_at_its_ends(t: float, expected: float) -> None:
+    """No difference gives p = 1, a difference without error p = 0."""
+    assert dunnett.adjusted_p(t, 4, 20, 1 / 3) == expected

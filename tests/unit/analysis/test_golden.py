@@ -1,0 +1,243 @@
+"""The golden examples G1 to G8: every figure to the digits given."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from tests.unit.analysis.data import G1_MS, LABELS, columns_of, compare_ms, g2_ms, study_of
+from vnuma.analysis import analyse, dunnett
+from vnuma.analysis.checks import AaCheck, check_a_a
+from vnuma.analysis.compare import Comparison, Contrast, Inference
+from vnuma.analysis.growth import slope_weights
+from vnuma.analysis.power import power_without_gate
+from vnuma.analysis.rank import rank_estimate
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.simulate import Layout
+from vnuma.analysis.variance import pilot_upper
+from vnuma.analysis.verdict import Rules, Word, decide
+from vnuma.analysis.wording import milliseconds, signed_milliseconds
+
+RULES = Rules(margin=0.01, withheld=None, control_failed=False)
+
+
+def _arm(comparison: Comparison, arm: str) -> tuple[Contrast, Inference]:
+    contrast = next(item for item in comparison.contrasts if item.arm == arm)
+    assert contrast.inference is not None
+    return contrast, contrast.inference
+
+
+def _exactly(value: float | None, printed: str) -> None:
+    """The value rounds to the printed one, digit for digit."""
+    assert value is not None
+    mantissa, _, exponent = printed.partition("e")
+    last_digit = 10.0 ** (int(exponent or 0) - len(mantissa.partition(".")[2]))
+    assert value == pytest.approx(float(printed), abs=0.5001 * last_digit, rel=0)
+
+
+def _all_exactly(values: Sequence[float | None], printed: str) -> None:
+    for value, text in zip(values, printed.split(), strict=True):
+        _exactly(value, text)
+
+
+def test_g1_error_and_constants() -> None:
+    """G1: residual mean square, df, standard error and both Dunnett constants."""
+    comparison = compare_ms(G1_MS)
+    assert comparison.fit is not None
+    _exactly(comparison.fit.ms, "1.30249239249e-05")
+    assert comparison.fit.df == 25
+    _, inference = _arm(comparison, "2x8")
+    _exactly(inference.se, ".0018045030")
+    _exactly(inference.constant, "2.64494447")
+    _exactly(dunnett.constant(0.10, 4, 25, 1 / 3), "2.31871391")
+
+
+def test_g1_gate() -> None:
+    """G1: the gate's F of every column, its critical value, and no flag."""
+    gates = compare_ms(G1_MS).gates
+    _all_exactly(
+        [g.f for g in gates], ".349363358 1.099641182 1.336260114 1.149235454 .615609133 1.690477144"
+    )
+    for flag in gates:
+        _exactly(flag.critical, "2.15822722")
+        assert not flag.flagged
+
+
+def test_g1_a_a() -> None:
+    """G1: the reference against itself."""
+    check = check_a_a(compare_ms(G1_MS))
+    assert isinstance(check, AaCheck)
+    _all_exactly([check.ratio, check.t, check.p], "1.00223999 1.0738242 .29315728")
+    _exactly(check.noise_floor * 100, "0.430060")
+    assert check.state == "no alarm"
+
+
+@pytest.mark.parametrize(
+    ("arm", "figures", "p", "rank", "word", "beyond", "detectable"),
+    [
+        (
+            "2x8",
+            "1.00478895 2.6475551 1.00000471 1.00959608 1.00059357 1.00900192",
+            (0.049713333, 5e-10),
+            "1.00505497 1.00037396 1.00975789",
+            Word.EQUIVALENT,
+            False,
+            True,
+        ),
+        (
+            "4x4",
+            "1.01875922 10.2994782 1.01390846 1.02363319 1.01450551 1.02303077",
+            (1e-9, 5e-10),
+            "1.01880647 1.01459402 1.02313983",
+            Word.SLOWER,
+            True,
+            False,
+        ),
+        (
+            "8x2",
+            "1.02248299 12.3213847 1.01761450 1.02737477 1.01821373 1.02677015",
+            (0.0, 1e-9),
+            "1.02285160 1.01659863 1.02608310",
+            Word.SLOWER,
+            True,
+            False,
+        ),
+        (
+            "16x1",
+            "1.03676434 20.0080863 1.03182785 1.04172445 1.03243545 1.04111138",
+            (0.0, 1e-9),
+            "1.03690561 1.03007532 1.04225146",
+            Word.SLOWER,
+            True,
+            False,
+        ),
+    ],
+)
+def test_g1_arms(
+    arm: str, figures: str, p: tuple[float, float], rank: str, word: Word, beyond: bool, detectable: bool
+) -> None:
+    """G1: estimate, t, adjusted p, both intervals, the rank companion and the verdict of each arm."""
+    contrast, inference = _arm(compare_ms(G1_MS), arm)
+    main, inner = inference.interval, inference.equivalence
+    _all_exactly([contrast.ratio, inference.t, main.low, main.high, inner.low, inner.high], figures)
+    assert inference.adjusted_p == pytest.approx(p[0], abs=p[1])
+    assert contrast.rank is not None
+    _all_exactly([contrast.rank.ratio, contrast.rank.low, contrast.rank.high], rank)
+    verdict = decide(contrast, RULES, 0.05)
+    assert (verdict.word, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
+
+
+def test_g2_gate_falls_back() -> None:
+    """G2: the noisy 16x1 is flagged and judged by its own error; the others keep the pooled one."""
+    comparison = compare_ms(g2_ms())
+    assert comparison.fit is not None
+    _exactly(comparison.fit.ms, "7.10888060657e-05")
+    assert [flag.label for flag in comparison.gates if flag.flagged] == ["16x1"]
+    _exactly(comparison.gates[5].f, "27.058087")
+    contrast, inference = _arm(comparison, "16x1")
+    assert (inference.basis, inference.df) == ("own", 5)
+    _all_exactly(
+        [inference.se, inference.t, inference.adjusted_p, inference.interval.low, inference.interval.high],
+        ".007839036 4.6057295 .023240169 1.00625721 1.06819599",
+    )
+    _exactly(inference.constant, "3.81000470")
+    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+    contrast, inference = _arm(comparison, "4x4")
+    _all_exactly(
+        [inference.t, inference.adjusted_p, inference.interval.low, inference.interval.high],
+        "4.4086154 .000670898 1.00746283 1.03018228",
+    )
+    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+    contrast, inference = _arm(comparison, "2x8")
+    _exactly(inference.adjusted_p, ".664810717")
+    assert decide(contrast, RULES, 0.05).word is Word.UNDECIDED
+
+
+def test_g3_without_a_a() -> None:
+    """G3: one reference column changes df, constant, intervals and the verdict."""
+    labels = tuple(label for label in LABELS if label != "A")
+    comparison = compare_ms(np.delete(G1_MS, 1, axis=1), labels)
+    assert comparison.fit is not None
+    _exactly(comparison.fit.ms, "1.27704317426e-05")
+    assert comparison.fit.df == 20
+    contrast, inference = _arm(comparison, "2x8")
+    _all_exactly(
+        [inference.constant, contrast.ratio, inference.t, inference.adjusted_p],
+        "2.65102959 1.00591368 2.8578191 .032424364",
+    )
+    _all_exactly([inference.interval.low, inference.interval.high], "1.00042674 1.01143072")
+    _all_exactly([inference.equivalence.low, inference.equivalence.high], "1.00114369 1.01070640")
+    assert decide(contrast, RULES, 0.05).word is Word.SLOWER
+
+
+@pytest.mark.parametrize(
+    ("p", "rho", "df", "printed"),
+    [
+        (4, 1 / 2, 28, "2.58831766"),
+        (4, 1 / 3, 35, "2.59333000"),
+        (4, 1 / 3, 55, "2.54775309"),
+        (2, 1 / 2, 10, "2.56833888"),
+    ],
+)
+def test_g4_dunnett_constants(p: int, rho: float, df: int, printed: str) -> None:
+    """G4: Dunnett's constants for other layouts."""
+    _exactly(dunnett.constant(0.05, p, df, rho), printed)
+
+
+@pytest.mark.parametrize(
+    ("differences", "estimate", "low", "high", "p"),
+    [
+        ([0.012, -0.003, 0.021, 0.017, 0.008, 0.030], 0.0145, -0.003, 0.030, 0.0625),
+        ([0.012, -0.003, 0.021, 0.017, 0.008, 0.030, -0.005, 0.011], 0.01175, 0.0015, 0.021, 0.0390625),
+    ],
+)
+def test_g5_hodges_lehmann(
+    differences: list[float], estimate: float, low: float, high: float, p: float
+) -> None:
+    """G5 and G5b: Hodges-Lehmann estimate, exact interval and exact p."""
+    found = rank_estimate(differences)
+    assert found is not None
+    logs = [math.log(value) for value in (found.ratio, found.low, found.high)]
+    assert logs == pytest.approx([estimate, low, high], abs=1e-14)
+    assert found.p == p
+
+
+def test_g6_slope_score() -> None:
+    """G6: weights per doubling of rows, the slope of the gap, and the mean gap."""
+    sizes = (500, 1000, 2000, 3000)
+    weights = [weight * math.log(2) for weight in slope_weights(sizes)]
+    _all_exactly(weights, "-.17973893 -.05100830 .07772232 .15302491")
+    gaps = [math.log(b / a) for a, b in ((4995, 5131), (19355, 20351), (76602, 79334), (173100, 178213))]
+    _exactly(sum(w * g for w, g in zip(weights, gaps, strict=True)), "-.000209689")
+    _exactly(sum(gaps) / 4, ".035299008")
+
+
+@pytest.mark.parametrize(("references", "printed"), [(1, ".76143114"), (2, ".88471589")])
+def test_g7_power_without_gate(references: int, printed: str) -> None:
+    """G7: the noncentral-t power of the pooled test."""
+    _exactly(power_without_gate(0.01, 0.006, Layout(4, references, 8)), printed)
+
+
+@pytest.mark.parametrize(("df", "printed"), [(8, "1.741563"), (10, "1.618364")])
+def test_g8_pilot_factor(df: int, printed: str) -> None:
+    """G8: the factor that makes a pilot's variance safe to plan with."""
+    _exactly(pilot_upper(1.0, df), printed)
+
+
+def test_g1_through_analyse_gives_the_mock_up() -> None:
+    """G1 as raw samples gives the table of `vnuma results`: medians, ms and percent that agree."""
+    study = study_of(G1_MS, columns_of(), iterations=(1.0,) * 3)
+    result = analyse(study.samples, study.cells, study.design)
+    (primary,) = result.primary
+    cells = primary.table[0].cells
+    assert [cell.boots for cell in cells] == [12, 6, 6, 6, 6]
+    medians = [milliseconds(cell.median_ms or 0) for cell in cells]
+    assert medians == ["76,452", "77,092", "77,962", "78,312", "79,449"]
+    differences = [signed_milliseconds(cell.difference_ms or 0) for cell in cells[1:]]
+    assert differences == ["+366", "+1,434", "+1,719", "+2,811"]
+    assert [item.verdict.word for item in primary.arms] == [Word.EQUIVALENT, *[Word.SLOWER] * 3]
+    assert primary.recommended == ("1x16", "2x8")
+    assert not isinstance(primary.a_a, NotEvaluated)

@@ -1,0 +1,184 @@
+"""The verdict table, row by row, and the checks that feed its first row."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.unit.analysis.data import G1_MS, LABELS, compare_ms, g2_ms, noisy_ms
+from vnuma.analysis.checks import AaCheck, ControlCheck, check_a_a, check_control
+from vnuma.analysis.compare import Contrast, Inference, Interval
+from vnuma.analysis.rank import RankEstimate
+from vnuma.analysis.records import NotEvaluated, PositiveControl
+from vnuma.analysis.verdict import Rules, Verdict, Withheld, Word, decide, rules_for, run_withheld
+
+RULES = Rules(margin=0.01, withheld=None, control_failed=False)
+
+
+def _contrast(
+    estimate: float, half: float, *, boots: int = 8, inner: float | None = None, rank: bool = True
+) -> Contrast:
+    """An arm with given estimate and half-widths in percent (ln scale)."""
+    e, h, n = estimate / 100, half / 100, (inner if inner is not None else half * 0.85) / 100
+    inference = Inference(
+        "pooled",
+        h / 2,
+        20,
+        e / h * 2,
+        0.5,
+        2.0,
+        h,
+        Interval.around(e, h),
+        Interval.around(e, n),
+        Interval.around(e, n),
+    )
+    low = math.exp(e - h) if rank else 0.9
+    return Contrast(
+        "2x8", "2x8", boots, e, inference, RankEstimate(math.exp(e), low, math.exp(e + h), 0.961, 0.1), ()
+    )
+
+
+def _decide(contrast: Contrast, rules: Rules = RULES) -> Verdict:
+    return decide(contrast, rules, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("estimate", "half", "word", "beyond", "detectable"),
+    [
+        (0.1, 0.5, Word.EQUIVALENT, False, False),
+        (0.5, 0.45, Word.EQUIVALENT, False, True),
+        (-0.5, 0.45, Word.EQUIVALENT, False, True),
+        (0.8, 0.5, Word.SLOWER, False, False),
+        (3.0, 0.5, Word.SLOWER, True, False),
+        (-0.8, 0.5, Word.FASTER, False, False),
+        (-3.0, 0.5, Word.FASTER, True, False),
+        (0.4, 0.9, Word.UNDECIDED, False, False),
+        (2.0, 2.1, Word.UNDECIDED, False, False),
+    ],
+)
+def test_words(estimate: float, half: float, word: Word, beyond: bool, detectable: bool) -> None:
+    """Rows 3 to 6: equivalence first, then the direction, else undecided."""
+    verdict = _decide(_contrast(estimate, half))
+    assert (verdict.word, verdict.beyond_margin, verdict.detectable) == (word, beyond, detectable)
+
+
+def test_the_band_is_symmetric_in_logarithms() -> None:
+    """The band is 1/1.01 to 1.01: 0.9901 is outside on the low side only beyond ln 1.01."""
+    edge = 100 * math.log(1.01)
+    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 - 1e-9)).word is Word.EQUIVALENT
+    assert _decide(_contrast(-0.5, 0.6, inner=edge - 0.5 + 1e-9)).word is Word.UNDECIDED
+
+
+def test_too_few_boots_keeps_the_estimate_as_provisional() -> None:
+    """Row 2: five blocks give no word, however clear the figures are."""
+    verdict = _decide(_contrast(9.0, 0.5, boots=5))
+    assert (verdict.word, verdict.provisional, verdict.boots, verdict.boots_needed) == (
+        Word.TOO_FEW,
+        True,
+        5,
+        6,
+    )
+    assert verdict.interval is not None
+    assert verdict.beyond_margin is False
+
+
+def test_no_cells_is_too_few_boots_without_figures() -> None:
+    """An arm that never ran has no ratio: not 1, not 0."""
+    verdict = _decide(Contrast("2x8", "2x8", 0, None, None, None, ()))
+    assert (verdict.word, verdict.boots, verdict.ratio, verdict.interval) == (Word.TOO_FEW, 0, None, None)
+
+
+@pytest.mark.parametrize("reason", [Withheld.FIXED_ORDER, Withheld.A_A_ALARM])
+def test_row_one_withholds_every_word(reason: Withheld) -> None:
+    """Row 1 comes before everything, also before too few boots, and keeps estimate and interval."""
+    for contrast in (_contrast(3, 0.5), _contrast(0, 0.5), _contrast(3, 0.5, boots=3)):
+        verdict = _decide(contrast, Rules(0.01, reason, control_failed=False))
+        assert (verdict.word, verdict.withheld) == (Word.UNDECIDED, reason)
+        assert verdict.interval is not None
+        assert not verdict.beyond_margin
+
+
+def test_a_failed_control_withholds_equivalence_alone() -> None:
+    """An instrument that missed a known effect cannot show equivalence; slower stands."""
+    rules = Rules(0.01, None, control_failed=True, control_arm="remote")
+    assert _decide(_contrast(0.1, 0.5), rules).withheld is Withheld.CONTROL_FAILED
+    assert _decide(_contrast(0.1, 0.5), rules).word is Word.UNDECIDED
+    assert _decide(_contrast(3.0, 0.5), rules).word is Word.SLOWER
+
+
+def test_rank_dissent_is_noted_only_beside_a_direction() -> None:
+    """A rank interval that contains 1 is noted with slower and faster, and never decides."""
+    assert _decide(_contrast(3.0, 0.5, rank=False)).rank_supports is False
+    assert _decide(_contrast(3.0, 0.5)).rank_supports is True
+    assert _decide(_contrast(0.0, 0.5, rank=False)).rank_supports is None
+
+
+def test_blocks_needed_is_told_only_when_undecided() -> None:
+    """The number of blocks belongs to undecided arms."""
+    assert decide(_contrast(0.4, 0.9), RULES, 0.05, 12).blocks_needed == 12
+    assert decide(_contrast(3.0, 0.5), RULES, 0.05, 12).blocks_needed is None
+
+
+def test_order_and_a_a_feed_row_one() -> None:
+    """Fixed order or an A/A alarm withholds; a note does not."""
+    check = check_a_a(compare_ms(G1_MS))
+    assert isinstance(check, AaCheck)
+    assert run_withheld("fixed", check) is Withheld.FIXED_ORDER
+    assert run_withheld("randomised", check) is None
+    alarmed = G1_MS.copy()
+    alarmed[:, 1] *= 1.01
+    loud = check_a_a(compare_ms(alarmed))
+    assert isinstance(loud, AaCheck)
+    assert (loud.state, run_withheld("randomised", loud)) == ("alarm", Withheld.A_A_ALARM)
+
+
+def test_a_a_uses_its_own_error_when_a_reference_column_is_flagged() -> None:
+    """A noisy reference column is judged by the pairs themselves, and so is every arm."""
+    ms = G1_MS.copy()
+    ms[:, 1] = np.exp(np.log(76500) + np.array([0.03, -0.03, 0.02, -0.03, 0.03, -0.02]))
+    comparison = compare_ms(ms)
+    check = check_a_a(comparison)
+    assert isinstance(check, AaCheck)
+    assert (check.basis, check.df) == ("own", 5)
+    assert {c.inference.basis for c in comparison.contrasts if c.inference} == {"own"}
+
+
+def test_a_a_without_a_second_column_is_not_evaluated() -> None:
+    """No A/A column: not evaluated, with the reason."""
+    assert isinstance(check_a_a(compare_ms(G1_MS[:, 1:], LABELS[1:])), NotEvaluated)
+
+
+def test_positive_control() -> None:
+    """The control passes in the expected direction only; without cells it is not evaluated."""
+    contrasts = compare_ms(G1_MS).contrasts
+    slower = check_control(PositiveControl("16x1"), contrasts)
+    faster = check_control(PositiveControl("16x1", "faster"), contrasts)
+    assert isinstance(slower, ControlCheck)
+    assert isinstance(faster, ControlCheck)
+    assert (slower.passed, faster.passed) == (True, False)
+    assert isinstance(check_control(None, contrasts), NotEvaluated)
+    assert isinstance(check_control(PositiveControl("remote"), contrasts), NotEvaluated)
+    assert isinstance(check_control(PositiveControl("16x1"), compare_ms(G1_MS[:5]).contrasts), NotEvaluated)
+
+
+def test_a_failed_control_keeps_its_own_verdict() -> None:
+    """The control arm's own word is not withheld by its failure."""
+    contrasts = compare_ms(noisy_ms(8, 6, 0.001)).contrasts
+    control = check_control(PositiveControl("2x8"), contrasts)
+    rules = rules_for(0.01, "randomised", NotEvaluated("x"), control)
+    found = {c.arm: decide(c, rules, 0.05) for c in contrasts}
+    assert found["2x8"].word is Word.EQUIVALENT
+    assert found["4x4"].withheld is Withheld.CONTROL_FAILED
+
+
+def test_the_gate_moves_one_arm_only() -> None:
+    """A flagged arm rests on its own spread; the flag does not reach the others."""
+    comparison = compare_ms(g2_ms())
+    assert {c.arm: c.inference.basis for c in comparison.contrasts if c.inference} == {
+        "2x8": "pooled",
+        "4x4": "pooled",
+        "8x2": "pooled",
+        "16x1": "own",
+    }

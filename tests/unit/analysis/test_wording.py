@@ -1,0 +1,214 @@
+"""Verdicts in words, rounded for show only."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.analysis.checks import AaCheck
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.growth import Growth
+from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.analysis.wording import (
+    a_a_sentence,
+    decimals,
+    growth_sentence,
+    headline,
+    milliseconds,
+    percent_up,
+    sentence,
+    signed_milliseconds,
+)
+
+FORBIDDEN = ("significant", "proves", "no difference", "best", "±")
+
+
+def _verdict(word: Word, estimate: float, low: float, high: float, **more: Any) -> Verdict:
+    """A verdict from percents."""
+    interval = Interval(1 + low / 100, 1 + high / 100)
+    plain = Verdict(
+        word=word,
+        withheld=None,
+        ratio=1 + estimate / 100,
+        interval=interval,
+        equivalence_interval=interval,
+        level=0.95,
+        equivalence_level=0.90,
+        margin=0.01,
+        boots=8,
+        boots_needed=6,
+    )
+    return dataclasses.replace(plain, **more)
+
+
+def test_slower() -> None:
+    """The words of the mock-up, with and without the margin."""
+    verdict = _verdict(Word.SLOWER, 3.676, 3.183, 4.172, beyond_margin=True)
+    assert headline(verdict) == "slower by 3.7% (3.2 to 4.2)"
+    assert sentence(verdict) == "slower by 3.7% (3.2 to 4.2), by at least 1%"
+
+
+def test_faster_is_told_with_positive_numbers() -> None:
+    """Faster mirrors the interval: smaller limit first, no sign."""
+    assert headline(_verdict(Word.FASTER, -3.676, -4.172, -3.183)) == "faster by 3.7% (3.2 to 4.2)"
+
+
+def test_equivalent() -> None:
+    """Equivalence names its band, and in full its own 90% interval."""
+    verdict = _verdict(Word.EQUIVALENT, 0.4789, 0.0594, 0.9002, detectable=True)
+    assert headline(verdict) == "equivalent within 1%"
+    assert sentence(verdict) == (
+        "equivalent within 1%: +0.5% (90%: 0.1 to 0.9); detectable, too small to matter"
+    )
+
+
+def test_size_wise_equivalence_names_its_level() -> None:
+    """At four sizes together the inner interval is 97.5%."""
+    verdict = _verdict(Word.EQUIVALENT, 0.1, -0.4, 0.6, equivalence_level=0.975)
+    assert sentence(verdict) == "equivalent within 1%: +0.1% (97.5%: -0.4 to 0.6)"
+
+
+def test_undecided_with_blocks() -> None:
+    """Undecided tells the estimate, the interval and what would decide."""
+    verdict = _verdict(Word.UNDECIDED, 0.4, -0.3, 1.12, blocks_needed=12)
+    assert headline(verdict) == "undecided: +0.4% (-0.3 to 1.1), about 12 blocks would decide"
+
+
+def test_undecided_without_a_number_of_blocks() -> None:
+    """When enough blocks were run already, no number is promised."""
+    assert headline(_verdict(Word.UNDECIDED, 0.6, -0.1, 1.3)) == (
+        "undecided: +0.6% (-0.1 to 1.3); more blocks may not decide"
+    )
+
+
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (2.04, "too few boots (4 of 6): +2% so far, provisional"),
+        (-1.27, "too few boots (4 of 6): -1.3% so far, provisional"),
+    ],
+)
+def test_too_few_boots(estimate: float, text: str) -> None:
+    """Too few boots tells how many, and a provisional figure."""
+    assert headline(_verdict(Word.TOO_FEW, estimate, 1.0, 3.0, boots=4)) == text
+
+
+def test_no_boots_tells_no_figure() -> None:
+    """An arm that never ran has nothing but its count."""
+    verdict = _verdict(Word.TOO_FEW, 0, 0, 0, boots=0, ratio=None, interval=None)
+    assert sentence(verdict) == "too few boots (0 of 6)"
+
+
+@pytest.mark.parametrize(
+    ("reason", "text"),
+    [
+        (Withheld.FIXED_ORDER, "Words withheld: fixed order"),
+        (Withheld.A_A_ALARM, "Words withheld: the reference arm differs from itself (A/A check)"),
+        (Withheld.CONTROL_FAILED, "Words withheld: the positive control failed"),
+    ],
+)
+def test_withheld_words_stand_in_the_verdicts_place(reason: Withheld, text: str) -> None:
+    """Withheld words are replaced by their reason."""
+    assert sentence(_verdict(Word.UNDECIDED, 3.0, 2.0, 4.0, withheld=reason)) == text
+
+
+def test_rank_dissent_is_added() -> None:
+    """The rank method's dissent follows the word."""
+    verdict = _verdict(Word.SLOWER, 1.5, 0.6, 2.4, rank_supports=False)
+    assert sentence(verdict) == "slower by 1.5% (0.6 to 2.4); not supported by the rank method"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "places"),
+    [
+        (0.00047, 0.9596, 2),
+        (0.04, 2.0, 2),
+        (-0.04, 2.0, 2),
+        (-1.04, 0.5, 2),
+        (0.1, 1.04, 2),
+        (0.1, 0.96, 2),
+        (-0.3, 1.12, 1),
+        (3.18, 4.17, 1),
+        (0.0, 1.0, 1),
+    ],
+)
+def test_a_decimal_more_where_rounding_would_mislead(low: float, high: float, places: int) -> None:
+    """Two decimals when one would put a limit on or across 0 or the band."""
+    assert decimals([Interval(1 + low / 100, 1 + high / 100)]) == places
+
+
+def test_a_decimal_more_where_intervals_would_read_alike() -> None:
+    """Two different intervals must not print the same; equal ones may."""
+    one, other = Interval(1.0312, 1.0417), Interval(1.0314, 1.0421)
+    assert decimals([one, other]) == 2
+    assert decimals([one, one]) == 1
+
+
+@given(
+    st.sampled_from([Word.SLOWER, Word.FASTER, Word.UNDECIDED, Word.EQUIVALENT, Word.TOO_FEW]),
+    st.floats(-20, 20),
+    st.floats(0.001, 5),
+)
+def test_no_forbidden_word_and_no_crossing(word: Word, estimate: float, half: float) -> None:
+    """No sentence says more than it may, and a limit above 0 is never printed as negative."""
+    text = sentence(_verdict(word, estimate, estimate - half, estimate + half))
+    assert not any(forbidden in text for forbidden in FORBIDDEN)
+    if word is Word.UNDECIDED and estimate - half > 0:
+        assert "(-" not in text
+
+
+def test_a_a_sentence() -> None:
+    """The A/A line of the mock-up."""
+    check = AaCheck(
+        1.00223999, Interval(0.99794, 1.00656), "pooled", 0.002, 25, 1.07, 0.29315, 0.0043, "no alarm"
+    )
+    assert a_a_sentence(check, "1x16") == "1x16 against itself +0.2% (-0.2 to 0.7), p = 0.29, no alarm"
+
+
+def test_a_a_alarm_shows_small_p_in_full() -> None:
+    """A p value below 0.01 is not rounded to the threshold."""
+    check = AaCheck(1.012, Interval(1.004, 1.02), "pooled", 0.002, 25, 3.1, 0.0047, 0.0043, "alarm")
+    assert a_a_sentence(check, "1x16").endswith("p = 0.0047, alarm")
+
+
+@pytest.mark.parametrize(
+    ("growth", "text"),
+    [
+        (
+            Growth("16x1", -0.021, -0.08, 0.05, 0.8, "undecided", None),
+            "whether the gap changes with size is undecided: "
+            "-0.02 points per doubling of rows (-0.08 to 0.05)",
+        ),
+        (
+            Growth("16x1", 0.3, 0.1, 0.5, 0.01, "rises", None),
+            "the gap rises with size: +0.30 points per doubling of rows (0.10 to 0.50)",
+        ),
+        (Growth("16x1", None, None, None, None, "too few boots", None), "change with size: not evaluated"),
+        (
+            Growth("16x1", 0.3, None, None, None, "too few boots", None),
+            "change with size: +0.30 points per doubling of rows so far, provisional",
+        ),
+        (
+            Growth("16x1", 0.3, 0.1, 0.5, 0.01, "too few boots", None),
+            "change with size: +0.30 points per doubling of rows (0.10 to 0.50), provisional",
+        ),
+        (
+            Growth("16x1", 0.3, 0.1, 0.5, 0.01, "undecided", Withheld.FIXED_ORDER),
+            "change with size: +0.30 points per doubling of rows (0.10 to 0.50); words withheld: fixed order",
+        ),
+    ],
+)
+def test_growth_sentence(growth: Growth, text: str) -> None:
+    """The change with size, in points per doubling, and never a word that is withheld."""
+    assert growth_sentence(growth) == text
+
+
+def test_numbers() -> None:
+    """Milliseconds round half up with a comma; what a design can detect rounds up."""
+    assert (milliseconds(79448.5), milliseconds(0.2)) == ("79,449", "0")
+    assert (signed_milliseconds(1433.6), signed_milliseconds(-236.2)) == ("+1,434", "-236")
+    assert (percent_up(0.00741), percent_up(0.008)) == ("0.8%", "0.8%")
