@@ -1,0 +1,118 @@
+"""Connecting to SQL Server: the connection string, written once, and errors translated once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vnuma.errors import DriverMissing
+from vnuma.sqlserver.driver import Driver
+from vnuma.sqlserver.failures import ServerError, translate
+from vnuma.sqlserver.odbc import pyodbc
+
+Encrypt = Literal["optional", "strict", "no"]
+
+APPLICATION = "vnuma"
+
+__all__ = ["APPLICATION", "Encrypt", "ServerError", "SqlServer", "connect", "connection_string", "translate"]
+
+
+@dataclass(frozen=True)
+class SqlServer:
+    """How to reach one SQL Server.
+
+    `encrypt`: `optional` encrypts at least the login where the server offers it, `strict` demands
+    TDS 8 with a trusted certificate (msodbcsql18 only), `no` asks for none. With `kerberos` the
+    caller's ticket logs in, and user and password are not used.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    driver: Driver
+    encrypt: Encrypt = "optional"
+    trust_server_certificate: bool = False
+    kerberos: bool = False
+
+    @property
+    def where(self) -> str:
+        """Host and port, for messages."""
+        return f"{self.host}:{self.port}"
+
+
+@contextmanager
+def connect(
+    server: SqlServer, database: str = "master", login_timeout_s: float = 5
+) -> Iterator[pyodbc.Connection]:
+    """A connection for the duration of a `with`, closed at its end.
+
+    Autocommit is on, as timing needs it: a transaction would add requests of its own. Raises
+    SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
+    driver raises inside the `with`.
+    """
+    connection: pyodbc.Connection | None = None
+    try:
+        connection = pyodbc.connect(
+            connection_string(server, database), autocommit=True, timeout=max(1, round(login_timeout_s))
+        )
+        yield connection
+    except pyodbc.Error as error:
+        raise translate(error, server.where) from error
+    finally:
+        if connection is not None:
+            with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
+                connection.close()
+
+
+def connection_string(server: SqlServer, database: str) -> str:
+    """The ODBC connection string. It holds the password: never log it."""
+    options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
+    options |= {"DATABASE": database, "APP": APPLICATION}
+    options |= (
+        {"Trusted_Connection": "yes"} if server.kerberos else {"UID": server.user, "PWD": server.password}
+    )
+    pairs = {"DRIVER": server.driver.name, **options}.items()
+    return ";".join(f"{name}={_braced(value)}" for name, value in pairs)
+
+
+def _microsoft(server: SqlServer) -> dict[str, str]:
+    if server.encrypt == "strict" and server.driver.kind != "msodbcsql18":
+        raise _no_strict(server.driver)
+    if server.driver.kind == "msodbcsql18":
+        encrypt = {"optional": "optional", "strict": "strict", "no": "no"}[server.encrypt]
+    else:
+        encrypt = "no"
+    return {
+        "SERVER": f"tcp:{server.host},{server.port}",
+        "Encrypt": encrypt,
+        "TrustServerCertificate": "yes" if server.trust_server_certificate else "no",
+        # A silent reconnection would lose SET STATISTICS TIME and with it the measurement.
+        "ConnectRetryCount": "0",
+    }
+
+
+def _freetds(server: SqlServer) -> dict[str, str]:
+    if server.encrypt == "strict":
+        raise _no_strict(server.driver)
+    return {
+        "SERVER": server.host,
+        "PORT": str(server.port),
+        "TDS_Version": "7.4",
+        "ClientCharset": "UTF-8",
+        "Encryption": "off" if server.encrypt == "no" else "request",
+    }
+
+
+def _no_strict(driver: Driver) -> DriverMissing:
+    return DriverMissing(
+        f"encrypt: strict needs msodbcsql18, but the driver found is {driver}.",
+        fix="Install msodbcsql18, or set encrypt: optional.",
+    )
+
+
+def _braced(value: str) -> str:
+    """A value in braces: then only a closing brace means anything, and it is doubled."""
+    return "{" + value.replace("}", "}}") + "}"

@@ -1,0 +1,117 @@
+"""What an ODBC error means: translated once, here, into one sentence and the next step."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.errors import (
+    CertificateRejected,
+    DriverMissing,
+    LoginRefused,
+    PrivilegeMissing,
+    SqlFailed,
+    SqlUnreachable,
+    VnumaError,
+)
+from vnuma.sqlserver.odbc import pyodbc
+
+_NATIVE = re.compile(r"\((-?\d+)\)")
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+_SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
+
+_LOGIN = {18452, 18456, 18470, 18486, 18487, 18488}
+_STARTING = {18401, 18451, 18461, 17142, 6005}
+"""The server is upgrading itself, in single-user mode, paused or shutting down: it may answer later."""
+_PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 3906, 15247}
+_KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
+_CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
+_LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data source name not found", re.I)
+
+
+class ServerError(SqlFailed):
+    """SQL Server answered with an error; `native` is its message number, None if it gave none."""
+
+    def __init__(self, what: str, *, native: int | None, fix: str | None = None) -> None:
+        super().__init__(what, fix=fix)
+        self.native = native
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep `native` across processes."""
+        return (_rebuild, (self.what, self.native, self.fix))
+
+
+def _rebuild(what: str, native: int | None, fix: str | None) -> ServerError:
+    return ServerError(what, native=native, fix=fix)
+
+
+def sqlstate(error: pyodbc.Error) -> str:
+    """The five characters of SQLSTATE, empty if the driver gave none."""
+    state = error.args[0] if error.args else ""
+    return state if isinstance(state, str) and re.fullmatch(r"[0-9A-Z]{5}", state) else ""
+
+
+def natives(error: pyodbc.Error) -> tuple[int, ...]:
+    """The message numbers that SQL Server or the driver gave, in order."""
+    return tuple(int(number) for number in _NATIVE.findall(_text(error)))
+
+
+def sentence(error: pyodbc.Error) -> str:
+    """The first message without the brackets that drivers put around it."""
+    first = re.split(r";\s*\[(?=[0-9A-Z]{5}\])", _text(error), maxsplit=1)[0]
+    return " ".join(_SUFFIX.sub("", _PREFIX.sub("", first.strip())).split())
+
+
+def translate(error: pyodbc.Error, where: str) -> VnumaError:
+    """The error of ours that this one means. `where` names the server: `sql16:1433`.
+
+    SQLSTATE 08*, HYT* and a server that is still starting are SqlUnreachable: after a boot they are
+    waited for. A driver that cannot be loaded (01000, IM00*) never is.
+    """
+    state, numbers, text = sqlstate(error), natives(error), sentence(error)
+    if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
+        return DriverMissing(
+            f"The ODBC driver could not be loaded: {text}.",
+            fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
+        )
+    if _KERBEROS.search(text):
+        return LoginRefused(
+            f"{where}: no Kerberos login: {text}.",
+            fix="Get a ticket (kinit, klist), and check the SPN MSSQLSvc/FQDN:PORT of the server.",
+        )
+    if state.startswith("08") and _CERTIFICATE.search(text):
+        return CertificateRejected(
+            f"{where}: SQL Server's certificate is not trusted: {text}.",
+            fix="Install its CA on this machine, or set trust_server_certificate: true.",
+        )
+    if set(numbers) & _STARTING:
+        return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")
+    if 4060 in numbers:
+        return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
+    if set(numbers) & _LOGIN or state == "28000":
+        return LoginRefused(
+            f"{where}: SQL Server refused the login: {text}.",
+            fix="Check user and password, and that the login is enabled.",
+        )
+    if set(numbers) & _PRIVILEGE:
+        return _privilege(where, text)
+    if state.startswith(("08", "HYT")):
+        return SqlUnreachable(
+            f"{where}: SQL Server does not answer: {text}.",
+            fix="Is the guest up, the port open and the address right?",
+        )
+    native = numbers[0] if numbers else None
+    number = f" (message {native})" if native is not None else ""
+    return ServerError(f"{where}: {text.rstrip('.')}{number}.", native=native)
+
+
+def _privilege(where: str, text: str) -> PrivilegeMissing:
+    fix = "GRANT VIEW SERVER STATE TO the login; on SQL Server 2022 and later VIEW SERVER PERFORMANCE STATE."
+    if "SHOWPLAN" in text.upper():
+        fix = "GRANT SHOWPLAN in the database TO the login."
+    elif "CREATE DATABASE" in text.upper():
+        fix = "GRANT CREATE ANY DATABASE TO the login, or let an administrator prepare the dataset."
+    return PrivilegeMissing(f"{where}: the login lacks a permission: {text.rstrip('.')}.", fix=fix)
+
+
+def _text(error: pyodbc.Error) -> str:
+    return str(error.args[1]) if len(error.args) > 1 else str(error)

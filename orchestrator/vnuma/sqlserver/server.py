@@ -1,0 +1,195 @@
+"""Facts of a SQL Server that decide which runs may be compared, and what its login may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.errors import PrivilegeMissing
+from vnuma.sqlserver import columns
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import fetch, value, where
+
+_PROPERTIES = (
+    "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version, "
+    "CAST(SERVERPROPERTY(N'ProductLevel') AS nvarchar(128)) AS product_level, "
+    "CAST(SERVERPROPERTY(N'ProductUpdateLevel') AS nvarchar(128)) AS product_update_level, "
+    "CAST(SERVERPROPERTY(N'Edition') AS nvarchar(128)) AS edition, "
+    "CAST(SERVERPROPERTY(N'EngineEdition') AS int) AS engine_edition, "
+    "CAST(SERVERPROPERTY(N'Collation') AS nvarchar(128)) AS collation, "
+    "CAST(SERVERPROPERTY(N'IsXTPSupported') AS int) AS is_xtp_supported, "
+    "CAST(SERVERPROPERTY(N'IsHadrEnabled') AS int) AS is_hadr_enabled, "
+    "CAST(SERVERPROPERTY(N'IsClustered') AS int) AS is_clustered, "
+    "CAST(SERVERPROPERTY(N'InstanceDefaultDataPath') AS nvarchar(260)) AS data_path, "
+    "@@VERSION AS version_text"
+)
+_PROPERTY_NAMES = (
+    *("product_version", "product_level", "product_update_level", "edition", "engine_edition", "collation"),
+    *("is_xtp_supported", "is_hadr_enabled", "is_clustered", "data_path", "version_text"),
+)
+_SETTINGS = (
+    "SELECT name, CAST(value_in_use AS bigint) AS value_in_use FROM sys.configurations WHERE name IN "
+    "(N'max degree of parallelism', N'cost threshold for parallelism', N'max server memory (MB)', "
+    "N'min server memory (MB)', N'lightweight pooling')"
+)
+_PERMISSIONS = (
+    "SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER STATE') AS view_server_state, "
+    "HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER PERFORMANCE STATE') AS view_server_performance_state, "
+    "HAS_PERMS_BY_NAME(NULL, NULL, N'CREATE ANY DATABASE') AS create_any_database, "
+    "IS_SRVROLEMEMBER(N'sysadmin') AS is_sysadmin"
+)
+_SESSIONS = (
+    "SELECT COUNT(*) AS sessions FROM sys.dm_exec_sessions WHERE is_user_process = 1 "
+    "AND session_id <> @@SPID AND (program_name IS NULL OR program_name <> N'vnuma')"
+)
+MEMORY_NODES = (
+    "SELECT memory_node_id, pages_kb, foreign_committed_kb FROM sys.dm_os_memory_nodes "
+    "ORDER BY memory_node_id"
+)
+_SYS_INFO = (
+    *("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb", "committed_kb"),
+    *("committed_target_kb", "ms_ticks", "sqlserver_start_time_ms_ticks", "sqlserver_start_time"),
+    *("affinity_type_desc", "virtual_machine_type_desc", "numa_node_count"),
+    *("softnuma_configuration_desc", "sql_memory_model_desc"),
+)
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What this login may do on the server; None where the version knows no such permission."""
+
+    view_server_state: bool
+    view_server_performance_state: bool | None
+    create_any_database: bool
+    sysadmin: bool
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether the dynamic management views can be read."""
+        return self.view_server_state or bool(self.view_server_performance_state)
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """A SQL Server as it runs now. None: this version does not say, or this login may not see it.
+
+    Memory is in kilobytes or megabytes as named; `max_dop` and the like are the values in use.
+    """
+
+    version: str
+    version_text: str
+    product_level: str | None
+    update_level: str | None
+    edition: str
+    engine_edition: int
+    collation: str
+    xtp_supported: bool
+    hadr_enabled: bool
+    clustered: bool
+    cpu_count: int
+    scheduler_count: int
+    max_workers: int
+    physical_memory_kb: int
+    committed_kb: int
+    committed_target_kb: int
+    uptime_s: float
+    start_time: str
+    """By the guest's clock and in its time zone."""
+    affinity: str | None
+    virtual_machine: str | None
+    numa_node_count: int | None
+    """As sys.dm_os_sys_info says: soft-NUMA nodes are included."""
+    soft_numa: str | None
+    memory_model: str | None
+    max_dop: int | None
+    cost_threshold: int | None
+    max_server_memory_mb: int | None
+    min_server_memory_mb: int | None
+    lightweight_pooling: bool | None
+    trace_flags: tuple[int, ...] | None
+    permissions: Permissions
+    other_sessions: int
+    foreign_committed_kb: Mapping[int, int]
+    """Memory that a node of SQL Server took from another one, by memory node."""
+
+
+def read_server(connection: pyodbc.Connection) -> ServerFacts:
+    """Read them all. Raises PrivilegeMissing, before anything else, when the login may not see state."""
+    permissions = read_permissions(connection)
+    require_state(permissions, where(connection))
+    properties = _properties(connection)
+    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO)
+    settings = {str(name): int(in_use) for name, in_use in fetch(connection, _SETTINGS)}
+    pooling = settings.get("lightweight pooling")
+    return ServerFacts(
+        version=str(properties["product_version"]),
+        version_text=" ".join(str(properties["version_text"]).split()),
+        product_level=properties["product_level"],
+        update_level=properties["product_update_level"],
+        edition=str(properties["edition"]),
+        engine_edition=int(properties["engine_edition"]),
+        collation=str(properties["collation"]),
+        xtp_supported=bool(properties["is_xtp_supported"]),
+        hadr_enabled=bool(properties["is_hadr_enabled"]),
+        clustered=bool(properties["is_clustered"]),
+        cpu_count=int(info["cpu_count"]),
+        scheduler_count=int(info["scheduler_count"]),
+        max_workers=int(info["max_workers_count"]),
+        physical_memory_kb=int(info["physical_memory_kb"]),
+        committed_kb=int(info["committed_kb"]),
+        committed_target_kb=int(info["committed_target_kb"]),
+        uptime_s=(info["ms_ticks"] - info["sqlserver_start_time_ms_ticks"]) / 1000,
+        start_time=info["sqlserver_start_time"].isoformat(sep=" ", timespec="milliseconds"),
+        affinity=info.get("affinity_type_desc"),
+        virtual_machine=info.get("virtual_machine_type_desc"),
+        numa_node_count=info.get("numa_node_count"),
+        soft_numa=info.get("softnuma_configuration_desc"),
+        memory_model=info.get("sql_memory_model_desc"),
+        max_dop=settings.get("max degree of parallelism"),
+        cost_threshold=settings.get("cost threshold for parallelism"),
+        max_server_memory_mb=settings.get("max server memory (MB)"),
+        min_server_memory_mb=settings.get("min server memory (MB)"),
+        lightweight_pooling=None if pooling is None else bool(pooling),
+        trace_flags=_trace_flags(connection),
+        permissions=permissions,
+        other_sessions=int(value(connection, _SESSIONS) or 0),
+        foreign_committed_kb=_foreign(connection),
+    )
+
+
+def read_permissions(connection: pyodbc.Connection) -> Permissions:
+    """What this login may do."""
+    state, performance, create, sysadmin = fetch(connection, _PERMISSIONS)[0]
+    known = None if performance is None else bool(performance)
+    return Permissions(bool(state), known, bool(create), bool(sysadmin))
+
+
+def require_state(permissions: Permissions, server: str) -> None:
+    """Raises PrivilegeMissing unless the dynamic management views can be read."""
+    if permissions.reads_state:
+        return
+    newer = permissions.view_server_performance_state is not None
+    right = "VIEW SERVER PERFORMANCE STATE" if newer else "VIEW SERVER STATE"
+    raise PrivilegeMissing(
+        f"{server}: the login may not see the server's state, so the effective topology cannot be read.",
+        fix=f"GRANT {right} TO the login (VIEW SERVER STATE until SQL Server 2019, "
+        "VIEW SERVER PERFORMANCE STATE since 2022).",
+    )
+
+
+def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
+    return dict(zip(_PROPERTY_NAMES, fetch(connection, _PROPERTIES)[0], strict=True))
+
+
+def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
+    """Trace flags that are on for the whole server; None if this login may not ask."""
+    try:
+        rows = fetch(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
+    except PrivilegeMissing:
+        return None
+    return tuple(sorted(int(flag) for flag, _status, everywhere, _session in rows if everywhere))
+
+
+def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
+    return {int(node): int(foreign) for node, _pages, foreign in fetch(connection, MEMORY_NODES)}

@@ -1,0 +1,225 @@
+"""Time one statement on SQL Server's own clock, with its rows discarded inside the driver.
+
+Discarding happens in the driver (`nextset`), because building Python objects would be some thirty
+times slower than the join, and its time would be part of the statement's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable
+from vnuma.sqlserver.failures import sentence, translate
+from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import run, run_all, where
+
+RowsFrom = Literal["rowcount", "result"]
+
+_REPEAT_CANCEL_S = 1.0
+
+
+@dataclass(frozen=True)
+class Timing:
+    """One execution. `cpu_ms` and `elapsed_ms` are SQL Server's, `client_ms` is this machine's.
+
+    Parse and compile times are None if the server sent none. `result` is the single row of a
+    statement whose `rows_from` is `result`.
+    """
+
+    cpu_ms: int
+    elapsed_ms: int
+    parse_cpu_ms: int | None
+    parse_elapsed_ms: int | None
+    client_ms: float
+    rows: int
+    result: tuple[Any, ...] | None = None
+
+
+@dataclass
+class _Outcome:
+    """What one pass over a statement's results gave."""
+
+    messages: list[tuple[str, str]]
+    result: tuple[Any, ...] | None = None
+    client_ms: float = 0.0
+
+
+def timed(
+    connection: pyodbc.Connection,
+    statement: str,
+    *,
+    expected_rows: int,
+    rows_from: RowsFrom,
+    timeout_s: float,
+    setup: Sequence[str] = (),
+    cleanup: Sequence[str] = (),
+    clock: Callable[[], float] = time.perf_counter,
+) -> Timing:
+    """Run one statement under SET STATISTICS TIME and return what it took.
+
+    `rows_from` says where the number of rows is proven: by ROWCOUNT_BIG() for rows that were
+    streamed or stored, by the first column of the only row for an aggregate. `setup` and `cleanup`
+    run untimed before and after. Raises MeasurementFailed (timing absent or doubtful, wrong number of
+    rows, an error, the deadline) or ConnectionDropped; a connection that failed is not to be used again.
+    """
+    try:
+        run_all(connection, setup)
+        run(connection, "SET STATISTICS TIME ON")
+        outcome = _execute(connection, statement, rows_from, timeout_s, clock)
+        error_number, row_count = _check(connection)
+        run(connection, "SET STATISTICS TIME OFF")
+        run_all(connection, cleanup)
+    except SqlUnreachable as error:
+        raise ConnectionDropped(
+            f"The connection broke during a measurement: {error.what}", fix=error.fix
+        ) from error
+    if error_number:
+        raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
+    rows = _rows(outcome, row_count, rows_from, expected_rows)
+    times = parse_messages(outcome.messages)
+    execution = _only(times)
+    parse = _sum(times.parse_and_compile)
+    return Timing(
+        cpu_ms=execution.cpu_ms,
+        elapsed_ms=execution.elapsed_ms,
+        parse_cpu_ms=parse.cpu_ms if parse else None,
+        parse_elapsed_ms=parse.elapsed_ms if parse else None,
+        client_ms=outcome.client_ms,
+        rows=rows,
+        result=outcome.result,
+    )
+
+
+def _execute(
+    connection: pyodbc.Connection,
+    statement: str,
+    rows_from: RowsFrom,
+    timeout_s: float,
+    clock: Callable[[], float],
+) -> _Outcome:
+    outcome = _Outcome([])
+    cursor = connection.cursor()
+    with _deadline(cursor, timeout_s) as passed:
+        started = clock()
+        try:
+            _drain(cursor, statement, outcome, keep_row=rows_from == "result")
+        except pyodbc.Error as error:
+            if not passed.is_set():
+                raise _failed(error, connection) from error
+        outcome.client_ms = (clock() - started) * 1000
+    with suppress(pyodbc.Error):  # nothing is left to close after a broken connection
+        cursor.close()
+    if passed.is_set():
+        raise MeasurementFailed(
+            f"{where(connection)}: the statement was cancelled after {timeout_s:g} s without an end.",
+            fix="Raise workload.timeout_s, or measure smaller sizes.",
+        )
+    return outcome
+
+
+def _drain(cursor: pyodbc.Cursor, statement: str, outcome: _Outcome, *, keep_row: bool) -> None:
+    """Execute and pass every result. Messages come with each of them, after the last one too."""
+    cursor.execute(statement)
+    outcome.messages += cursor.messages or []
+    if keep_row and cursor.description:
+        row = cursor.fetchone()
+        outcome.result = tuple(row) if row is not None else None
+    while cursor.nextset():
+        outcome.messages += cursor.messages or []
+    outcome.messages += cursor.messages or []
+
+
+@contextmanager
+def _deadline(cursor: pyodbc.Cursor, timeout_s: float) -> Iterator[threading.Event]:
+    """Cancel the cursor's work after a time; the event says whether that happened.
+
+    The drivers' own timeouts do not fire while rows are being discarded, and a cancelled `nextset`
+    may end without an exception: the event decides, not the driver.
+    """
+    ended, passed = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        remaining = timeout_s
+        while not ended.wait(remaining):
+            passed.set()
+            with suppress(pyodbc.Error):  # the statement may just have ended by itself
+                cursor.cancel()
+            # A cancel that arrives before the request is sent cancels nothing.
+            remaining = _REPEAT_CANCEL_S
+
+    watcher = threading.Thread(target=watch, name="statement-deadline", daemon=True)
+    watcher.start()
+    try:
+        yield passed
+    finally:
+        ended.set()
+        watcher.join()
+
+
+def _check(connection: pyodbc.Connection) -> tuple[int, int]:
+    """@@ERROR and ROWCOUNT_BIG() of the statement before: a driver can hide an error in a discarded result.
+
+    This batch has timing messages of its own, which are read away with its results.
+    """
+    try:
+        with connection.cursor() as cursor:
+            row = cursor.execute("SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count").fetchone()
+            while cursor.nextset():
+                pass
+    except pyodbc.Error as error:
+        raise _failed(error, connection) from error
+    if row is None:
+        raise MeasurementFailed(f"{where(connection)}: the check after the timed statement gave no row.")
+    return int(row[0]), int(row[1])
+
+
+def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFailed | ConnectionDropped:
+    """An error of the driver during a measurement: was the statement at fault, or the connection?"""
+    if isinstance(translate(error, ""), SqlUnreachable):
+        return ConnectionDropped(
+            f"{where(connection)}: the connection broke during a measurement: {sentence(error)}.",
+            fix="Did the guest or SQL Server restart? See its error log.",
+        )
+    return MeasurementFailed(f"{where(connection)}: the timed statement failed: {sentence(error)}.")
+
+
+def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int) -> int:
+    rows = row_count
+    if rows_from == "result":
+        if outcome.result is None or not isinstance(outcome.result[0], int):
+            raise MeasurementFailed("The timed statement did not return the number of rows that it joined.")
+        rows = outcome.result[0]
+    if rows != expected:
+        raise MeasurementFailed(
+            f"The timed statement processed {rows:,} rows instead of {expected:,}.",
+            fix="Verify the dataset: vnuma dataset verify",
+        )
+    return rows
+
+
+def _only(times: StatisticsTime) -> Times:
+    """The one execution time. None at all is a failed sample: no other clock takes its place."""
+    if len(times.execution) == 1:
+        return times.execution[0]
+    if not times.execution:
+        raise MeasurementFailed(
+            "SQL Server sent no execution time (message 3612) for the timed statement.",
+            fix="Does STATISTICS TIME report on this statement? No other clock's time takes its place.",
+        )
+    raise MeasurementFailed(
+        f"SQL Server sent {len(times.execution)} execution times (message 3612) for one statement.",
+        fix="Does a trigger or a procedure run with it? Only a single statement can be timed.",
+    )
+
+
+def _sum(times: tuple[Times, ...]) -> Times | None:
+    """Parse and compile time: an auto-parameterised statement sends two messages."""
+    if not times:
+        return None
+    return Times(sum(item.cpu_ms for item in times), sum(item.elapsed_ms for item in times))

@@ -1,0 +1,83 @@
+"""The paper's workload: TOP (n) of two tables on either side of a cross join."""
+
+from __future__ import annotations
+
+from vnuma.domain.study import CrossJoin, Form
+from vnuma.errors import InputError
+from vnuma.workloads.query import Metric, Query
+
+NAME = "cross_join"
+METRIC = Metric(name="elapsed time of one execution", unit="ms", better="lower")
+
+_TEMPORARY = "#vnuma_cross"
+_LEFT = "SELECT TOP ({size}) * FROM Production.TransactionHistory ORDER BY TransactionID"
+_RIGHT = "SELECT TOP ({size}) * FROM Sales.SalesOrderDetail ORDER BY SalesOrderID, SalesOrderDetailID"
+# Both tables have ProductID and ModifiedDate, and a table cannot have a column twice (message 2705).
+_ALIASED = (
+    "a.TransactionID, a.ProductID, a.ReferenceOrderID, a.ReferenceOrderLineID, a.TransactionDate, "
+    "a.TransactionType, a.Quantity, a.ActualCost, a.ModifiedDate, "
+    "b.SalesOrderID, b.SalesOrderDetailID, b.CarrierTrackingNumber, b.OrderQty, "
+    "b.ProductID AS DetailProductID, b.SpecialOfferID, b.UnitPrice, b.UnitPriceDiscount, b.LineTotal, "
+    "b.rowguid, b.ModifiedDate AS DetailModifiedDate"
+)
+# A checksum over both sides of each pair cannot be computed below the join; COUNT alone could be.
+_AGGREGATE = (
+    "COUNT_BIG(*) AS joined_rows, "
+    "SUM(CAST(CHECKSUM(a.TransactionID, b.SalesOrderDetailID) AS bigint)) AS pair_checksum"
+)
+
+
+def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed") -> Query:
+    """The cross join of `size` x `size` rows in one of its three forms.
+
+    `client` streams every row, `server` returns one aggregate over all pairs, `into` writes them to a
+    temporary table. The keys' order makes the rows the same at each run. `maxdop` 0 leaves the
+    server's own; `spool` `avoided` forbids reading the inner side from a spool in tempdb.
+    """
+    if size < 1:
+        raise InputError(
+            f"A cross join needs 1 row a side or more, not {size}.", fix="Correct workload.sizes."
+        )
+    left, right = _LEFT.format(size=size), _RIGHT.format(size=size)
+    source = f"FROM ({left}) AS a CROSS JOIN ({right}) AS b{_hints(maxdop, spool)}"
+    pairs = size * size
+    if form == "client":
+        return Query(NAME, size, form, f"SELECT a.*, b.* {source}", pairs, "rowcount")
+    if form == "server":
+        return Query(NAME, size, form, f"SELECT {_AGGREGATE} {source}", pairs, "result")
+    return Query(
+        NAME,
+        size,
+        form,
+        f"SELECT {_ALIASED} INTO {_TEMPORARY} {source}",
+        pairs,
+        "rowcount",
+        setup=(f"IF OBJECT_ID(N'tempdb..{_TEMPORARY}') IS NOT NULL DROP TABLE {_TEMPORARY}",),
+        cleanup=(f"DROP TABLE {_TEMPORARY}",),
+    )
+
+
+def cross_join_queries(workload: CrossJoin) -> tuple[Query, ...]:
+    """Every size in every form, in the order of the study."""
+    return tuple(
+        cross_join(size, form, maxdop=workload.maxdop, spool=workload.spool)
+        for size in workload.sizes
+        for form in workload.forms
+    )
+
+
+def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
+    """Refuse sizes beyond the smaller table: TOP would silently give fewer rows. Raises InputError."""
+    for size in workload.sizes:
+        if size > smaller_table_rows:
+            raise InputError(
+                f"Size {size:,} is more rows than the smaller table has ({smaller_table_rows:,}).",
+                fix=f"Use sizes of at most {smaller_table_rows}, or a larger dataset.",
+            )
+
+
+def _hints(maxdop: int, spool: str) -> str:
+    hints = [f"MAXDOP {maxdop}"] if maxdop else []
+    if spool == "avoided":
+        hints.append("NO_PERFORMANCE_SPOOL")
+    return f" OPTION ({', '.join(hints)})" if hints else ""

@@ -1,0 +1,40 @@
+"""What a workload hands to whoever runs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+RowsFrom = Literal["rowcount", "result"]
+
+
+@dataclass(frozen=True)
+class Query:
+    """One statement to time, and how to tell that it did all of its work.
+
+    `rows_from`: `rowcount` means that the statement itself processes `expected_rows`; `result` means
+    that it returns one row whose first column is that number. `setup` and `cleanup` run untimed.
+    """
+
+    workload: str
+    size: int
+    form: str
+    sql: str
+    expected_rows: int
+    rows_from: RowsFrom
+    setup: tuple[str, ...] = ()
+    cleanup: tuple[str, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """For tables and progress: `500 x 500, client`."""
+        return f"{self.size:,} x {self.size:,}, {self.form}"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What a workload's figure means."""
+
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
