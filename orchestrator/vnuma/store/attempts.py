@@ -6,6 +6,8 @@ outdated, StoreError when the attempt has already ended.
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection, Row, Select, select, update
 
 from vnuma.errors import StoreError
@@ -100,7 +102,7 @@ def _update(conn: Connection, attempt_id: int, **values: object) -> None:
     conn.execute(update(tables.attempt).where(_attempt.id == attempt_id).values(**values))
 
 
-def _joined() -> Select[tuple[object, ...]]:
+def _joined() -> Select[*tuple[Any, ...]]:
     return (
         select(tables.attempt, _cell.vm_id, _cell.arm, _cell.label, _cell.block, _cell.position)
         .join(tables.cell, _cell.id == _attempt.cell_id)
@@ -108,7 +110,7 @@ def _joined() -> Select[tuple[object, ...]]:
     )
 
 
-def _attempt_of(row: Row[tuple[object, ...]]) -> Attempt:
+def _attempt_of(row: Row[*tuple[Any, ...]]) -> Attempt:
     values = {name.removesuffix("_json"): value for name, value in row._mapping.items()}
     outcome = values.pop("outcome")
     return Attempt(**values, outcome=None if outcome is None else Outcome(outcome))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
 
@@ -173,6 +174,6 @@ def _open_attempt(conn: Connection, cell: Cell, token: int) -> Claim:
     )
 
 
-def _cell_of(row: Row[tuple[object, ...]]) -> Cell:
+def _cell_of(row: Row[*tuple[Any, ...]]) -> Cell:
     values = dict(row._mapping)
     return Cell(**{**values, "state": CellState(values["state"])})

@@ -8,6 +8,7 @@ raised between the check and the commit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from sqlalchemy import Connection, Row, select, update
 from sqlalchemy.dialects import postgresql, sqlite
@@ -62,11 +63,8 @@ def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None =
 
 def check_token(conn: Connection, vm_key: str, token: int) -> None:
     """LeaseLost unless `token` is the VM's current one; it stays so until this transaction ends."""
-    row = conn.execute(
-        select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update(read=True)
-    ).one_or_none()
-    if row is None or row.run_id is None or row.token != token:
-        raise _lost(_vm_name(conn, vm_key))
+    shared = select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update(read=True)
+    _require(conn, conn.execute(shared).one_or_none(), vm_key, token)
 
 
 def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner:
@@ -95,7 +93,8 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
 
 def release_lease(conn: Connection, vm_key: str, token: int) -> None:
     """Give the VM free. The row and its token stay, so that no old token is ever valid again."""
-    check_token(conn, vm_key, token)
+    alone = select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key).with_for_update()
+    _require(conn, conn.execute(alone).one_or_none(), vm_key, token)
     conn.execute(
         update(tables.lease).where(_lease.vm_key == vm_key).values(run_id=None, holder=None, taken_at=None)
     )
@@ -106,6 +105,11 @@ def get_lease(conn: Connection, vm_key: str) -> Lease | None:
     query = select(tables.lease).where(_lease.vm_key == vm_key, _lease.run_id.is_not(None))
     row = conn.execute(query).one_or_none()
     return None if row is None else _lease_of(row)
+
+
+def _require(conn: Connection, lease: Row[*tuple[Any, ...]] | None, vm_key: str, token: int) -> None:
+    if lease is None or lease.run_id is None or lease.token != token:
+        raise _lost(_vm_name(conn, vm_key))
 
 
 def _ensure_row(conn: Connection, vm_key: str) -> None:
@@ -160,5 +164,5 @@ def _vm_name(conn: Connection, vm_key: str) -> str:
     return name or f"The VM {vm_key}"
 
 
-def _lease_of(row: Row[tuple[object, ...]]) -> Lease:
+def _lease_of(row: Row[*tuple[Any, ...]]) -> Lease:
     return Lease(**row._mapping)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, text, update
 
@@ -111,7 +112,7 @@ def clear_supervisor(conn: Connection, run_id: int) -> None:
     _update(conn, run_id, supervisor_pid=None, supervisor_host=None, heartbeat_at=None)
 
 
-def run_of(row: Row[tuple[object, ...]]) -> Run:
+def run_of(row: Row[*tuple[Any, ...]]) -> Run:
     """A row of the run table as a value."""
     values = dict(row._mapping)
     stop = values["stop_requested"]

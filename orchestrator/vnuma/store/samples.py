@@ -125,7 +125,7 @@ def samples_of_run(conn: Connection, run_id: int) -> SampleColumns:
 def _append(
     columns: SampleColumns,
     batch: dict[str, tuple[Any, ...]],
-    places: dict[int, Row[tuple[Any, ...]]],
+    places: dict[int, Row[*tuple[Any, ...]]],
 ) -> None:
     """Add a batch; repeated words become one string each, so that a million rows stay small."""
     for name in ("attempt_id", "size", "iteration", "warmup", "reason", "rows"):
@@ -156,7 +156,7 @@ def _place_columns() -> tuple[ColumnElement[Any], ...]:
     )
 
 
-def _places(run_id: int) -> Select[tuple[Any, ...]]:
+def _places(run_id: int) -> Select[*tuple[Any, ...]]:
     """One row per attempt of the run: where its samples belong."""
     return (
         select(*_place_columns())
@@ -167,7 +167,7 @@ def _places(run_id: int) -> Select[tuple[Any, ...]]:
     )
 
 
-def _stored(row: Row[tuple[Any, ...]], place: Row[tuple[Any, ...]]) -> StoredSample:
+def _stored(row: Row[*tuple[Any, ...]], place: Row[*tuple[Any, ...]]) -> StoredSample:
     values = {name: row._mapping[name] for name in _SAMPLE_FIELDS}
     owner = {**place._mapping, "attempt_outcome": _outcome(place.attempt_outcome)}
     return StoredSample(**owner, sample=Sample(**values, waits=row.waits_json))

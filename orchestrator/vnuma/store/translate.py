@@ -26,7 +26,6 @@ _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_PERM: ("may not be accessed", "Check the owner and mode of the file and its folder."),
     sqlite3.SQLITE_CANTOPEN: ("cannot be opened", "Check that its folder exists and may be written."),
     sqlite3.SQLITE_IOERR: ("could not be read or written: I/O error", f"Check the disk, {_RESUME}"),
-    sqlite3.SQLITE_SCHEMA: ("was changed while in use", f"End other programs that use it, {_RESUME}"),
 }
 
 _POSTGRESQL: dict[str, tuple[str, str]] = {
@@ -78,9 +77,9 @@ def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:
 
 
 def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
-    state = getattr(cause, "sqlstate", None)
+    state = getattr(cause, "sqlstate", None) or _state_of_refusal(str(cause))
     if state is None:
-        return f"The store {place} does not answer", f"Check host, port, user and password, {_RESUME}"
+        return f"The store {place} does not answer", "Check host and port, and that the server is up."
     if state.startswith("23"):
         return f"The store {place} refused a row that would break its rules", _REPORT
     for prefix in (state, state[:3], state[:2]):
@@ -88,6 +87,15 @@ def _postgresql(place: Place, cause: BaseException) -> tuple[str, str]:
             what, fix = _POSTGRESQL[prefix]
             return (f"The store's {what}: {place}" if prefix == "53100" else f"The store {place} {what}"), fix
     return f"The store {place} refused a statement", _REPORT
+
+
+def _state_of_refusal(message: str) -> str | None:
+    """The driver gives no SQLSTATE for a connection that the server refused, only its message."""
+    if 'FATAL:  database "' in message:
+        return "3D000"
+    if "authentication failed" in message or "no password supplied" in message:
+        return "28P01"
+    return None
 
 
 def _first_line(cause: BaseException) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from sqlalchemy import Connection, Row, insert, select, update
 
 from vnuma.errors import StoreError
@@ -97,7 +99,7 @@ def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
     return tuple(UnrestoredVm(vm, runs[vm.run_id]) for vm in found)
 
 
-def vm_of(row: Row[tuple[object, ...]]) -> Vm:
+def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:
     """A row of the vm table as a value."""
     values = dict(row._mapping)
     outcome = values["restore_outcome"]

@@ -1,0 +1,270 @@
+"""Attempts and samples: what is kept, what is refused, and how it is read back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sqlalchemy import Connection, insert, text
+
+from tests.store.build import START, claim, new_vm, samples
+from vnuma.errors import StoreError
+from vnuma.store import attempts, cells, tables
+from vnuma.store import samples as sample_rows
+from vnuma.store.open import Store
+from vnuma.store.rows import CellState, Outcome, Sample
+from vnuma.store.types import canonical_json
+
+
+def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
+    """Intended, predicted, effective, change, timings and step, with the cell's place."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    with store.write() as conn:
+        attempts.save_intended(conn, got.attempt_id, leased.token, {"topology": "2x8"})
+        attempts.save_predicted(conn, got.attempt_id, leased.token, {"nodes": 2, "confidence": "low"})
+        attempts.save_effective(conn, got.attempt_id, leased.token, {"nodes": None})
+        attempts.save_change(conn, got.attempt_id, leased.token, [["numCoresPerSocket", 16, 8]])
+        attempts.save_timings(conn, got.attempt_id, leased.token, {"power_on_s": 41.5})
+        attempts.set_step(conn, got.attempt_id, leased.token, "guest_ready")
+    with store.read() as conn:
+        (attempt,) = attempts.open_attempts(conn, leased.run.id)
+    assert (attempt.intended, attempt.predicted) == (
+        {"topology": "2x8"},
+        {"nodes": 2, "confidence": "low"},
+    )
+    assert (attempt.effective, attempt.change) == ({"nodes": None}, [["numCoresPerSocket", 16, 8]])
+    assert (attempt.timings, attempt.step) == ({"power_on_s": 41.5}, "guest_ready")
+    assert (attempt.label, attempt.block, attempt.vm_id) == ("arm0", 0, leased.vm.id)
+    assert attempt.step_at is not None
+    assert attempt.step_at >= attempt.started_at
+
+
+@pytest.mark.parametrize(
+    ("outcome", "state"),
+    [
+        (Outcome.VALID, CellState.VALID),
+        (Outcome.INVALID, CellState.FAILED),
+        (Outcome.FAILED, CellState.FAILED),
+        (Outcome.INTERRUPTED, CellState.PENDING),
+    ],
+)
+def test_the_cell_follows_its_attempt(store: Store, outcome: Outcome, state: CellState) -> None:
+    """Each outcome leads to the cell state that decides about the next attempt."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    reason = None if outcome is Outcome.VALID else "sql_timeout"
+    with store.write() as conn:
+        attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason, detail="after 10 min")
+    with store.read() as conn:
+        (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
+        (cell,) = cells.cells_of_run(conn, leased.run.id)
+        assert attempts.open_attempts(conn, leased.run.id) == ()
+    assert (attempt.outcome, attempt.reason, attempt.detail) == (outcome, reason, "after 10 min")
+    assert attempt.ended_at is not None
+    assert cell.state is state
+
+
+def test_an_outcome_without_a_result_needs_a_reason(store: Store) -> None:
+    """Failed without a reason, and valid with one, are mistakes of the caller."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    for outcome, reason in ((Outcome.FAILED, None), (Outcome.VALID, "why")):
+        with pytest.raises(ValueError, match="with a reason"), store.write() as conn:
+            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
+
+
+def test_nothing_is_added_to_an_ended_attempt(store: Store) -> None:
+    """Samples, steps and a second outcome come too late."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    with store.write() as conn:
+        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+    writes: list[Callable[[Connection], None]] = [
+        lambda conn: sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1)),
+        lambda conn: attempts.set_step(conn, got.attempt_id, leased.token, "late"),
+        lambda conn: attempts.finish(conn, got.attempt_id, leased.token, Outcome.FAILED, reason="late"),
+    ]
+    for write in writes:
+        with pytest.raises(StoreError, match="already ended"), store.write() as conn:
+            write(conn)
+
+
+def test_an_unknown_attempt_is_named(store: Store) -> None:
+    """Reading or writing an attempt that does not exist is an error with its number."""
+    with store.read() as conn, pytest.raises(StoreError, match="no attempt 99"):
+        attempts.get_attempt(conn, 99)
+    with store.write() as conn, pytest.raises(StoreError, match="no attempt 99"):
+        attempts.set_step(conn, 99, 1, "x")
+
+
+def test_a_cell_has_one_valid_attempt(store: Store) -> None:
+    """The database refuses a second valid attempt at a cell."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    with store.write() as conn:
+        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+        conn.execute(
+            insert(tables.attempt),
+            {
+                "cell_id": got.cell_id,
+                "number": 2,
+                "token": 1,
+                "started_at": START,
+                "ended_at": START,
+                "outcome": "valid",
+            },
+        )
+
+
+def test_samples_come_back_as_they_were_measured(store: Store) -> None:
+    """Row by row and as columns: every value, in time order, with its place in the study."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    failed = Sample(
+        "cross_join", 2000, "rows", 4, False, START + timedelta(minutes=1), reason="connection_dropped"
+    )
+    written = [*samples(1, first=0, warmup=True), *samples(3), failed]
+    with store.write() as conn:
+        sample_rows.add_samples(conn, got.attempt_id, leased.token, written[2:])
+        sample_rows.add_samples(conn, got.attempt_id, leased.token, written[:2])
+    with store.read() as conn:
+        stored = list(sample_rows.iter_samples(conn, leased.run.id))
+        columns = sample_rows.samples_of_run(conn, leased.run.id)
+        assert sample_rows.count(conn, leased.run.id) == len(columns) == 5
+    assert [item.sample for item in stored] == written
+    assert {(item.vm, item.arm, item.label, item.block, item.attempt_outcome) for item in stored} == {
+        ("sql16", "arm0", "arm0", 0, None)
+    }
+    assert list(columns.elapsed_ms)[:4] == [200.0, 201.0, 202.0, 203.0]
+    assert math.isnan(columns.elapsed_ms[4])
+    assert columns.reason == [None] * 4 + ["connection_dropped"]
+    assert columns.warmup == [True, False, False, False, False]
+    assert columns.rows == [4_000_000] * 4 + [None]
+    assert [datetime.fromtimestamp(at, START.tzinfo) for at in columns.at] == [item.at for item in written]
+    assert (columns.label, list(columns.block), columns.vm) == (["arm0"] * 5, [0] * 5, ["sql16"] * 5)
+
+
+def test_columns_say_which_attempt_counts(store: Store) -> None:
+    """Samples of an interrupted attempt are there, marked, beside those of the valid one."""
+    leased = new_vm(store, arms=1)
+    for outcome, reason in ((Outcome.INTERRUPTED, "interrupted"), (Outcome.VALID, None)):
+        got = claim(store, leased)
+        with store.write() as conn:
+            sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
+            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
+    with store.read() as conn:
+        columns = sample_rows.samples_of_run(conn, leased.run.id)
+    assert columns.attempt_outcome == [Outcome.INTERRUPTED] * 2 + [Outcome.VALID] * 2
+
+
+def test_only_the_runs_own_samples_are_read(store: Store) -> None:
+    """Another run's samples are not among them."""
+    for key in ("vc/1", "vc/2"):
+        leased = new_vm(store, key=key, arms=1, host=key)
+        got = claim(store, leased)
+        with store.write() as conn:
+            sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
+    with store.read() as conn:
+        assert sample_rows.count(conn, leased.run.id) == 2
+        assert set(sample_rows.samples_of_run(conn, leased.run.id).attempt_id) == {got.attempt_id}
+        assert {item.attempt_id for item in sample_rows.iter_samples(conn, leased.run.id)} == {got.attempt_id}
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"elapsed_ms": None},
+        {"reason": "both"},
+        {"elapsed_ms": None, "outcome": "failed"},
+        {"outcome": "failed"},
+        {"elapsed_ms": -1.0},
+        {"outcome": "guessed"},
+    ],
+)
+def test_the_database_refuses_impossible_samples(store: Store, wrong: dict[str, object]) -> None:
+    """Measured without a time, failed without a reason, both at once, a time below zero."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    row = {
+        "attempt_id": got.attempt_id,
+        "workload": "cross_join",
+        "size": 2000,
+        "form": "rows",
+        "iteration": 1,
+        "warmup": False,
+        "outcome": "measured",
+        "elapsed_ms": 1.0,
+        "at": START,
+    }
+    with store.write() as conn:
+        conn.execute(insert(tables.sample), row)
+    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+        conn.execute(insert(tables.sample), {**row, "iteration": 2, **wrong})
+
+
+def test_a_sample_is_written_once(store: Store) -> None:
+    """The same iteration cannot be written again, and no statement changes one."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+
+    def again(conn: Connection) -> None:
+        sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(1))
+
+    with store.write() as conn:
+        again(conn)
+    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+        again(conn)
+    with pytest.raises(StoreError, match="a sample is written once"), store.write() as conn:
+        conn.execute(text("UPDATE sample SET elapsed_ms = 1"))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"elapsed_ms": 1.0, "reason": "both"},
+        {"elapsed_ms": math.nan},
+        {"elapsed_ms": math.inf},
+        {"elapsed_ms": 1.0, "cpu_ms": -1.0},
+    ],
+)
+def test_impossible_samples_cannot_be_made(wrong: dict[str, float | str]) -> None:
+    """Neither time nor reason, both, not a number, infinite, negative."""
+    with pytest.raises(ValueError, match=r"elapsed_ms|milliseconds"):
+        Sample(
+            workload="cross_join",
+            size=1,
+            form="rows",
+            iteration=1,
+            warmup=False,
+            at=START,
+            **wrong,  # type: ignore[arg-type]
+        )
+
+
+def test_a_time_without_a_zone_is_refused(store: Store) -> None:
+    """A naive time is a mistake of the caller, not a guess at a zone."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    naive = Sample("cross_join", 1, "rows", 1, False, START.replace(tzinfo=None), elapsed_ms=1.0)
+    with pytest.raises(Exception, match="without a zone"), store.write() as conn:
+        sample_rows.add_samples(conn, got.attempt_id, leased.token, [naive])
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(value=st.dictionaries(st.text(), JSON, max_size=5))
+def test_equal_values_are_equal_json(value: dict[str, object]) -> None:
+    """Canonical JSON does not depend on the order in which a mapping was filled."""
+    assert canonical_json(dict(reversed(value.items()))) == canonical_json(value)

@@ -1,0 +1,182 @@
+"""Claiming cells: order, retries, limits, one measurement at a time."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import text
+
+from tests.store.build import Leased, claim, new_run, new_vm, samples
+from vnuma.errors import StoreError
+from vnuma.store import attempts, cells, leases
+from vnuma.store import samples as sample_rows
+from vnuma.store.open import Store
+from vnuma.store.rows import Busy, CellCounts, CellState, Claim, NewCell, Outcome
+
+
+def claim_next(store: Store, leased: Leased, *, exclusive_host: bool = True) -> Claim | Busy | None:
+    """Ask for the VM's next cell, two attempts each."""
+    with store.write() as conn:
+        return cells.claim_next(
+            conn,
+            leased.run.id,
+            leased.vm.id,
+            token=leased.token,
+            max_attempts=2,
+            exclusive_host=exclusive_host,
+        )
+
+
+def finish(store: Store, leased: Leased, got: Claim, outcome: Outcome) -> None:
+    """End the claimed attempt."""
+    reason = None if outcome is Outcome.VALID else "tools_timeout"
+    with store.write() as conn:
+        attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason, detail="5 min")
+
+
+def test_cells_are_claimed_by_position_not_in_the_order_of_adding(store: Store) -> None:
+    """The random order of the plan is the order of measuring; then there is none left."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        cells.add_cells(
+            conn,
+            leased.vm.id,
+            [NewCell("a", label, 0, place) for label, place in zip("xyz", (2, 0, 1), strict=True)],
+        )
+    order = []
+    for _ in range(3):
+        got = claim(store, leased)
+        order.append((got.label, got.position, got.number))
+        finish(store, leased, got, Outcome.VALID)
+    assert order == [("y", 0, 1), ("z", 1, 1), ("x", 2, 1)]
+    assert claim_next(store, leased) is None
+
+
+def test_the_reference_arm_may_have_two_labels_in_a_block(store: Store) -> None:
+    """A/A: the same arm twice in a block under two labels, but never one label twice."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        cells.add_cells(
+            conn, leased.vm.id, [NewCell("1x16", "1x16", 0, 0), NewCell("1x16", "1x16 again", 0, 1)]
+        )
+    with pytest.raises(StoreError), store.write() as conn:
+        cells.add_cells(conn, leased.vm.id, [NewCell("1x16", "1x16", 0, 2)])
+
+
+def test_an_interrupted_cell_is_tried_again_and_keeps_its_samples(store: Store) -> None:
+    """The first attempt's samples stay as interrupted; the second attempt starts over."""
+    leased = new_vm(store, arms=1)
+    first = claim(store, leased)
+    with store.write() as conn:
+        sample_rows.add_samples(conn, first.attempt_id, leased.token, samples(3))
+    with store.write() as conn:
+        token = leases.raise_token(conn, "vc/1", leased.run.id)
+        assert cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, token, detail="died at 03:12") == 1
+    again = Leased(leased.run, leased.vm, token)
+    second = claim(store, again)
+    assert (second.cell_id, second.number, second.token) == (first.cell_id, 2, token)
+    with store.read() as conn:
+        ended = attempts.get_attempt(conn, first.attempt_id)
+        assert (ended.outcome, ended.detail) == (Outcome.INTERRUPTED, "died at 03:12")
+        assert sample_rows.count(conn, leased.run.id) == 3
+
+
+def test_interruptions_do_not_use_up_the_attempts(store: Store) -> None:
+    """A controller that dies five times has not shown that the cell cannot be measured."""
+    leased = new_vm(store, arms=1)
+    for _ in range(5):
+        claim(store, leased)
+        with store.write() as conn:
+            cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, leased.token)
+    assert claim(store, leased).number == 6
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.INVALID])
+def test_a_cell_without_a_result_is_retried_up_to_the_limit(store: Store, outcome: Outcome) -> None:
+    """It is tried again at once, in its place; after the last attempt the next cell follows."""
+    leased = new_vm(store, arms=2)
+    tried = []
+    while isinstance(got := claim_next(store, leased), Claim):
+        tried.append((got.position, got.number))
+        finish(store, leased, got, outcome)
+    assert tried == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    with store.read() as conn:
+        assert cells.counts(conn, leased.run.id) == CellCounts(failed=2)
+
+
+def test_a_vm_measures_one_cell_at_a_time(store: Store) -> None:
+    """A second claim while an attempt is open is told who measures and since when."""
+    leased = new_vm(store, arms=2)
+    got = claim(store, leased)
+    busy = claim_next(store, leased, exclusive_host=False)
+    assert isinstance(busy, Busy)
+    assert (busy.vm_name, busy.run_name) == ("sql16", "quick.1")
+    with store.read() as conn:
+        assert busy.since == attempts.get_attempt(conn, got.attempt_id).started_at
+
+
+def test_vms_of_one_host_take_turns_where_the_study_says_so(store: Store) -> None:
+    """With `exclusive_host` another run's VM on the same ESXi host has to wait, on another host not."""
+    measuring = new_vm(store, arms=1)
+    got = claim(store, measuring)
+    neighbour = new_vm(store, new_run(store, "fleet"), key="vc/2", name="sql-b", arms=1)
+    elsewhere = new_vm(store, key="vc/3", name="sql-c", host="esx02", arms=1)
+    busy = claim_next(store, neighbour)
+    assert isinstance(busy, Busy)
+    assert busy.reason.startswith("sql16 is being measured on esx01 by run quick.1 since ")
+    assert isinstance(claim_next(store, elsewhere), Claim)
+    finish(store, measuring, got, Outcome.VALID)
+    assert isinstance(claim_next(store, neighbour), Claim)
+
+
+def test_vms_of_one_host_measure_together_where_the_study_allows_it(store: Store) -> None:
+    """Without `exclusive_host` only the VM itself counts."""
+    claim(store, new_vm(store, arms=1))
+    neighbour = new_vm(store, key="vc/2", name="sql-b", arms=1)
+    assert isinstance(claim_next(store, neighbour, exclusive_host=False), Claim)
+
+
+def test_skipped_cells_have_a_reason_and_are_not_claimed(store: Store) -> None:
+    """Giving up an arm leaves valid cells alone and says why for the others."""
+    leased = new_vm(store, arms=2, blocks=2)
+    finish(store, leased, claim(store, leased), Outcome.VALID)
+    with store.write() as conn:
+        assert (
+            cells.skip_cells(conn, leased.vm.id, leased.token, label="arm0", reason="failed_cell_limit") == 1
+        )
+    with store.read() as conn:
+        listed = cells.cells_of_run(conn, leased.run.id)
+        by_vm = cells.cells_of_run(conn, leased.run.id, leased.vm.id)
+        assert cells.counts(conn, leased.run.id, leased.vm.id) == CellCounts(pending=2, valid=1, skipped=1)
+    assert listed == by_vm
+    assert [(cell.label, cell.state, cell.reason) for cell in listed] == [
+        ("arm0", CellState.VALID, None),
+        ("arm1", CellState.PENDING, None),
+        ("arm0", CellState.SKIPPED, "failed_cell_limit"),
+        ("arm1", CellState.PENDING, None),
+    ]
+    assert CellCounts(pending=2, valid=1, skipped=1).total == 4
+
+
+def test_all_cells_of_a_vm_can_be_skipped(store: Store) -> None:
+    """Without a label everything that is left is given up."""
+    leased = new_vm(store, arms=3)
+    with store.write() as conn:
+        assert cells.skip_cells(conn, leased.vm.id, leased.token, label=None, reason="precise_enough") == 3
+    assert claim_next(store, leased) is None
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE cell SET state = 'claimed'",
+        "UPDATE cell SET state = 'lost'",
+        "UPDATE cell SET state = 'skipped'",
+        "UPDATE cell SET reason = 'why'",
+        "UPDATE cell SET vm_id = 99",
+    ],
+)
+def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> None:
+    """Two claimed cells of a VM, an unknown state, a skip without a reason, an unknown VM."""
+    new_vm(store, arms=2)
+    with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
+        conn.execute(text(statement))

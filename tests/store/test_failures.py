@@ -1,0 +1,198 @@
+"""A store that fails: full, locked, damaged, forbidden. Each says what, where and what next."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+from sqlalchemy import Connection, text
+
+from tests.store import workers
+from tests.store.cluster import Cluster
+from vnuma.errors import StoreError
+from vnuma.store import open as open_module
+from vnuma.store import runs, tables
+from vnuma.store.open import Store, default_url, open_store
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can mount a small file system")
+    folder = tmp_path / "small"
+    folder.mkdir()
+    made = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], capture_output=True, check=False
+    )
+    if made.returncode != 0:
+        pytest.skip(f"no small file system can be mounted here: {made.stderr.decode().strip()}")
+    yield folder
+    subprocess.run(["umount", folder], check=True)
+
+
+def committed(url: str) -> int:
+    """How many studies a store holds."""
+    with open_store(url, create=False).read() as conn:
+        return len(conn.execute(tables.study.select()).all())
+
+
+def test_a_full_disk_is_named_and_what_was_committed_stays(small_disk: Path) -> None:
+    """The message names the file and the free bytes; earlier rows can still be read."""
+    url = default_url(small_disk)
+    message = workers.error_of(url, 10_000)
+    assert message is not None
+    assert f"disk is full: {small_disk}/vnuma.db, " in message
+    assert "bytes free; what was committed is safe" in message
+    assert "vnuma run --resume" in message
+    (small_disk / "vnuma.db-journal").unlink(missing_ok=True)
+    assert committed(url) > 10
+
+
+def test_a_file_that_may_not_grow_is_an_error_and_loses_nothing(sqlite_url: str) -> None:
+    """A file-size limit stops the write, not the store: afterwards it goes on."""
+    open_store(sqlite_url)
+    worker = workers.Worker(workers.write_with_file_limit, sqlite_url, 400_000)
+    message = worker.answer()
+    worker.end()
+    assert message is not None
+    assert "vnuma.db" in message
+    before = committed(sqlite_url)
+    assert before > 10
+    with open_store(sqlite_url).write() as conn:
+        runs.save_study(conn, "later", "a: 1\n")
+    assert committed(sqlite_url) == before + 1
+
+
+def test_a_store_that_stays_locked_is_an_error(
+    store: Store, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    """Whoever waits longer than the limit is told, instead of waiting for ever."""
+    monkeypatch.setattr(open_module, "LOCK_WAIT_S", 1)
+    impatient = open_store(url)
+    with store.write() as conn:
+        study = runs.save_study(conn, "quick", "a: 1\n")
+        runs.create_run(conn, study, seed=1)
+        with pytest.raises(StoreError, match="stayed locked"), impatient.write() as second:
+            runs.create_run(second, study, seed=1)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    """A text file is refused and stays as it is."""
+    (tmp_path / "vnuma.db").write_text("notes " * 500)
+    with pytest.raises(StoreError, match="is not a SQLite database"):
+        open_store(default_url(tmp_path))
+    assert (tmp_path / "vnuma.db").read_text() == "notes " * 500
+
+
+def test_a_damaged_file_is_named(sqlite_url: str, tmp_path: Path) -> None:
+    """Pages overwritten behind the first are found when they are read."""
+    store = open_store(sqlite_url)
+    with store.write() as conn:
+        for index in range(50):
+            runs.save_study(conn, f"s{index}", "x" * 2000)
+    path = tmp_path / "vnuma.db"
+    content = path.read_bytes()
+    path.write_bytes(content[:4096] + b"\xa5" * (len(content) - 4096))
+    with pytest.raises(StoreError, match="is damaged") as caught:
+        open_store(sqlite_url)
+    assert "do not delete it" in str(caught.value)
+
+
+@pytest.fixture
+def closed_folder() -> Iterator[Path]:
+    """A folder that everybody may read and nobody but root may write."""
+    folder = Path(tempfile.mkdtemp(prefix="vnuma-closed-"))
+    yield folder
+    folder.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("existing", [True, False])
+def test_a_folder_without_permission_is_named(closed_folder: Path, existing: bool) -> None:
+    """Another user's store, or a folder that may not be written: where, and what to look at."""
+    url = default_url(closed_folder)
+    if existing:
+        open_store(url)
+        (closed_folder / "vnuma.db").chmod(0o444)
+    closed_folder.chmod(0o555)
+    worker = workers.Worker(workers.open_as_nobody, url)
+    message = worker.answer()
+    worker.end()
+    assert message is not None
+    assert f"The store {closed_folder}/vnuma.db cannot be" in message
+    assert "Check " in message
+
+
+@pytest.mark.parametrize(
+    ("state", "told"),
+    [
+        ("53100", "The store's disk is full: postgresql://"),
+        ("53300", "takes no more connections"),
+        ("40P01", "to end a deadlock"),
+        ("40001", "another changed the same rows"),
+        ("28P01", "refuses the login"),
+        ("42501", "does not let this user do that"),
+        ("25006", "is read-only"),
+        ("57P01", "is shutting down or starting"),
+        ("08006", "broke the connection"),
+        ("XX001", "is damaged"),
+        ("58030", "I/O error"),
+        ("22012", "refused a statement"),
+    ],
+)
+def test_what_postgresql_says_is_explained(postgresql: Cluster, state: str, told: str) -> None:
+    """Each condition that the server reports becomes a sentence and a next step."""
+    store = open_store(postgresql.new_database())
+    with pytest.raises(StoreError) as caught, store.write() as conn:
+        conn.execute(text(f"DO $$ BEGIN RAISE EXCEPTION 'as reported' USING ERRCODE = '{state}'; END $$"))
+    assert told in caught.value.what
+    assert "as reported" in caught.value.what
+    assert caught.value.fix
+
+
+def test_a_missing_database_says_how_to_make_it(postgresql: Cluster) -> None:
+    """The server answers, but has no such database."""
+    url = postgresql.new_database().replace("/store", "/nowhere")
+    with pytest.raises(StoreError, match="does not exist") as caught:
+        open_store(url)
+    assert "createdb" in str(caught.value)
+
+
+def test_a_connection_that_breaks_is_a_store_error(postgresql: Cluster) -> None:
+    """The server ends the session in the middle of a unit; nothing of it is kept."""
+    url = postgresql.new_database()
+    store = open_store(url)
+
+    def write_across_the_break(conn: Connection) -> None:
+        runs.save_study(conn, "quick", "a: 1\n")
+        pid = conn.scalar(text("SELECT pg_backend_pid()"))
+        with psycopg.connect(url, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s, 5000)", [pid])
+        runs.save_study(conn, "quick", "a: 2\n")
+
+    with pytest.raises(StoreError, match="is shutting down"), store.write() as conn:
+        write_across_the_break(conn)
+    assert committed(url) == 0
+
+
+def test_a_fault_in_the_product_is_not_called_the_users(sqlite_url: str) -> None:
+    """A statement that the database does not understand asks for a report."""
+    store = open_store(sqlite_url)
+    with pytest.raises(StoreError, match="refused a statement") as caught, store.write() as conn:
+        conn.execute(text("SELECT nonsense"))
+    assert "report it" in str(caught.value)
+
+
+def test_a_raw_driver_error_is_explained_too(sqlite_url: str) -> None:
+    """Errors from below SQLAlchemy do not slip through."""
+    store = open_store(sqlite_url)
+
+    with pytest.raises(StoreError, match="refused a statement"), store.read() as conn:
+        conn.connection.cursor().execute("SELECT nonsense")

@@ -1,0 +1,208 @@
+"""Leases, fencing tokens, baselines and what is still to be put back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from sqlalchemy import Connection, text
+
+from tests.store.build import claim, new_run, new_vm, samples
+from vnuma.errors import LeaseLost, StoreError, VmHeld
+from vnuma.store import attempts, cells, leases, runs, vms
+from vnuma.store import samples as sample_rows
+from vnuma.store.open import Store
+from vnuma.store.rows import Outcome, RestoreOutcome, RunState
+
+
+def test_a_lease_names_its_holder(store: Store) -> None:
+    """What was taken is read back; a VM that nobody holds has no lease."""
+    leased = new_vm(store)
+    with store.read() as conn:
+        lease = leases.get_lease(conn, "vc/1")
+        assert leases.get_lease(conn, "vc/2") is None
+    assert lease is not None
+    assert (lease.run_id, lease.token, lease.holder) == (leased.run.id, leased.token, "ops@ctl1")
+
+
+def test_another_runs_lease_is_refused_with_who_and_since_when(store: Store) -> None:
+    """The message names VM, holder, run and time, and what to do."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        runs.set_run_state(conn, leased.run.id, RunState.RUNNING)
+    rival = new_run(store)
+    with store.write() as conn, pytest.raises(VmHeld) as caught:
+        leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2")
+    message = str(caught.value)
+    assert "sql16 is under study by ops@ctl1, run quick.1, since 20" in message
+    assert "vnuma stop quick.1" in message
+
+
+def test_an_ended_run_that_left_its_vm_changed_keeps_the_lease(store: Store) -> None:
+    """Its VM would otherwise become the next run's baseline as it is now."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        runs.set_run_state(conn, leased.run.id, RunState.FAILED)
+    rival = new_run(store)
+    with store.write() as conn, pytest.raises(VmHeld, match=r"was not put back after run quick\.1") as caught:
+        leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2")
+    assert "vnuma restore sql16" in str(caught.value)
+
+
+def test_an_ended_run_that_put_its_vm_back_can_be_followed(store: Store) -> None:
+    """A lease that was merely not given back does not block for ever; the old token ends."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+        runs.set_run_state(conn, leased.run.id, RunState.FINISHED)
+    rival = new_run(store)
+    with store.write() as conn:
+        assert leases.take_lease(conn, "vc/1", rival.id, "eve@ctl2") > leased.token
+    with store.write() as conn, pytest.raises(LeaseLost):
+        leases.check_token(conn, "vc/1", leased.token)
+
+
+def test_the_same_run_takes_its_lease_again_with_a_new_token(store: Store) -> None:
+    """A resumed run fences off whatever of its former self still lives."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        token = leases.take_lease(conn, "vc/1", leased.run.id, "ops@ctl2")
+    assert token == leased.token + 1
+    with store.read() as conn:
+        lease = leases.get_lease(conn, "vc/1")
+    assert lease is not None
+    assert (lease.holder, lease.token) == ("ops@ctl2", token)
+
+
+def test_a_token_never_comes_back(store: Store) -> None:
+    """After a release neither the old token nor a new lease's number repeats."""
+    leased = new_vm(store)
+    with store.write() as conn:
+        leases.release_lease(conn, "vc/1", leased.token)
+        assert leases.get_lease(conn, "vc/1") is None
+    with store.write() as conn, pytest.raises(LeaseLost):
+        leases.check_token(conn, "vc/1", leased.token)
+    with store.write() as conn:
+        assert leases.take_lease(conn, "vc/1", leased.run.id, "ops@ctl1") > leased.token
+
+
+def test_only_the_holder_raises_or_releases(store: Store) -> None:
+    """Another run cannot raise the token, an outdated token cannot release, a free VM has none."""
+    leased = new_vm(store)
+    rival = new_run(store)
+    with store.write() as conn, pytest.raises(VmHeld):
+        leases.raise_token(conn, "vc/1", rival.id)
+    with store.write() as conn, pytest.raises(LeaseLost):
+        leases.release_lease(conn, "vc/1", leased.token - 1)
+    with store.write() as conn, pytest.raises(LeaseLost, match="not leased to any run"):
+        leases.raise_token(conn, "vc/2", rival.id)
+
+
+def test_a_raised_token_stops_every_write_of_the_old_one(store: Store) -> None:
+    """Samples, steps, topologies, outcomes, restores and claims of a fenced process are refused."""
+    leased = new_vm(store, arms=2)
+    attempt = claim(store, leased).attempt_id
+    old = leased.token
+    with store.write() as conn:
+        assert leases.raise_token(conn, "vc/1", leased.run.id, "ops@ctl2") == old + 1
+    writes: list[Callable[[Connection], object]] = [
+        lambda conn: sample_rows.add_samples(conn, attempt, old, samples(1)),
+        lambda conn: attempts.set_step(conn, attempt, old, "power_on"),
+        lambda conn: attempts.save_effective(conn, attempt, old, {"nodes": 1}),
+        lambda conn: attempts.finish(conn, attempt, old, Outcome.VALID),
+        lambda conn: vms.set_restored(conn, leased.vm.id, old, RestoreOutcome.RESTORED),
+        lambda conn: vms.mark_changing(conn, leased.vm.id, old),
+        lambda conn: cells.interrupt_attempts(conn, leased.run.id, leased.vm.id, old),
+        lambda conn: cells.skip_cells(conn, leased.vm.id, old, label=None, reason="limit"),
+        lambda conn: cells.claim_next(
+            conn, leased.run.id, leased.vm.id, token=old, max_attempts=2, exclusive_host=True
+        ),
+    ]
+    for write in writes:
+        with pytest.raises(LeaseLost, match="taken over sql16"), store.write() as conn:
+            write(conn)
+    with store.read() as conn:
+        assert sample_rows.count(conn, leased.run.id) == 0
+        assert attempts.get_attempt(conn, attempt).outcome is None
+
+
+def test_the_new_token_does_not_write_to_the_old_attempt(store: Store) -> None:
+    """Whoever takes over interrupts the attempt; it never goes on with somebody else's."""
+    leased = new_vm(store, arms=1)
+    attempt = claim(store, leased).attempt_id
+    with store.write() as conn:
+        token = leases.raise_token(conn, "vc/1", leased.run.id)
+    with store.write() as conn, pytest.raises(LeaseLost):
+        sample_rows.add_samples(conn, attempt, token, samples(1))
+
+
+def test_a_baseline_is_written_once(store: Store) -> None:
+    """A second baseline is refused and the first stays."""
+    leased = new_vm(store)
+    with pytest.raises(StoreError, match="already has a baseline"), store.write() as conn:
+        vms.save_baseline(conn, leased.vm.id, leased.token, {"numCPUs": 2})
+    with store.read() as conn:
+        assert vms.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE vm SET baseline_json = '{}'", "UPDATE vm SET baseline_json = NULL, baseline_at = NULL"],
+)
+def test_the_database_itself_keeps_the_baseline(store: Store, statement: str) -> None:
+    """Not even a statement of one's own changes or removes a baseline."""
+    leased = new_vm(store)
+    with pytest.raises(StoreError, match="a baseline is written once"), store.write() as conn:
+        conn.execute(text(statement))
+    with store.read() as conn:
+        assert vms.get_vm(conn, leased.vm.id).baseline == {"numCPUs": 16}
+
+
+def test_a_vm_without_a_baseline_may_not_be_changed(store: Store) -> None:
+    """No claim before there is something to put back."""
+    run = new_run(store)
+    with store.write() as conn:
+        vm = vms.add_vm(conn, run.id, vm_key="vc/1", name="sql16", path="/DC/vm/sql16", esxi_host="esx01")
+        token = leases.take_lease(conn, "vc/1", run.id, "ops@ctl1")
+    with pytest.raises(StoreError, match="no baseline"), store.write() as conn:
+        vms.mark_changing(conn, vm.id, token)
+
+
+def test_a_vm_is_owed_a_restore_until_one_is_settled(store: Store) -> None:
+    """A conflict or a failure leaves it on the list; only a settled restore takes it off."""
+    leased = new_vm(store)
+    for outcome, settled in [
+        (RestoreOutcome.CONFLICT, False),
+        (RestoreOutcome.FAILED, False),
+        (RestoreOutcome.RESTORED, True),
+    ]:
+        with store.write() as conn:
+            vms.set_restored(conn, leased.vm.id, leased.token, outcome, {"settings": 31})
+            listed = vms.vms_not_at_baseline(conn)
+            vm = vms.get_vm(conn, leased.vm.id)
+        assert (vm.restore_outcome, vm.restore_detail, vm.at_baseline) == (outcome, {"settings": 31}, settled)
+        assert [(item.vm.name, item.run.name) for item in listed] == (
+            [] if settled else [("sql16", "quick.1")]
+        )
+
+
+def test_a_claim_after_a_restore_owes_the_next_one(store: Store) -> None:
+    """A run that stopped, put its VM back and was resumed has to put it back again."""
+    leased = new_vm(store, arms=1)
+    with store.write() as conn:
+        vms.set_restored(conn, leased.vm.id, leased.token, RestoreOutcome.RESTORED)
+    claim(store, leased)
+    with store.read() as conn:
+        vm = vms.get_vm(conn, leased.vm.id)
+        assert not vm.at_baseline
+        assert vm.restore_outcome is None
+        assert [item.vm for item in vms.vms_not_at_baseline(conn)] == [vm]
+
+
+def test_the_vms_of_a_run_are_listed_as_they_were_added(store: Store) -> None:
+    """Two VMs of one run, in order, and none of another run."""
+    run = new_run(store)
+    added = [new_vm(store, run, key=f"vc/{name}", name=name).vm.id for name in ("b", "a")]
+    new_vm(store, new_run(store), key="vc/other", name="other")
+    with store.read() as conn:
+        assert [vm.id for vm in vms.vms_of_run(conn, run.id)] == added

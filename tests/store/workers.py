@@ -1,0 +1,167 @@
+"""What the tests let other processes do. Each is a fresh interpreter, as a controller would be."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import resource
+from collections.abc import Callable
+from multiprocessing.connection import Connection as Pipe
+from typing import Any
+
+from sqlalchemy import func, select
+
+from vnuma.errors import StoreError, VmHeld
+from vnuma.store import attempts, cells, leases, runs, tables
+from vnuma.store.open import open_store
+from vnuma.store.rows import Busy, Outcome
+
+SPAWN = multiprocessing.get_context("spawn")
+ANSWER_S = 120
+
+
+class Worker:
+    """One such process, with a pipe to it."""
+
+    def __init__(self, work: Callable[..., None], *args: object) -> None:
+        self.pipe, theirs = SPAWN.Pipe()
+        self.process = SPAWN.Process(target=work, args=(theirs, *args))
+        self.process.start()
+        theirs.close()
+
+    def answer(self) -> Any:
+        """What it sends next."""
+        assert self.pipe.poll(ANSWER_S), "the other process does not answer"
+        return self.pipe.recv()
+
+    def end(self) -> None:
+        """Wait for its end."""
+        self.pipe.close()
+        self.process.join(ANSWER_S)
+        self.process.close()
+
+    def kill(self) -> None:
+        """kill -9, and wait for its end."""
+        self.process.kill()
+        self.end()
+
+
+def together(number: int, work: Callable[..., None], *args: object) -> list[Any]:
+    """Let several processes do the same at the same moment; their answers."""
+    workers = [Worker(work, *args) for _ in range(number)]
+    for worker in workers:
+        assert worker.answer() == "ready"
+    for worker in workers:
+        worker.pipe.send("go")
+    answers = [worker.answer() for worker in workers]
+    for worker in workers:
+        worker.end()
+    return answers
+
+
+def wait_for_go(pipe: Pipe) -> None:
+    """Say that the imports are done and wait for the others."""
+    pipe.send("ready")
+    pipe.recv()
+
+
+def open_and_count(pipe: Pipe, url: str) -> None:
+    """Open the store; answer how many revisions its history has, or the error."""
+    wait_for_go(pipe)
+    try:
+        store = open_store(url)
+        with store.read() as conn:
+            pipe.send(conn.scalar(select(func.count()).select_from(tables.schema_history)))
+    except StoreError as error:
+        pipe.send(str(error))
+
+
+def create_runs(pipe: Pipe, url: str, number: int) -> None:
+    """Create runs of one study, each with a text of its own; answer their names."""
+    wait_for_go(pipe)
+    store = open_store(url)
+    names = []
+    for index in range(number):
+        with store.write() as conn:
+            study = runs.save_study(conn, "quick", f"by: {os.getpid()}\nn: {index}\n")
+            names.append(runs.create_run(conn, study, seed=1).name)
+    pipe.send(names)
+
+
+def claim_all(pipe: Pipe, url: str, run_id: int, vms: list[tuple[int, int]]) -> None:
+    """Claim and finish the VMs' cells until none is left; answer the cells in order."""
+    wait_for_go(pipe)
+    store = open_store(url)
+    claimed = []
+    left = list(vms)
+    while left:
+        for vm_id, token in list(left):
+            with store.write() as conn:
+                got = cells.claim_next(conn, run_id, vm_id, token=token, max_attempts=1, exclusive_host=True)
+            if got is None:
+                left.remove((vm_id, token))
+            elif not isinstance(got, Busy):
+                claimed.append((got.vm_id, got.position))
+                with store.write() as conn:
+                    attempts.finish(conn, got.attempt_id, token, Outcome.VALID)
+    pipe.send(claimed)
+
+
+def take_leases(pipe: Pipe, url: str, run_ids: list[int]) -> None:
+    """Try to lease one VM to each run; answer which of them got it."""
+    wait_for_go(pipe)
+    store = open_store(url)
+    won = []
+    for run_id in run_ids:
+        try:
+            with store.write() as conn:
+                leases.take_lease(conn, "vc/1", run_id, "rival")
+        except VmHeld:
+            continue
+        won.append(run_id)
+    pipe.send(won)
+
+
+def write_and_hang(pipe: Pipe, url: str) -> None:
+    """Commit one study, then stay inside a transaction that wrote another."""
+    store = open_store(url)
+    with store.write() as conn:
+        runs.save_study(conn, "committed", "a: 1\n")
+    with store.write() as conn:
+        runs.save_study(conn, "uncommitted", "a: 1\n")
+        pipe.send("written")
+        pipe.recv()
+
+
+def raise_token(pipe: Pipe, url: str, vm_key: str, run_id: int) -> None:
+    """Raise the VM's token; announce it before and answer after."""
+    store = open_store(url)
+    pipe.send("raising")
+    with store.write() as conn:
+        pipe.send(leases.raise_token(conn, vm_key, run_id))
+
+
+def open_as_nobody(pipe: Pipe, url: str) -> None:
+    """Open the store without root's rights; answer the error."""
+    if os.geteuid() == 0:
+        os.setgid(65534)
+        os.setuid(65534)
+    pipe.send(error_of(url, 1))
+
+
+def write_with_file_limit(pipe: Pipe, url: str, limit: int) -> None:
+    """Write until no file may grow any more; answer the error."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+    pipe.send(error_of(url, 10_000))
+
+
+def error_of(url: str, studies: int) -> str | None:
+    """Save 2 KB studies, one unit each, until that fails; the error, or None."""
+    try:
+        store = open_store(url)
+        for index in range(studies):
+            with store.write() as conn:
+                runs.save_study(conn, f"filler{index}", "x" * 2000)
+    except StoreError as error:
+        return str(error)
+    return None
