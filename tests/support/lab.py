@@ -68,10 +68,7 @@ class LabHandle:
             vcenter["host"], vcenter["port"], vcenter["user"], password, Path(vcenter["ca_file"])
         )
         self.vms: Mapping[str, SqlEndpoint] = MappingProxyType(
-            {
-                vm["name"]: SqlEndpoint(vm["name"], vm["path"], **vm["sql"], password=password)
-                for vm in ready["vms"]
-            }
+            {vm["name"]: _sql_endpoint(vm, password) for vm in ready["vms"]}
         )
 
     def __repr__(self) -> str:
@@ -126,6 +123,11 @@ class LabHandle:
             return self._process.wait(timeout=_TICK_S)
         except subprocess.TimeoutExpired:
             return None
+
+
+def _sql_endpoint(vm: Event, password: str) -> SqlEndpoint:
+    sql = vm["sql"]
+    return SqlEndpoint(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], password)
 
 
 def start_lab(

@@ -29,7 +29,7 @@ ALLOWED = {
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
     "report": GROUND | {"store", "analysis", "domain"},
-    "engine": GROUND | PURE | ADAPTERS,
+    "engine": GROUND | PURE | ADAPTERS | {"lab"},
     "cli": GROUND | PURE | ADAPTERS | {"engine", "report", "lab"},
 }
 """For each part of the package, the parts that it may import besides itself."""
