@@ -1,0 +1,161 @@
+package scenario
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"vnuma.dev/lab/internal/vnuma"
+)
+
+//go:embed builtin/*.yml
+var builtin embed.FS
+
+// Names lists the built-in scenarios.
+func Names() []string {
+	entries, err := builtin.ReadDir("builtin")
+	if err != nil {
+		panic(err) // embedded at build time
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, strings.TrimSuffix(entry.Name(), ".yml"))
+	}
+	return names
+}
+
+// Load reads a built-in scenario by name, or a file.
+func Load(nameOrFile string) (*Scenario, error) {
+	if slices.Contains(Names(), nameOrFile) {
+		data, err := builtin.ReadFile(path.Join("builtin", nameOrFile+".yml"))
+		if err != nil {
+			return nil, err
+		}
+		return Parse(data)
+	}
+	data, err := os.ReadFile(nameOrFile)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("scenario %q is neither a file nor built in (%s)", nameOrFile, strings.Join(Names(), ", "))
+	}
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := Parse(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", nameOrFile, err)
+	}
+	return parsed, nil
+}
+
+// Parse reads a scenario, fills in the paper's values and refuses what cannot be played.
+func Parse(data []byte) (*Scenario, error) {
+	s := paper()
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	}
+	release, err := vnuma.ParseRelease(s.ESXi.Version)
+	if err != nil {
+		return nil, err
+	}
+	if s.VMs == nil {
+		s.VMs = []VM{defaultVM()}
+	}
+	s.fill(release)
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// strictly decodes a node and refuses unknown fields, which yaml.Node.Decode lets pass.
+func strictly(node *yaml.Node, target any) error {
+	data, err := yaml.Marshal(node)
+	if err != nil {
+		return err
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	return decoder.Decode(target)
+}
+
+func (s *Scenario) check() error {
+	if !s.Release().AtLeast(6, 0) {
+		return fmt.Errorf("esxi.version %s: releases before 6.0 are not modelled", s.ESXi.Version)
+	}
+	if s.Reading != string(vnuma.ReadingFollow) && s.Reading != string(vnuma.ReadingFits) {
+		return fmt.Errorf("reading %q: want follow or fits", s.Reading)
+	}
+	if err := s.Host.check(); err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	paths := map[string]bool{}
+	for _, vm := range s.VMs {
+		if err := vm.check(s.Host); err != nil {
+			return fmt.Errorf("vm %q: %w", vm.Name, err)
+		}
+		if paths[vm.Path()] {
+			return fmt.Errorf("vm %q: there are two at %s", vm.Name, vm.Path())
+		}
+		paths[vm.Path()] = true
+	}
+	for i, fault := range s.Faults {
+		if err := fault.check(s.VMs); err != nil {
+			return fmt.Errorf("fault %d: %w", i+1, err)
+		}
+	}
+	for _, account := range s.Accounts {
+		if account.User == "" {
+			return errors.New("an account needs a user")
+		}
+	}
+	return s.Boot.check()
+}
+
+func (b Boot) check() error {
+	for _, seconds := range []float64{b.ToolsSeconds, b.SQLSeconds, b.ShutdownSeconds, b.TaskSeconds} {
+		if seconds < 0 {
+			return errors.New("boot: seconds cannot be negative")
+		}
+	}
+	return nil
+}
+
+func (h Host) check() error {
+	switch {
+	case h.Packages < 1 || h.CoresPerPackage < 1 || h.NumaNodes < 1 || h.MemoryGB < 8:
+		return errors.New("needs packages, cores_per_package, numa_nodes (1 or more each) and memory_gb (8 or more)")
+	case h.ThreadsPerCore != 1 && h.ThreadsPerCore != 2:
+		return errors.New("threads_per_core: want 1 or 2")
+	case h.Cores()%h.NumaNodes != 0:
+		return fmt.Errorf("%d cores do not spread evenly over %d NUMA nodes", h.Cores(), h.NumaNodes)
+	}
+	return nil
+}
+
+func (v VM) check(host Host) error {
+	switch {
+	case v.Name == "" || strings.Contains(v.Name+v.Folder, "/"):
+		return errors.New("needs a name; name and folder hold no slash")
+	case v.VCPUs < 1 || v.VCPUs > host.Threads():
+		return fmt.Errorf("vcpus %d: want 1 to the host's %d logical CPUs", v.VCPUs, host.Threads())
+	case v.CoresPerSocket == 0 && v.Hardware < 20:
+		return errors.New("cores_per_socket 0 (automatic) needs hardware 20")
+	case v.CoresPerSocket < 0 || v.CoresPerSocket > 0 && v.VCPUs%v.CoresPerSocket != 0:
+		return fmt.Errorf("cores_per_socket %d does not divide %d vCPUs", v.CoresPerSocket, v.VCPUs)
+	case v.MemoryGB < 1 || v.ReservationLocked && v.MemoryMB() > host.MemoryMB():
+		return errors.New("memory_gb: want 1 or more, and no more than the host has when reserved")
+	case v.CoresPerNumaNode != 0 && v.Hardware < 20:
+		return errors.New("cores_per_numa_node needs hardware 20")
+	}
+	return nil
+}

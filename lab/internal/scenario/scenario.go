@@ -1,0 +1,163 @@
+// Package scenario reads what a lab is to play: host, VMs, timing of a boot, accounts and faults.
+package scenario
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"vnuma.dev/lab/internal/vnuma"
+)
+
+// Scenario is one lab. Whatever a file leaves out has the value of the paper's laboratory.
+type Scenario struct {
+	Name      string    `yaml:"name"`
+	Seed      int64     `yaml:"seed"`
+	ESXi      ESXi      `yaml:"esxi"`
+	Reading   string    `yaml:"reading"`
+	Host      Host      `yaml:"host"`
+	VMs       []VM      `yaml:"vms"`
+	Boot      Boot      `yaml:"boot"`
+	TimeScale float64   `yaml:"time_scale"`
+	Cost      yaml.Node `yaml:"cost"`
+	Accounts  []Account `yaml:"accounts"`
+	Faults    []Fault   `yaml:"faults"`
+}
+
+// ESXi is the host's release; vCenter itself always serves the 8.0.3.0 API.
+type ESXi struct {
+	Version string `yaml:"version"`
+	Build   string `yaml:"build"`
+}
+
+// Host is the one physical machine.
+type Host struct {
+	Name                 string `yaml:"name"`
+	Packages             int    `yaml:"packages"`
+	CoresPerPackage      int    `yaml:"cores_per_package"`
+	ThreadsPerCore       int    `yaml:"threads_per_core"`
+	NumaNodes            int    `yaml:"numa_nodes"`
+	MemoryGB             int    `yaml:"memory_gb"`
+	CPUModel             string `yaml:"cpu_model"`
+	MHz                  int    `yaml:"mhz"`
+	FollowCoresPerSocket bool   `yaml:"follow_cores_per_socket"`
+}
+
+// VM is one virtual machine as it stands when the lab starts.
+type VM struct {
+	Name              string            `yaml:"name"`
+	Folder            string            `yaml:"folder"`
+	Hardware          int               `yaml:"hardware"`
+	VCPUs             int               `yaml:"vcpus"`
+	CoresPerSocket    int               `yaml:"cores_per_socket"` // 0 = automatic (hardware 20 and later)
+	MemoryGB          int               `yaml:"memory_gb"`
+	CPUHotAdd         bool              `yaml:"cpu_hot_add"`
+	MemoryHotAdd      bool              `yaml:"memory_hot_add"`
+	ReservationLocked bool              `yaml:"reservation_locked"`
+	CPUAffinity       []int32           `yaml:"cpu_affinity"`
+	CoresPerNumaNode  int               `yaml:"cores_per_numa_node"`
+	ExtraConfig       map[string]string `yaml:"extra_config"`
+	Annotation        string            `yaml:"annotation"`
+	Power             Power             `yaml:"power"`
+	SQL               SQL               `yaml:"sql"`
+}
+
+// Power is the state in which a VM starts.
+type Power bool
+
+// SQL is the SQL Server inside a VM.
+type SQL struct {
+	Version  string `yaml:"version"`
+	Edition  string `yaml:"edition"`
+	SoftNUMA bool   `yaml:"soft_numa"`
+}
+
+// Boot is how long things take, in real seconds.
+type Boot struct {
+	ToolsSeconds    float64 `yaml:"tools_seconds"`
+	SQLSeconds      float64 `yaml:"sql_seconds"`
+	ShutdownSeconds float64 `yaml:"shutdown_seconds"`
+	TaskSeconds     float64 `yaml:"task_seconds"`
+}
+
+// Account is a vCenter user besides the administrator, with the same password.
+type Account struct {
+	User       string   `yaml:"user"`
+	Privileges []string `yaml:"privileges"`
+}
+
+// implicit are the privileges that every account has.
+var implicit = []string{"System.Anonymous", "System.View", "System.Read"}
+
+// All lists the account's privileges.
+func (a Account) All() []string { return append(slices.Clone(implicit), a.Privileges...) }
+
+// Has reports whether the account holds a privilege.
+func (a Account) Has(privilege string) bool { return slices.Contains(a.All(), privilege) }
+
+// Release is the ESXi release line that decides vNUMA.
+func (s *Scenario) Release() vnuma.Release {
+	release, err := vnuma.ParseRelease(s.ESXi.Version)
+	if err != nil {
+		panic(err) // Parse has refused it already
+	}
+	return release
+}
+
+// Cores is the number of physical cores.
+func (h Host) Cores() int { return h.Packages * h.CoresPerPackage }
+
+// Threads is the number of logical CPUs.
+func (h Host) Threads() int { return h.Cores() * h.ThreadsPerCore }
+
+// NodeCPUs lists the logical CPUs of each NUMA node.
+func (h Host) NodeCPUs() [][]int {
+	nodes := make([][]int, h.NumaNodes)
+	perNode := h.Threads() / h.NumaNodes
+	for cpu := range h.Threads() {
+		nodes[cpu/perNode] = append(nodes[cpu/perNode], cpu)
+	}
+	return nodes
+}
+
+// MemoryMB is the host's memory.
+func (h Host) MemoryMB() int64 { return int64(h.MemoryGB) * 1024 }
+
+// MemoryMB is the VM's memory.
+func (v VM) MemoryMB() int64 { return int64(v.MemoryGB) * 1024 }
+
+// Path is the VM's inventory path.
+func (v VM) Path() string {
+	if v.Folder == "" {
+		return "/" + Datacenter + "/vm/" + v.Name
+	}
+	return "/" + Datacenter + "/vm/" + v.Folder + "/" + v.Name
+}
+
+// Datacenter is the name of the one datacenter.
+const Datacenter = "DC0"
+
+// UnmarshalYAML reads a VM over the paper's, so that a file states only what differs.
+func (v *VM) UnmarshalYAML(node *yaml.Node) error {
+	type plain VM // without this method
+	read := plain(defaultVM())
+	if err := strictly(node, &read); err != nil {
+		return err
+	}
+	*v = VM(read)
+	return nil
+}
+
+// UnmarshalYAML reads `on` and `off`, which YAML 1.1 and 1.2 disagree about.
+func (p *Power) UnmarshalYAML(node *yaml.Node) error {
+	switch node.Value {
+	case "on", "true", "yes":
+		*p = true
+	case "off", "false", "no":
+		*p = false
+	default:
+		return fmt.Errorf("line %d: power %q: want on or off", node.Line, node.Value)
+	}
+	return nil
+}

@@ -1,0 +1,172 @@
+package vcenter
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// validLogin knows the administrator and the scenario's accounts; all have the one password.
+func (s *Server) validLogin(login *types.Login) bool {
+	if login.Password != s.config.Password {
+		return false
+	}
+	return login.UserName == Administrator || s.account(login.UserName) != nil
+}
+
+func (s *Server) account(user string) *scenario.Account {
+	for i, account := range s.config.Scenario.Accounts {
+		if account.User == user {
+			return &s.config.Scenario.Accounts[i]
+		}
+	}
+	return nil
+}
+
+// admit sees every request before the simulator does. It may refuse it; and it puts the lab's own
+// objects before the simulator's, which works only through the session's registry.
+func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+	switch method.Name {
+	case "LoginByToken", "LoginExtensionByCertificate", "CloneSession", "ImpersonateUser":
+		return nil, &types.InvalidLogin{} // the simulator would let anybody in
+	}
+	if ctx.Session == nil || ctx.Session.UserName == "" {
+		return nil, nil
+	}
+	if s.expired(ctx, method.Name) {
+		s.endSessions()
+		denied := types.NoPermission{Object: &method.This, PrivilegeId: "System.View"}
+		return nil, &types.NotAuthenticated{NoPermission: denied}
+	}
+	if slices.Contains(beyondTheLab, method.Name) {
+		return nil, &types.NotSupported{}
+	}
+	if account := s.account(ctx.Session.UserName); account != nil {
+		if missing := missingPrivilege(account, method); missing != "" {
+			return nil, &types.NoPermission{Object: &method.This, PrivilegeId: missing}
+		}
+	}
+	s.substitute(ctx, method.This)
+	return nil, nil
+}
+
+// beyondTheLab are methods by which a VM would escape the lab's rules.
+var beyondTheLab = []string{
+	"CloneVM_Task", "CreateVM_Task", "Destroy_Task", "InstantClone_Task", "MigrateVM_Task", "PowerOnMultiVM_Task",
+	"RegisterVM_Task", "RelocateVM_Task", "RevertToCurrentSnapshot_Task", "RevertToSnapshot_Task", "StandbyGuest",
+	"SuspendVM_Task", "UnregisterVM", "MarkAsTemplate", "ImportVApp", "CustomizeVM_Task",
+}
+
+// substitute makes this session meet the lab's object in place of the simulator's.
+func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectReference) {
+	if ctx.Session.Registry.Get(ref) != nil {
+		return
+	}
+	if m, ok := s.machines[ref]; ok {
+		ctx.WithLock(m.VirtualMachine, func() { ctx.Session.Registry.Put(m) })
+	}
+	if manager, ok := s.registry.Get(ref).(*simulator.AuthorizationManager); ok {
+		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&authorization{manager, s}) })
+	}
+}
+
+// expired reports whether the scenario ends the sessions with this request.
+func (s *Server) expired(ctx *simulator.Context, method string) bool {
+	if method == "Logout" {
+		return false
+	}
+	for _, m := range s.order {
+		if s.faults.take(scenario.SessionExpired, m.scenario, int(m.boots.Load())) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *Server) endSessions() {
+	context := s.model.Service.Context
+	manager := s.registry.SessionManager()
+	view, ok := context.Session.Get(manager.Self).(*simulator.SessionManager)
+	if !ok {
+		return
+	}
+	for _, session := range view.SessionList {
+		manager.TerminateSession(context, &types.TerminateSession{This: manager.Self, SessionId: []string{session.Key}})
+	}
+}
+
+// reads are the beginnings of methods that need no privilege but to see the inventory.
+var reads = []string{
+	"Retrieve", "Query", "Find", "Fetch", "HasPrivilege", "HasUserPrivilege", "WaitForUpdates", "CheckForUpdates",
+	"CancelWaitForUpdates", "CreateFilter", "CreatePropertyCollector", "CreateContainerView", "CreateListView",
+	"CreateInventoryView", "ModifyListView", "ResetListView", "DestroyView", "DestroyPropertyFilter",
+	"DestroyPropertyCollector", "ContinueRetrieve", "CurrentTime", "SessionIsActive", "Logout", "Login",
+}
+
+// operations are the privileges of methods that change something.
+var operations = map[string]string{
+	"PowerOnVM_Task":              "VirtualMachine.Interact.PowerOn",
+	"PowerOffVM_Task":             "VirtualMachine.Interact.PowerOff",
+	"ShutdownGuest":               "VirtualMachine.Interact.PowerOff",
+	"RebootGuest":                 "VirtualMachine.Interact.Reset",
+	"ResetVM_Task":                "VirtualMachine.Interact.Reset",
+	"CreateSnapshot_Task":         "VirtualMachine.State.CreateSnapshot",
+	"RemoveAllSnapshots_Task":     "VirtualMachine.State.RemoveSnapshot",
+	"Rename_Task":                 "VirtualMachine.Config.Rename",
+	"SetCustomValue":              "Global.SetCustomField",
+	"SetField":                    "Global.SetCustomField",
+	"AddCustomFieldDef":           "Global.ManageCustomFields",
+	"UpdateOptions":               "Host.Config.AdvancedConfig",
+	"AcquireGenericServiceTicket": "System.View",
+}
+
+// missingPrivilege names the first privilege that the account lacks for this request.
+func missingPrivilege(account *scenario.Account, method *simulator.Method) string {
+	for _, prefix := range reads {
+		if strings.HasPrefix(method.Name, prefix) {
+			return ""
+		}
+	}
+	needed := []string{operations[method.Name]}
+	if req, ok := method.Body.(*types.ReconfigVM_Task); ok {
+		needed = reconfigurePrivileges(&req.Spec)
+	} else if needed[0] == "" {
+		return "System.Modify" // the lab gives it to nobody but the administrator
+	}
+	for _, privilege := range needed {
+		if !account.Has(privilege) {
+			return privilege
+		}
+	}
+	return ""
+}
+
+// reconfigurePrivileges follows the comments of VirtualMachineConfigSpec. For cores per socket and
+// virtualNuma the reference names none; the lab asks for CPUCount.
+func reconfigurePrivileges(spec *types.VirtualMachineConfigSpec) []string {
+	var needed []string
+	need := func(condition bool, privilege string) {
+		if condition && !slices.Contains(needed, privilege) {
+			needed = append(needed, privilege)
+		}
+	}
+	need(spec.Name != "", "VirtualMachine.Config.Rename")
+	need(spec.Annotation != "", "VirtualMachine.Config.Annotation")
+	need(spec.NumCPUs != 0 || spec.NumCoresPerSocket != nil || spec.CpuHotAddEnabled != nil ||
+		spec.VirtualNuma != nil || spec.SimultaneousThreads != 0, "VirtualMachine.Config.CPUCount")
+	need(spec.MemoryMB != 0 || spec.MemoryHotAddEnabled != nil, "VirtualMachine.Config.Memory")
+	need(spec.CpuAffinity != nil || spec.MemoryAffinity != nil || spec.CpuAllocation != nil ||
+		spec.MemoryAllocation != nil || spec.MemoryReservationLockedToMax != nil || spec.LatencySensitivity != nil,
+		"VirtualMachine.Config.Resource")
+	need(len(spec.ExtraConfig) > 0, "VirtualMachine.Config.AdvancedConfig")
+	need(spec.RebootPowerOff != nil || spec.GuestId != "", "VirtualMachine.Config.Settings")
+	if len(needed) == 0 {
+		needed = append(needed, "VirtualMachine.Config.Settings")
+	}
+	return needed
+}

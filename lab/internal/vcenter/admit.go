@@ -1,0 +1,56 @@
+package vcenter
+
+import (
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/vnuma"
+)
+
+// admit refuses a power-on that ESXi would refuse with this configuration on this host.
+func (m *machine) admit() *refusal {
+	shape := m.shape()
+	host := m.lab.config.Scenario.Host
+	if shape.VCPUs > host.Threads() {
+		return cannotPowerOn("%d vCPUs on a host with %d logical CPUs.", shape.VCPUs, host.Threads())
+	}
+	if refused := checkTopology(shape); refused != nil {
+		return refused
+	}
+	if m.Config.LatencySensitivity.Level == types.LatencySensitivitySensitivityLevelHigh &&
+		m.memoryReservation() != int64(m.Config.Hardware.MemoryMB) {
+		return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
+	}
+	return m.admitMemory(m.memoryReservation())
+}
+
+// checkTopology holds the rules for a virtualNuma set by hand: stored as they are, they make the
+// power-on fail.
+func checkTopology(shape vnuma.VM) *refusal {
+	perNode, perSocket := shape.CoresPerNumaNode, shape.CoresPerSocket
+	switch {
+	case perNode == 0:
+		return nil
+	case shape.AutoCoresPerSocket:
+		return cannotPowerOn("coresPerNumaNode is %d, but cores per socket are automatic.", perNode)
+	case shape.VCPUs%perNode != 0:
+		return cannotPowerOn("%d vCPUs do not divide into nodes of %d.", shape.VCPUs, perNode)
+	case perNode%perSocket != 0 && perSocket%perNode != 0:
+		return cannotPowerOn("coresPerNumaNode %d is neither a multiple nor a divisor of %d cores per socket.", perNode, perSocket)
+	}
+	return nil
+}
+
+// admitMemory refuses a reservation that the host cannot give beside those of other running VMs.
+func (m *machine) admitMemory(reservationMB int64) *refusal {
+	free := m.lab.config.Scenario.Host.MemoryMB() - hypervisorMB
+	for _, other := range m.lab.order {
+		if other != m {
+			free -= other.reservedWhileOn.Load()
+		}
+	}
+	if reservationMB <= free {
+		return nil
+	}
+	fault := &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reservationMB << 20}
+	return &refusal{fault, "The host does not have sufficient memory resources to satisfy the reservation."}
+}

@@ -1,0 +1,92 @@
+package vcenter
+
+import (
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// authorization answers truthfully which privileges an account has; the simulator grants all.
+// A privilege holds for the whole inventory.
+type authorization struct {
+	*simulator.AuthorizationManager
+
+	lab *Server
+}
+
+func (a *authorization) grants(user, privilege string) bool {
+	if user == Administrator {
+		return true
+	}
+	account := a.lab.account(user)
+	return account != nil && account.Has(privilege)
+}
+
+func (a *authorization) availability(user string, entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
+	var answer []types.EntityPrivilege
+	for _, entity := range entities {
+		of := types.EntityPrivilege{Entity: entity}
+		for _, privilege := range privileges {
+			of.PrivAvailability = append(of.PrivAvailability, types.PrivilegeAvailability{
+				PrivId: privilege, IsGranted: a.grants(user, privilege),
+			})
+		}
+		answer = append(answer, of)
+	}
+	return answer
+}
+
+// HasPrivilegeOnEntities answers for the user of a session.
+func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, req *types.HasPrivilegeOnEntities) soap.HasFault {
+	return &methods.HasPrivilegeOnEntitiesBody{Res: &types.HasPrivilegeOnEntitiesResponse{
+		Returnval: a.availability(a.user(ctx, req.SessionId), req.Entity, req.PrivId),
+	}}
+}
+
+// HasPrivilegeOnEntity answers for the user of a session, on one entity.
+func (a *authorization) HasPrivilegeOnEntity(ctx *simulator.Context, req *types.HasPrivilegeOnEntity) soap.HasFault {
+	user := a.user(ctx, req.SessionId)
+	answer := make([]bool, len(req.PrivId))
+	for i, privilege := range req.PrivId {
+		answer[i] = a.grants(user, privilege)
+	}
+	return &methods.HasPrivilegeOnEntityBody{Res: &types.HasPrivilegeOnEntityResponse{Returnval: answer}}
+}
+
+// HasUserPrivilegeOnEntities answers for a named user.
+func (a *authorization) HasUserPrivilegeOnEntities(req *types.HasUserPrivilegeOnEntities) soap.HasFault {
+	return &methods.HasUserPrivilegeOnEntitiesBody{Res: &types.HasUserPrivilegeOnEntitiesResponse{
+		Returnval: a.availability(req.UserName, req.Entities, req.PrivId),
+	}}
+}
+
+// FetchUserPrivilegeOnEntities lists what a named user may do.
+func (a *authorization) FetchUserPrivilegeOnEntities(req *types.FetchUserPrivilegeOnEntities) soap.HasFault {
+	var privileges []string
+	for _, role := range a.RoleList {
+		if role.Name == "Admin" && req.UserName == Administrator {
+			privileges = role.Privilege
+		}
+	}
+	if account := a.lab.account(req.UserName); account != nil {
+		privileges = account.All()
+	}
+	var answer []types.UserPrivilegeResult
+	for _, entity := range req.Entities {
+		answer = append(answer, types.UserPrivilegeResult{Entity: entity, Privileges: privileges})
+	}
+	return &methods.FetchUserPrivilegeOnEntitiesBody{Res: &types.FetchUserPrivilegeOnEntitiesResponse{Returnval: answer}}
+}
+
+// user is who owns the session; a client may only ask about its own or, as administrator, any.
+func (a *authorization) user(ctx *simulator.Context, session string) string {
+	if view, ok := ctx.Session.Get(a.lab.registry.SessionManager().Self).(*simulator.SessionManager); ok {
+		for _, other := range view.SessionList {
+			if other.Key == session {
+				return other.UserName
+			}
+		}
+	}
+	return ctx.Session.UserName
+}

@@ -1,0 +1,178 @@
+package vcenter
+
+import (
+	"log"
+	"slices"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vnuma"
+)
+
+// start turns the VM on: it decides what the guest gets, from the configuration of this moment.
+func (m *machine) start(ctx *simulator.Context, faults *injector) {
+	number := int(m.boots.Add(1))
+	shape := m.shape()
+	layout := vnuma.Decide(m.lab.release, vnuma.Reading(m.lab.config.Scenario.Reading), m.lab.vnumaHost(), shape)
+	previous := m.boot
+	m.boot = m.newBoot(number, shape, layout)
+	m.boot.Faults = faults.sqlFaults(m.scenario, number)
+	if faults.take(scenario.TopologyStuck, m.scenario, number) != nil {
+		keepTopology(m.boot, previous)
+	}
+	m.toolsNever = faults.take(scenario.ToolsNever, m.scenario, number) != nil
+	m.generation++
+	m.stopping = false
+	m.reservedWhileOn.Store(m.memoryReservation())
+
+	changes := append(guestOff(), powerState(poweredOn)...)
+	changes = append(changes,
+		types.PropertyChange{Name: "runtime.bootTime", Val: m.boot.PoweredOnAt},
+		types.PropertyChange{Name: "summary.runtime.bootTime", Val: m.boot.PoweredOnAt})
+	m.publish(ctx, append(changes, m.assigned(layout)...))
+	m.storeKeys(ctx, vnuma.Store(m.lab.release, shape, layout))
+	m.lab.tell(Event{
+		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "number": number, "vcpus": m.boot.VCPUs,
+		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
+		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "rule": layout.Rule,
+	})
+}
+
+func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *guest.Boot {
+	return &guest.Boot{
+		VM: m.Name, Number: number, PoweredOnAt: time.Now(),
+		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
+		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
+		FullyReserved: m.memoryReservation() == int64(m.Config.Hardware.MemoryMB),
+		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.lab.config.Scenario.Host.NodeCPUs(), m.lab.load(m)),
+	}
+}
+
+// keepTopology gives a boot the shape of an earlier one, as far as its number of vCPUs allows.
+func keepTopology(boot, previous *guest.Boot) {
+	if previous == nil || previous.VCPUs != boot.VCPUs {
+		return
+	}
+	boot.Nodes, boot.HostNodes = slices.Clone(previous.Nodes), slices.Clone(previous.HostNodes)
+	boot.Sockets, boot.CoresPerSocket = previous.Sockets, previous.CoresPerSocket
+}
+
+// load counts the vCPUs that other running VMs have on each physical NUMA node.
+func (s *Server) load(starting *machine) []int {
+	load := make([]int, s.config.Scenario.Host.NumaNodes)
+	for _, m := range s.order {
+		if m == starting {
+			continue
+		}
+		if placed := m.placed.Load(); placed != nil {
+			for node, vcpus := range *placed {
+				load[node] += vcpus
+			}
+		}
+	}
+	return load
+}
+
+// assigned is what power-on fills in where the configuration says automatic (vSphere 8).
+func (m *machine) assigned(layout vnuma.Layout) []types.PropertyChange {
+	perNode := make([]int, m.lab.config.Scenario.Host.NumaNodes)
+	for i, node := range m.boot.HostNodes {
+		perNode[node] += len(m.boot.Nodes[i])
+	}
+	m.placed.Store(&perNode)
+
+	var changes []types.PropertyChange
+	if isTrue(m.Config.Hardware.AutoCoresPerSocket) {
+		changes = append(changes, types.PropertyChange{Name: "config.hardware.numCoresPerSocket", Val: int32(layout.CoresPerSocket)})
+	}
+	if info := m.Config.NumaInfo; info != nil && isTrue(info.AutoCoresPerNumaNode) {
+		changes = append(changes, types.PropertyChange{Name: "config.numaInfo.coresPerNumaNode", Val: int32(layout.Sizes[0])})
+	}
+	return changes
+}
+
+// storeKeys writes extraConfig that ESXi itself changes, which makes a new version of the configuration.
+func (m *machine) storeKeys(ctx *simulator.Context, keys map[string]string) {
+	before := m.extraConfig()
+	if !slices.ContainsFunc(sortedKeys(keys), func(key string) bool { return before[key] != keys[key] }) {
+		return
+	}
+	config := types.PropertyChange{Name: "config.extraConfig", Val: withExtraConfig(m.Config.ExtraConfig, keys)}
+	m.publish(ctx, append(m.version(), config))
+}
+
+// bootAfter lets Tools come up, then SQL Server.
+func (m *machine) bootAfter(times scenario.Boot) {
+	m.after(seconds(times.ToolsSeconds), func(ctx *simulator.Context) {
+		if !m.toolsNever {
+			m.publish(ctx, m.guestRunning())
+			m.lab.tell(Event{"event": "tools_running", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boot.Number})
+		}
+		m.after(seconds(times.SQLSeconds), func(*simulator.Context) {
+			if err := m.startService(); err != nil {
+				log.Printf("%s: %v", m.scenario.Path(), err)
+			}
+		})
+	})
+}
+
+func (m *machine) startService() error {
+	if m.service == nil {
+		return nil
+	}
+	if err := m.service.Start(*m.boot); err != nil {
+		m.lab.tell(Event{"event": "sql_failed", "vm": m.Name, "path": m.scenario.Path(), "reason": err.Error()})
+		return err
+	}
+	if !m.boot.Faults.NeverListens {
+		m.lab.tell(Event{"event": "sql_listening", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boot.Number, "address": m.service.Addr()})
+	}
+	return nil
+}
+
+// restart reboots the guest in place: same power-on, same topology.
+func (m *machine) restart(ctx *simulator.Context) {
+	m.generation++
+	m.stopping = false
+	if m.service != nil {
+		m.service.Stop()
+	}
+	m.publish(ctx, guestOff())
+	m.bootAfter(m.lab.config.Scenario.Boot)
+}
+
+func (m *machine) powerOff(ctx *simulator.Context) {
+	m.abandon()
+	m.stopping = false
+	changes := append(guestOff(), powerState(poweredOff)...)
+	changes = append(changes,
+		types.PropertyChange{Name: "runtime.bootTime"}, types.PropertyChange{Name: "summary.runtime.bootTime"})
+	m.publish(ctx, changes)
+	m.lab.tell(Event{"event": "power_off", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boots.Load()})
+}
+
+// abandon ends what runs for the current boot.
+func (m *machine) abandon() {
+	m.generation++
+	m.reservedWhileOn.Store(0)
+	m.placed.Store(nil)
+	if m.service != nil {
+		m.service.Stop()
+	}
+}
+
+// after runs work later, unless the VM has been switched off, on or restarted since.
+func (m *machine) after(delay time.Duration, work func(*simulator.Context)) {
+	generation := m.generation
+	time.AfterFunc(delay, func() {
+		m.locked(func(ctx *simulator.Context) {
+			if m.generation == generation {
+				work(ctx)
+			}
+		})
+	})
+}

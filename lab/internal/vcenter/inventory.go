@@ -1,0 +1,165 @@
+package vcenter
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+const (
+	datastore = "LocalDS_0" // as the simulator names its first one
+
+	// apiVersion lets clients send what vSphere 8 added, such as virtualNuma.
+	apiVersion     = "8.0.3.0"
+	vcenterVersion = "8.0.3"
+	vcenterBuild   = "24022515"
+)
+
+// newModel is one datacenter with one host of its own, no cluster and no VM.
+func newModel(identity string) *simulator.Model {
+	model := simulator.VPX()
+	model.Datacenter, model.Host, model.Datastore = 1, 1, 1
+	model.Cluster, model.ClusterHost, model.Pool, model.Portgroup, model.Machine = 0, 0, 0, 0, 0
+	about := &model.ServiceContent.About
+	about.Version, about.Build, about.ApiVersion = vcenterVersion, vcenterBuild, apiVersion
+	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s (simulated by vnuma-lab)", vcenterVersion, vcenterBuild)
+	about.LicenseProductVersion = "8.0"
+	about.InstanceUuid = identity
+	return model
+}
+
+// furnish shapes the host as the scenario says and creates its VMs.
+func (s *Server) furnish() error {
+	s.host = s.registry.Any("HostSystem").(*simulator.HostSystem)
+	if err := s.shapeHost(); err != nil {
+		return err
+	}
+	ctx := context.Background()
+	client, err := vim25.NewClient(ctx, s.model.Service)
+	if err != nil {
+		return err
+	}
+	datacenter := object.NewDatacenter(client, s.registry.Any("Datacenter").Reference())
+	folders, err := datacenter.Folders(ctx)
+	if err != nil {
+		return err
+	}
+	host := object.NewHostSystem(client, s.host.Self)
+	pool, err := host.ResourcePool(ctx)
+	if err != nil {
+		return err
+	}
+	named := map[string]*object.Folder{"": folders.VmFolder}
+	for _, vm := range s.config.Scenario.VMs {
+		if named[vm.Folder] == nil {
+			if named[vm.Folder], err = folders.VmFolder.CreateFolder(ctx, vm.Folder); err != nil {
+				return fmt.Errorf("folder %s: %w", vm.Folder, err)
+			}
+		}
+		if err := s.createVM(ctx, named[vm.Folder], pool, host, vm); err != nil {
+			return fmt.Errorf("VM %s: %w", vm.Path(), err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) createVM(ctx context.Context, folder *object.Folder, pool *object.ResourcePool, host *object.HostSystem, vm scenario.VM) error {
+	spec := types.VirtualMachineConfigSpec{
+		Name:       vm.Name,
+		GuestId:    string(s.guestOS().id),
+		Version:    hardwareName(vm.Hardware),
+		NumCPUs:    int32(vm.VCPUs),
+		MemoryMB:   vm.MemoryMB(),
+		Annotation: vm.Annotation,
+		Files:      &types.VirtualMachineFileInfo{VmPathName: "[" + datastore + "]"},
+	}
+	task, err := folder.CreateVM(ctx, spec, pool, host)
+	if err != nil {
+		return err
+	}
+	info, err := task.WaitForResult(ctx)
+	if err != nil {
+		return err
+	}
+	created := s.registry.Get(info.Result.(types.ManagedObjectReference)).(*simulator.VirtualMachine)
+	m := &machine{VirtualMachine: created, lab: s, scenario: vm, service: s.config.Services[vm.Path()]}
+	m.furnish()
+	s.machines[created.Self] = m
+	s.order = append(s.order, m)
+	return nil
+}
+
+// furnish gives the VM the scenario's configuration, and a runtime that pyVmomi can read: the
+// simulator leaves two enumerations empty.
+func (m *machine) furnish() {
+	vm := m.scenario
+	m.Config.Hardware.NumCoresPerSocket = types.NewInt32(int32(vm.CoresPerSocket))
+	if m.hasTopologyFields() {
+		automatic := vm.CoresPerSocket == 0
+		m.Config.Hardware.AutoCoresPerSocket = &automatic
+		if automatic {
+			m.Config.Hardware.NumCoresPerSocket = nil
+		}
+		m.Config.Hardware.SimultaneousThreads = 1
+		m.Config.NumaInfo = numaInfo(int32(vm.CoresPerNumaNode), vm.CoresPerNumaNode == 0, false)
+	}
+	m.Config.GuestFullName = m.lab.guestOS().name
+	m.Summary.Config.GuestFullName = m.lab.guestOS().name
+	m.Config.CpuHotAddEnabled = types.NewBool(vm.CPUHotAdd)
+	m.Config.MemoryHotAddEnabled = types.NewBool(vm.MemoryHotAdd)
+	m.Config.MemoryReservationLockedToMax = types.NewBool(vm.ReservationLocked)
+	m.Config.MemoryAllocation = allocation(normalMemoryShares(vm.MemoryMB()))
+	m.Config.CpuAllocation = allocation(normalCPUShares(int32(vm.VCPUs)))
+	if vm.ReservationLocked {
+		m.Config.MemoryAllocation.Reservation = types.NewInt64(vm.MemoryMB())
+	}
+	if len(vm.CPUAffinity) > 0 {
+		m.Config.CpuAffinity = &types.VirtualMachineAffinityInfo{AffinitySet: vm.CPUAffinity}
+	}
+	m.Config.ExtraConfig = nil
+	for key, value := range vm.ExtraConfig {
+		m.Config.ExtraConfig = append(m.Config.ExtraConfig, &types.OptionValue{Key: key, Value: value})
+	}
+	m.Config.ChangeVersion = m.nextChangeVersion()
+	for _, runtime := range []*types.VirtualMachineRuntimeInfo{&m.Runtime, &m.Summary.Runtime} {
+		runtime.FaultToleranceState = types.VirtualMachineFaultToleranceStateNotConfigured
+		runtime.RecordReplayState = types.VirtualMachineRecordReplayStateInactive
+	}
+	mo.ApplyPropertyChange(&m.VirtualMachine.VirtualMachine, guestOff())
+}
+
+// hasTopologyFields reports whether this VM has what virtual hardware 20 brought with vSphere 8.
+func (m *machine) hasTopologyFields() bool {
+	return m.hardware() >= 20 && m.lab.release.AtLeast(8, 0)
+}
+
+func hardwareName(version int) string {
+	if version < 10 {
+		return "vmx-0" + strconv.Itoa(version)
+	}
+	return "vmx-" + strconv.Itoa(version)
+}
+
+type guestOS struct {
+	id   types.VirtualMachineGuestOsIdentifier
+	name string
+}
+
+// guestOS is a Windows that the scenario's release supports.
+func (s *Server) guestOS() guestOS {
+	switch {
+	case s.release.AtLeast(8, 0):
+		return guestOS{types.VirtualMachineGuestOsIdentifierWindows2019srvNext_64Guest, "Microsoft Windows Server 2022 (64-bit)"}
+	case s.release.AtLeast(6, 7):
+		return guestOS{types.VirtualMachineGuestOsIdentifierWindows2019srv_64Guest, "Microsoft Windows Server 2019 (64-bit)"}
+	}
+	return guestOS{types.VirtualMachineGuestOsIdentifierWindows9Server64Guest, "Microsoft Windows Server 2016 (64-bit)"}
+}

@@ -1,0 +1,203 @@
+package vcenter
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// ReconfigVMTask changes the configuration as a whole, or not at all.
+func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
+	spec := req.Spec
+	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) *refusal {
+		return m.reconfigure(ctx, &spec)
+	})
+	return &methods.ReconfigVM_TaskBody{Res: &types.ReconfigVM_TaskResponse{Returnval: task}}
+}
+
+func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
+	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
+		reason := "vnuma-lab: the scenario refuses this reconfigure"
+		return &refusal{&types.SystemError{Reason: reason}, "A general system error occurred: " + reason}
+	}
+	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
+		return &refusal{&types.ConcurrentAccess{}, "The object has been modified since the caller's change version."}
+	}
+	if field := unmodelled(spec); field != "" {
+		return notSupported("the lab does not model spec.%s", field)
+	}
+	before := m.draft()
+	after := before
+	after.extraConfig = map[string]string{}
+	for _, edit := range []func(*draft, *types.VirtualMachineConfigSpec) *refusal{
+		editNames, m.editProcessors, editMemory, m.editVirtualNuma, editExtraConfig,
+	} {
+		if refused := edit(&after, spec); refused != nil {
+			return refused
+		}
+	}
+	if m.isOn() {
+		if refused := coldOnly(before, after, m.Runtime.PowerState); refused != nil {
+			return refused
+		}
+	}
+	if refused := m.check(&after); refused != nil {
+		return refused
+	}
+	if m.isOn() {
+		if refused := m.admitMemory(*after.memory.Reservation); refused != nil {
+			return refused
+		}
+	}
+	m.rebootOff = after.rebootOff
+	if m.isOn() {
+		m.reservedWhileOn.Store(*after.memory.Reservation)
+	}
+	m.publish(ctx, m.changes(before, after))
+	return nil
+}
+
+// modelled lists the fields of a ConfigSpec that the lab knows.
+var modelled = map[string]bool{
+	"ChangeVersion": true, "Name": true, "Annotation": true, "GuestId": true,
+	"NumCPUs": true, "NumCoresPerSocket": true, "SimultaneousThreads": true, "VirtualNuma": true,
+	"MemoryMB": true, "MemoryHotAddEnabled": true, "CpuHotAddEnabled": true,
+	"CpuAllocation": true, "MemoryAllocation": true, "MemoryReservationLockedToMax": true,
+	"CpuAffinity": true, "MemoryAffinity": true, "LatencySensitivity": true,
+	"ExtraConfig": true, "RebootPowerOff": true,
+}
+
+// unmodelled names the first field that is set and that the lab would have to ignore.
+func unmodelled(spec *types.VirtualMachineConfigSpec) string {
+	value := reflect.ValueOf(spec).Elem()
+	for i := range value.NumField() {
+		field := value.Type().Field(i)
+		if !field.Anonymous && !modelled[field.Name] && !value.Field(i).IsZero() {
+			return strings.ToLower(field.Name[:1]) + field.Name[1:]
+		}
+	}
+	return ""
+}
+
+func editNames(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+	set(&d.name, spec.Name)
+	set(&d.annotation, spec.Annotation)
+	set(&d.guestID, spec.GuestId)
+	setBool(&d.rebootOff, spec.RebootPowerOff)
+	return nil
+}
+
+func (m *machine) editProcessors(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+	set(&d.vcpus, spec.NumCPUs)
+	setBool(&d.cpuHotAdd, spec.CpuHotAddEnabled)
+	if cores := spec.NumCoresPerSocket; cores != nil {
+		switch {
+		case *cores != 0:
+			d.perSocket, d.autoPerSocket = *cores, false
+		case !m.hasTopologyFields():
+			return invalidArgument("spec.numCoresPerSocket", "0 (automatic) needs virtual hardware 20")
+		case d.autoPerSocket:
+			return invalidArgument("spec.numCoresPerSocket", "already automatic")
+		default:
+			d.perSocket, d.autoPerSocket = 1, true
+		}
+	}
+	if spec.SimultaneousThreads != 0 {
+		if !m.hasTopologyFields() {
+			return invalidArgument("spec.simultaneousThreads", "needs virtual hardware 20")
+		}
+		d.threads = spec.SimultaneousThreads
+	}
+	if spec.CpuAffinity != nil {
+		d.cpuAffinity = spec.CpuAffinity.AffinitySet
+	}
+	if spec.CpuAllocation != nil {
+		d.cpu = merged(d.cpu, spec.CpuAllocation)
+	}
+	if spec.LatencySensitivity != nil {
+		d.latency = spec.LatencySensitivity.Level
+	}
+	return nil
+}
+
+func editMemory(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+	set(&d.memoryMB, spec.MemoryMB)
+	setBool(&d.memoryHotAdd, spec.MemoryHotAddEnabled)
+	setBool(&d.locked, spec.MemoryReservationLockedToMax)
+	if spec.MemoryAffinity != nil {
+		d.memoryAffinity = spec.MemoryAffinity.AffinitySet
+	}
+	if spec.MemoryAllocation != nil {
+		d.memory = merged(d.memory, spec.MemoryAllocation)
+		d.sentReservation = spec.MemoryAllocation.Reservation != nil
+	}
+	return nil
+}
+
+func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+	if spec.VirtualNuma == nil {
+		return nil
+	}
+	if !m.hasTopologyFields() {
+		return invalidArgument("spec.virtualNuma", "needs ESXi 8.0 and virtual hardware 20")
+	}
+	if cores := spec.VirtualNuma.CoresPerNumaNode; cores != nil {
+		d.coresPerNode = *cores
+	}
+	setBool(&d.exposeOnHotAdd, spec.VirtualNuma.ExposeVnumaOnCpuHotadd)
+	return nil
+}
+
+// owned are the extraConfig keys that typed fields govern: vSphere ignores them without a word
+// (comment of VirtualMachineConfigSpec.extraConfig).
+var owned = []string{"cpuid.corespersocket", "sched.cpu.", "sched.mem.", "numvcpus", "memsize"}
+
+func editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+	for _, option := range spec.ExtraConfig {
+		value := option.GetOptionValue()
+		if value.Key == "" {
+			return invalidArgument("spec.extraConfig", "a key is empty")
+		}
+		if !isOwned(value.Key) {
+			d.extraConfig[value.Key] = text(value.Value)
+		}
+	}
+	return nil
+}
+
+func isOwned(key string) bool {
+	key = strings.ToLower(key)
+	for _, prefix := range owned {
+		if strings.HasPrefix(key, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+func text(value any) string {
+	if value == nil {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+func set[T comparable](field *T, sent T) {
+	var unset T
+	if sent != unset {
+		*field = sent
+	}
+}
+
+func setBool(field *bool, sent *bool) {
+	if sent != nil {
+		*field = *sent
+	}
+}

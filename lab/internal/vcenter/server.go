@@ -1,0 +1,177 @@
+// Package vcenter serves the vSphere API for one simulated host: govmomi's simulator, made as
+// strict as a real vCenter where a study of VM topologies depends on it.
+package vcenter
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vnuma"
+)
+
+// Administrator is the account that may do everything.
+const Administrator = "administrator@vsphere.local"
+
+// Event is one line that the lab tells its starter.
+type Event map[string]any
+
+// Config is what a server needs besides the scenario.
+type Config struct {
+	Scenario *scenario.Scenario
+	StateDir string // certificates and the vCenter's identity, kept across restarts
+	Listen   string // host:port; port 0 = a free one
+	Password string // of every account
+	// Services are what runs inside the VMs, by inventory path; a VM without one boots all the same.
+	Services map[string]guest.Service
+	Tell     func(Event)
+}
+
+// Server is a running vCenter.
+type Server struct {
+	config   Config
+	release  vnuma.Release
+	model    *simulator.Model
+	registry *simulator.Registry
+	host     *simulator.HostSystem
+	machines map[types.ManagedObjectReference]*machine
+	order    []*machine // as in the scenario
+	faults   *injector
+	tasks    taskCounter
+
+	listener net.Listener
+	http     *http.Server
+	caFile   string
+}
+
+// Start builds the inventory, powers on the VMs that the scenario has on, and serves.
+func Start(config Config) (*Server, error) {
+	s := &Server{
+		config:   config,
+		release:  config.Scenario.Release(),
+		machines: map[types.ManagedObjectReference]*machine{},
+		faults:   newInjector(config.Scenario.Faults),
+	}
+	pair, ca, err := certificate(config.StateDir, time.Now())
+	if err != nil {
+		return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
+	}
+	s.caFile = ca
+	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
+		return nil, err
+	}
+	if err := s.build(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	s.serve(pair)
+	return s, nil
+}
+
+// build creates the inventory and boots what is on at the start.
+func (s *Server) build() error {
+	identity, err := keptIdentity(s.config.StateDir)
+	if err != nil {
+		return err
+	}
+	s.model = newModel(identity)
+	if err := s.model.Create(); err != nil {
+		return fmt.Errorf("inventory: %w", err)
+	}
+	s.registry = s.model.Map()
+	if err := s.furnish(); err != nil {
+		return fmt.Errorf("inventory: %w", err)
+	}
+	for _, m := range s.order {
+		if err := m.powerOnAtStart(); err != nil {
+			return fmt.Errorf("%s: %w", m.scenario.Path(), err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) serve(pair tls.Certificate) {
+	service := s.model.Service
+	service.Listen = &url.URL{
+		Scheme: "https", Host: s.listener.Addr().String(), Path: "/sdk",
+		User: url.UserPassword(Administrator, s.config.Password),
+	}
+	sessions := s.registry.SessionManager()
+	sessions.ServiceHostName = s.listener.Addr().String()
+	sessions.ValidLogin = s.validLogin
+	s.registry.Handler = s.admit
+
+	service.ServeMux = http.NewServeMux()
+	service.RegisterSDK(s.registry, "/sdk/vimService")
+	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", service.ServiceVersions)
+	s.http = &http.Server{
+		Handler:           service.ServeMux,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.Default(),
+	}
+	go func() {
+		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			log.Printf("vCenter stopped serving: %v", err)
+		}
+	}()
+}
+
+// Close stops serving, switches off what runs inside the VMs and removes the datastore.
+func (s *Server) Close() {
+	if s.http != nil {
+		s.http.Close()
+	} else if s.listener != nil {
+		s.listener.Close()
+	}
+	for _, m := range s.order {
+		m.locked(func(*simulator.Context) { m.abandon() })
+	}
+	if s.model != nil && s.model.Service != nil {
+		s.model.Remove()
+	}
+}
+
+// Addr is the address on which the API is served.
+func (s *Server) Addr() *net.TCPAddr { return s.listener.Addr().(*net.TCPAddr) }
+
+// CAFile is the certificate that a client must trust.
+func (s *Server) CAFile() string { return s.caFile }
+
+// context is for work that no request waits for, such as a boot.
+func (s *Server) context() *simulator.Context {
+	return &simulator.Context{Context: context.Background(), Map: s.registry}
+}
+
+func (s *Server) tell(event Event) {
+	if s.config.Tell != nil {
+		s.config.Tell(event)
+	}
+}
+
+// keptIdentity is the vCenter's instance UUID: its own for every lab, the same after a restart.
+func keptIdentity(dir string) (string, error) {
+	file := filepath.Join(dir, "instance-uuid")
+	data, err := os.ReadFile(file)
+	if err == nil {
+		if identity, err := uuid.ParseBytes(data); err == nil {
+			return identity.String(), nil
+		}
+	}
+	identity := uuid.NewString()
+	return identity, os.WriteFile(file, []byte(identity), 0o644)
+}

@@ -1,0 +1,57 @@
+package vcenter
+
+import (
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+type taskCounter struct{ atomic.Int64 }
+
+func (c *taskCounter) reference() types.ManagedObjectReference {
+	return types.ManagedObjectReference{Type: "Task", Value: fmt.Sprintf("task-lab-%d", c.Add(1))}
+}
+
+// startTask registers a task on the machine and runs work after the scenario's task time, holding
+// the machine's lock. The client finds the outcome in the task, as with a real vCenter.
+// name is the method as the API spells it without "_Task"; operation as its description does.
+func (m *machine) startTask(ctx *simulator.Context, name, operation string, work func(*simulator.Context) *refusal) types.ManagedObjectReference {
+	task := simulator.CreateTask(m.Self, name+"Task", nil)
+	task.Self = m.lab.tasks.reference()
+	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
+	task.Info.DescriptionId = "VirtualMachine." + operation
+	task.Info.EntityName = m.Name
+	task.Info.State = types.TaskInfoStateRunning
+	started := time.Now()
+	task.Info.StartTime = &started
+	if ctx.Session != nil {
+		task.Info.Reason = &types.TaskReasonUser{UserName: ctx.Session.UserName}
+	}
+	m.lab.registry.Put(task)
+	time.AfterFunc(seconds(m.lab.config.Scenario.Boot.TaskSeconds), func() {
+		var refused *refusal
+		m.locked(func(ctx *simulator.Context) { refused = work(ctx) })
+		m.lab.finish(task, refused)
+	})
+	return task.Self
+}
+
+func (s *Server) finish(task *simulator.Task, refused *refusal) {
+	changes := []types.PropertyChange{{Name: "info.completeTime", Val: time.Now()}}
+	if refused == nil {
+		changes = append(changes, types.PropertyChange{Name: "info.state", Val: types.TaskInfoStateSuccess})
+	} else {
+		changes = append(changes,
+			types.PropertyChange{Name: "info.error", Val: types.LocalizedMethodFault{
+				Fault: refused.fault, LocalizedMessage: refused.message,
+			}},
+			types.PropertyChange{Name: "info.state", Val: types.TaskInfoStateError})
+	}
+	ctx := s.context()
+	s.registry.AtomicUpdate(ctx, task, changes)
+}
+
+func seconds(number float64) time.Duration { return time.Duration(number * float64(time.Second)) }

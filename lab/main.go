@@ -1,0 +1,207 @@
+// Command vnuma-lab plays a vSphere host with SQL Server VMs: the vSphere API and, for every VM that
+// is on, a TDS endpoint. Everything listens on 127.0.0.1. What happens is told in JSON lines on
+// standard output; docs/lab.md describes scenarios and limits.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/vcenter"
+)
+
+const exitUsage = 2
+
+type options struct {
+	scenario, stateDir, passwordFile, listen string
+	timeScale                                float64
+	seed                                     int64
+	untilStdinCloses                         bool
+}
+
+func main() {
+	log.SetFlags(log.Ltime | log.Lmicroseconds)
+	opts, err := parseFlags(os.Args[1:])
+	if errors.Is(err, flag.ErrHelp) {
+		return
+	}
+	if err != nil {
+		os.Exit(exitUsage)
+	}
+	if err := run(opts); err != nil {
+		fmt.Fprintln(os.Stderr, "vnuma-lab:", err)
+		os.Exit(1)
+	}
+}
+
+func parseFlags(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("vnuma-lab", flag.ContinueOnError)
+	flags.StringVar(&o.scenario, "scenario", "paper", fmt.Sprintf("built-in scenario %v or a YAML file", scenario.Names()))
+	flags.StringVar(&o.stateDir, "state-dir", "", "folder for certificates, password and ready.json (default: a temporary one)")
+	flags.StringVar(&o.passwordFile, "password-file", "", "file with the password of every account; made when missing (default: STATE-DIR/password)")
+	flags.StringVar(&o.listen, "listen", "127.0.0.1:0", "address of the vSphere API; port 0 = a free one")
+	flags.Float64Var(&o.timeScale, "time-scale", -1, "how much of a statement's time really passes, 0 to 1 (default: the scenario's)")
+	flags.Int64Var(&o.seed, "seed", 0, "seed of the noise (default: the scenario's)")
+	flags.BoolVar(&o.untilStdinCloses, "until-stdin-closes", false, "stop when standard input ends, as it does when the starter dies")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		err := fmt.Errorf("unexpected argument %q", flags.Arg(0))
+		fmt.Fprintln(os.Stderr, "vnuma-lab:", err)
+		return o, err
+	}
+	return o, nil
+}
+
+func run(o options) error {
+	played, err := scenario.Load(o.scenario)
+	if err != nil {
+		return err
+	}
+	if o.timeScale >= 0 {
+		played.TimeScale = o.timeScale
+	}
+	if o.seed != 0 {
+		played.Seed = o.seed
+	}
+	dir, err := stateDir(o.stateDir)
+	if err != nil {
+		return err
+	}
+	if o.stateDir == "" {
+		defer os.RemoveAll(dir)
+	}
+	if o.passwordFile == "" {
+		o.passwordFile = filepath.Join(dir, "password")
+	}
+	password, err := readPassword(o.passwordFile)
+	if err != nil {
+		return err
+	}
+	if err := keepTemporaryFilesIn(dir); err != nil {
+		return err
+	}
+	stop := stopRequests(o.untilStdinCloses)
+
+	out := &teller{encoder: json.NewEncoder(os.Stdout)}
+	services, err := newServices(played, password)
+	if err != nil {
+		return err
+	}
+	server, err := vcenter.Start(vcenter.Config{
+		Scenario: played, StateDir: dir, Listen: o.listen, Password: password,
+		Services: services.guests, Tell: out.keepUntilReady,
+	})
+	if err != nil {
+		return err
+	}
+	ready := readyEvent(played, server, services)
+	if err := writeReady(filepath.Join(dir, "ready.json"), ready); err != nil {
+		server.Close()
+		return err
+	}
+	out.ready(ready)
+	reason := <-stop
+	server.Close()
+	os.Remove(filepath.Join(dir, "ready.json"))
+	out.tell(vcenter.Event{"event": "stopped", "reason": reason})
+	return nil
+}
+
+// stopRequests yields why to stop: a signal, or the end of standard input where that is asked for.
+func stopRequests(untilStdinCloses bool) <-chan string {
+	stop := make(chan string, 2)
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	go func() { stop <- (<-signals).String() }()
+	if untilStdinCloses {
+		go func() {
+			io.Copy(io.Discard, os.Stdin) // its end matters, not whether it ended well
+			stop <- "standard input closed"
+		}()
+	}
+	return stop
+}
+
+func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services) vcenter.Event {
+	var vms []vcenter.Event
+	for _, vm := range played.VMs {
+		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "sql": services.endpoint(vm)})
+	}
+	return vcenter.Event{
+		"event": "ready",
+		"vcenter": vcenter.Event{
+			"host": server.Addr().IP.String(), "port": server.Addr().Port,
+			"ca_file": server.CAFile(), "user": vcenter.Administrator,
+		},
+		"vms": vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
+	}
+}
+
+func writeReady(file string, ready vcenter.Event) error {
+	data, err := json.Marshal(ready)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(data, '\n'), 0o644)
+}
+
+// teller writes events as JSON lines, each with its time. `ready` is always the first.
+type teller struct {
+	mu      sync.Mutex
+	encoder *json.Encoder
+	isReady bool
+	early   []vcenter.Event
+}
+
+func (t *teller) keepUntilReady(event vcenter.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stamp(event)
+	if !t.isReady {
+		t.early = append(t.early, event)
+		return
+	}
+	t.write(event)
+}
+
+func (t *teller) ready(event vcenter.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stamp(event)
+	t.isReady = true
+	t.write(event)
+	for _, early := range t.early {
+		t.write(early)
+	}
+}
+
+func (t *teller) tell(event vcenter.Event) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	stamp(event)
+	t.write(event)
+}
+
+func (t *teller) write(event vcenter.Event) {
+	if err := t.encoder.Encode(event); err != nil {
+		log.Printf("standard output: %v", err)
+	}
+}
+
+func stamp(event vcenter.Event) {
+	event["time"] = time.Now().UTC().Format(time.RFC3339Nano)
+}
