@@ -16,6 +16,7 @@ type Login struct {
 	Database       string // "" = the login's default database
 	App, Host      string
 	Language       string // "" = the login's default language
+	SPID           uint16 // number of the session, as its packets carry it (@@SPID)
 }
 
 // String leaves the password out, so that a log line cannot carry it.

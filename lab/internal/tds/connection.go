@@ -1,0 +1,297 @@
+package tds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+	"time"
+)
+
+// connection is one client. A goroutine listens, so that attention and the loss of the client are seen while
+// another goroutine runs the request.
+type connection struct {
+	server *Server
+	net    net.Conn
+	log    *slog.Logger
+	spid   uint16
+
+	ctx  context.Context // ends with the connection
+	lose context.CancelCauseFunc
+
+	mu        sync.Mutex
+	running   *request // nil while the client may send
+	attention bool     // asked for the running request
+
+	out      *packetWriter
+	login    loginRequest
+	session  Session
+	prepared prepared
+	tx       transaction
+}
+
+// request is a message on its way through the server.
+type request struct {
+	message
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+}
+
+// listen reads messages until the connection ends, and gives them to serve one at a time.
+func (c *connection) listen(requests chan<- *request) error {
+	defer close(requests)
+	in := &packetReader{in: c.net, limit: c.server.options.MaxMessage}
+	for {
+		m, err := in.next()
+		if err == nil {
+			if m.kind == packetAttention && c.interrupt() {
+				continue
+			}
+			var r *request
+			if r, err = c.accept(m); err == nil {
+				requests <- r
+				continue
+			}
+		}
+		c.lose(ErrConnectionLost)
+		// A response may be blocked in a write to this client: closing ends that too.
+		_ = c.net.Close()
+		return err
+	}
+}
+
+// interrupt cancels the running request; false when none runs.
+func (c *connection) interrupt() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running == nil {
+		return false
+	}
+	c.attention = true
+	c.running.cancel(ErrAttention)
+	return true
+}
+
+// accept makes a message the running request. requests has room for it: there is never a second one.
+func (c *connection) accept(m message) (*request, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.running != nil {
+		return nil, malformed("a message of type 0x%02x before the response to the last one ended", m.kind)
+	}
+	r := &request{message: m}
+	r.ctx, r.cancel = context.WithCancelCause(c.ctx)
+	c.running = r
+	return r, nil
+}
+
+// release lets the client send again and tells whether it asked for attention meanwhile. It comes before the last
+// packet of a response, because the client's next message may follow that at once.
+func (c *connection) release() (attention bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	attention, c.attention = c.attention, false
+	if c.running != nil {
+		c.running.cancel(nil)
+		c.running = nil
+	}
+	return attention
+}
+
+// serve runs requests until the connection ends.
+func (c *connection) serve() {
+	requests := make(chan *request, 1)
+	heard := make(chan error, 1)
+	go func() { heard <- c.listen(requests) }()
+	var fault error
+	for r := range requests {
+		if fault = c.handle(r); fault != nil {
+			break
+		}
+	}
+	c.lose(ErrConnectionLost)
+	if err := c.net.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		c.log.Debug("closing", "error", err)
+	}
+	err := <-heard
+	if fault == nil {
+		fault = err
+	}
+	if c.session != nil {
+		c.session.Close()
+	}
+	c.report(fault)
+}
+
+// report says how the connection ended; only a client's fault and ours are worth more than a debug line.
+func (c *connection) report(fault error) {
+	var crash *crashError
+	switch {
+	case errors.As(fault, &crash):
+		c.log.Error("connection closed: a request failed inside the server", "error", fault, "stack", crash.stack)
+	case errors.Is(fault, errMalformed):
+		c.log.Warn("connection closed: bad input", "error", fault)
+	case errors.Is(fault, ErrDropped):
+		c.log.Info("connection cut on purpose", "reason", fault)
+	case errors.Is(fault, io.EOF) || fault == nil:
+		c.log.Debug("connection closed by the client")
+	default:
+		c.log.Debug("connection ended", "reason", fault)
+	}
+}
+
+// crashError is a panic inside a request.
+type crashError struct {
+	value any
+	stack string
+}
+
+func (e *crashError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
+
+// handle answers one request. A panic of the engine ends this connection, not the server, and is logged.
+func (c *connection) handle(r *request) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &crashError{value: v, stack: string(debug.Stack())}
+		}
+	}()
+	defer r.cancel(nil)
+	switch {
+	case r.kind == packetPrelogin && c.session == nil:
+		return c.answerPrelogin(r)
+	case r.kind == packetLogin7 && c.session == nil:
+		return c.answerLogin(r)
+	case c.session == nil || r.kind == packetPrelogin || r.kind == packetLogin7:
+		return malformed("a message of type 0x%02x at this point of the connection", r.kind)
+	case r.kind == packetAttention:
+		c.release()
+		return c.reply(appendDone(nil, tokenDone, doneAttention, 0, 0))
+	case r.status&statusIgnore != 0:
+		c.release()
+		return c.reply(appendDone(nil, tokenDone, doneError, 0, 0))
+	}
+	return c.answer(r)
+}
+
+// reply sends a response that is known whole.
+func (c *connection) reply(tokens []byte) error {
+	c.out.write(tokens)
+	return c.out.finish()
+}
+
+// answer runs a batch, a call or a transaction request.
+func (c *connection) answer(r *request) error {
+	w := &Writer{out: c.out, ctx: r.ctx, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
+		DropAfter: c.server.options.DropAfterRows, inProcedure: r.kind == packetRPC}
+	stop := context.AfterFunc(r.ctx, func() { w.stopped.Store(true) })
+	defer stop()
+	if r.status&(statusReset|statusResetKeep) != 0 {
+		if refusal := c.restart(); refusal != nil {
+			w.Error(*refusal)
+			w.fatal = true
+			return errors.Join(c.end(w), errors.New("the session could not be reset"))
+		}
+		w.token(func(b []byte) []byte { return appendEnvBytes(b, envReset, nil, nil) })
+	}
+	if err := c.perform(r, w); err != nil {
+		return err
+	}
+	return c.end(w)
+}
+
+// perform dispatches on the kind of request. Its errors are those that end the connection.
+func (c *connection) perform(r *request, w *Writer) error {
+	switch r.kind {
+	case packetBatch:
+		in := &input{b: r.data}
+		in.allHeaders()
+		if in.err == nil && len(in.b)%2 != 0 {
+			in.err = malformed("batch of %d bytes", len(in.b))
+		}
+		if in.err != nil {
+			return in.err
+		}
+		c.session.Batch(r.ctx, utf16Text(in.b), nil, w)
+	case packetRPC:
+		return c.performCalls(r, w)
+	case packetTransaction:
+		tm, err := parseTransaction(r.data)
+		if err != nil {
+			return err
+		}
+		c.transact(tm, w)
+	default:
+		w.Error(notSupported("bulk loads"))
+	}
+	return nil
+}
+
+func (c *connection) performCalls(r *request, w *Writer) error {
+	calls, err := parseRPC(r.data)
+	switch {
+	case errors.Is(err, errUnsupported):
+		w.Error(notSupported(err.Error()))
+	case err != nil:
+		return err
+	}
+	for i, k := range calls {
+		c.invoke(r.ctx, k, w)
+		w.endCall(i == len(calls)-1)
+		if w.Err() != nil {
+			break
+		}
+	}
+	return nil
+}
+
+// end finishes a response.
+func (c *connection) end(w *Writer) error {
+	attention := c.release()
+	if err := w.end(attention); err != nil {
+		return err
+	}
+	if w.fatal {
+		return errors.New("an error of class 20 or more ended the connection")
+	}
+	return nil
+}
+
+// restart gives the connection a fresh session of the same login, as connection pools ask for.
+func (c *connection) restart() *Message {
+	c.session.Close()
+	c.session, c.prepared, c.tx.current = closedSession{}, prepared{}, 0
+	session, refusal := c.server.engine.Open(c.login.Login)
+	if refusal != nil {
+		return refusal
+	}
+	c.session = session
+	return nil
+}
+
+// closedSession stands in between two sessions of one connection.
+type closedSession struct{ Session }
+
+func (closedSession) Close() {}
+
+// cut ends the connection at once: the client sees a reset.
+func (c *connection) cut() {
+	c.lose(ErrConnectionLost)
+	if tcp, ok := c.net.(*net.TCPConn); ok {
+		// An error means that the socket is gone already, which is what is wanted.
+		_ = tcp.SetLinger(0)
+	}
+	_ = c.net.Close()
+}
+
+// await bounds how long a client may take to log in; zero lifts the bound.
+func (c *connection) await(limit time.Duration) error {
+	var until time.Time
+	if limit > 0 {
+		until = time.Now().Add(limit)
+	}
+	return c.net.SetReadDeadline(until)
+}

@@ -1,0 +1,62 @@
+package tds
+
+// answerPrelogin answers PRELOGIN. A client that demands encryption reads that there is none and gives up.
+func (c *connection) answerPrelogin(r *request) error {
+	options, err := parsePrelogin(r.data)
+	if err != nil {
+		return err
+	}
+	if demandsEncryption(options) {
+		c.log.Warn("the client demands encryption, which this server does not offer: use Encrypt=no")
+	}
+	c.release()
+	return c.reply(preloginReply(productVersion(c.server.options.Version)))
+}
+
+// answerLogin answers LOGIN7: a session, or an error and the end of the connection.
+func (c *connection) answerLogin(r *request) error {
+	login, err := parseLogin7(r.data)
+	if err != nil {
+		return err
+	}
+	login.SPID = c.spid
+	session, refusal := c.openSession(&login)
+	if refusal != nil {
+		c.release()
+		b := appendMessage(nil, tokenError, *refusal, c.server.options.ServerName)
+		if err := c.reply(appendDone(b, tokenDone, doneError, 0, 0)); err != nil {
+			return err
+		}
+		return &refusedError{*refusal}
+	}
+	c.session, c.login = session, login
+	if err := c.await(0); err != nil {
+		return err
+	}
+	c.release()
+	// The reply still travels in packets of the default size; the next response uses the negotiated one.
+	if err := c.reply(loginReply(session.Database(), login, c.server.options)); err != nil {
+		return err
+	}
+	c.out = newPacketWriter(c.net, login.packetSize, c.spid)
+	return nil
+}
+
+// openSession asks the engine, unless the login itself is of a kind that this server has not.
+func (c *connection) openSession(login *loginRequest) (Session, *Message) {
+	switch {
+	case login.version < version73A:
+		return nil, &Message{Number: 50000, State: 1, Class: 16, Line: 1,
+			Text: "This server speaks TDS 7.3 and 7.4 only: set TDS_Version=7.4."}
+	case login.integrated:
+		return nil, &Message{Number: 18452, State: 1, Class: 14, Line: 1, Text: "Login failed. The login is from an " +
+			"untrusted domain and cannot be used with Integrated authentication."}
+	}
+	login.version = min(login.version, version74)
+	return c.server.engine.Open(login.Login)
+}
+
+// refusedError is the end of a connection whose login was refused.
+type refusedError struct{ Message }
+
+func (e *refusedError) Error() string { return "login refused: " + e.Text }

@@ -1,0 +1,69 @@
+package tds
+
+import "encoding/binary"
+
+// PRELOGIN options.
+const (
+	preVersion    = 0
+	preEncryption = 1
+	preInstance   = 2
+	preThread     = 3
+	preMARS       = 4
+	preEnd        = 0xFF
+)
+
+// Values of the encryption option.
+const (
+	encryptOn           = 1
+	encryptNotSupported = 2
+	encryptRequired     = 3
+)
+
+// parsePrelogin gives the options of a PRELOGIN message.
+func parsePrelogin(b []byte) (map[byte][]byte, error) {
+	options := map[byte][]byte{}
+	for at := 0; ; at += 5 {
+		if at >= len(b) {
+			return nil, malformed("PRELOGIN without a terminator")
+		}
+		if b[at] == preEnd {
+			return options, nil
+		}
+		if at+5 > len(b) {
+			return nil, malformed("PRELOGIN option cut short")
+		}
+		offset, length := int(binary.BigEndian.Uint16(b[at+1:])), int(binary.BigEndian.Uint16(b[at+3:]))
+		if offset+length > len(b) {
+			return nil, malformed("PRELOGIN option %d outside the message", b[at])
+		}
+		options[b[at]] = b[offset : offset+length]
+	}
+}
+
+// demandsEncryption: such a client refuses a server without encryption by itself.
+func demandsEncryption(options map[byte][]byte) bool {
+	e := options[preEncryption]
+	return len(e) > 0 && (e[0] == encryptOn || e[0] == encryptRequired)
+}
+
+// preloginReply answers a PRELOGIN: the server's version, no encryption, no multiple active result sets.
+func preloginReply(version [4]byte) []byte {
+	options := []struct {
+		kind byte
+		data []byte
+	}{
+		{preVersion, []byte{version[0], version[1], version[2], version[3], 0, 0}},
+		{preEncryption, []byte{encryptNotSupported}},
+		{preInstance, []byte{0}},
+		{preThread, nil},
+		{preMARS, []byte{0}},
+	}
+	var heads, data []byte
+	for _, o := range options {
+		heads = append(heads, o.kind)
+		heads = binary.BigEndian.AppendUint16(heads, uint16(5*len(options)+1+len(data)))
+		heads = binary.BigEndian.AppendUint16(heads, uint16(len(o.data)))
+		data = append(data, o.data...)
+	}
+	return append(append(heads, preEnd), data...)
+}

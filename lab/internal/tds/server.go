@@ -1,0 +1,144 @@
+package tds
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+)
+
+// Options of a server. The zero value is usable.
+type Options struct {
+	ServerName    string        // @@SERVERNAME in messages; "SQL" when empty
+	Version       string        // product version, "16.0.4135.4" when empty
+	Log           *slog.Logger  // discarded when nil
+	DropAfterRows int64         // default of Writer.DropAfter, 0 = never
+	MaxMessage    int           // bytes of one request, 64 MiB when 0
+	LoginTimeout  time.Duration // from connect to login, 30 s when 0
+}
+
+const (
+	defaultMaxMessage   = 64 << 20
+	defaultLoginTimeout = 30 * time.Second
+	firstSPID           = 51 // SQL Server keeps the numbers below for itself
+	acceptPause         = 50 * time.Millisecond
+)
+
+func (o Options) withDefaults() Options {
+	if o.ServerName == "" {
+		o.ServerName = "SQL"
+	}
+	if o.Version == "" {
+		o.Version = "16.0.4135.4"
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.MaxMessage == 0 {
+		o.MaxMessage = defaultMaxMessage
+	}
+	if o.LoginTimeout == 0 {
+		o.LoginTimeout = defaultLoginTimeout
+	}
+	return o
+}
+
+// Server accepts connections until Close.
+type Server struct {
+	listener net.Listener
+	engine   Engine
+	options  Options
+
+	ctx   context.Context
+	stop  context.CancelCauseFunc
+	ended sync.WaitGroup
+
+	mu          sync.Mutex
+	closed      bool
+	connections map[*connection]struct{}
+	nextSPID    uint16
+}
+
+// Serve accepts connections on l, in goroutines of its own, until Close. It owns l from now on.
+func Serve(l net.Listener, engine Engine, options Options) *Server {
+	s := &Server{listener: l, engine: engine, options: options.withDefaults(),
+		connections: map[*connection]struct{}{}, nextSPID: firstSPID}
+	s.ctx, s.stop = context.WithCancelCause(context.Background())
+	s.ended.Add(1)
+	go func() {
+		defer s.ended.Done()
+		s.acceptAll()
+	}()
+	return s
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+func (s *Server) acceptAll() {
+	for {
+		conn, err := s.listener.Accept()
+		switch {
+		case err == nil:
+			s.start(conn)
+		case errors.Is(err, net.ErrClosed) || s.ctx.Err() != nil:
+			return
+		default:
+			// Out of descriptors, say: the clients that are connected go on, and others may leave.
+			s.options.Log.Error("accepting a connection", "error", err)
+			select {
+			case <-s.ctx.Done():
+				return
+			case <-time.After(acceptPause):
+			}
+		}
+	}
+}
+
+func (s *Server) start(conn net.Conn) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		_ = conn.Close() // the client is turned away either way
+		return
+	}
+	c := &connection{server: s, net: conn, spid: s.nextSPID}
+	if s.nextSPID++; s.nextSPID < firstSPID {
+		s.nextSPID = firstSPID
+	}
+	c.log = s.options.Log.With("spid", c.spid, "client", conn.RemoteAddr().String())
+	c.out = newPacketWriter(conn, defaultPacketSize, c.spid)
+	c.ctx, c.lose = context.WithCancelCause(s.ctx)
+	if err := c.await(s.options.LoginTimeout); err != nil {
+		c.log.Debug("a login without time limit", "error", err)
+	}
+	s.connections[c] = struct{}{}
+	s.ended.Add(1)
+	go func() {
+		defer s.ended.Done()
+		c.serve()
+		s.mu.Lock()
+		delete(s.connections, c)
+		s.mu.Unlock()
+	}()
+}
+
+// Close stops listening and cuts every connection at once, as the loss of power does: clients see a reset. It does
+// not wait for running requests, whose contexts end; Wait does.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	s.stop(ErrConnectionLost)
+	if err := s.listener.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
+		s.options.Log.Error("closing the listener", "error", err)
+	}
+	for c := range s.connections {
+		c.cut()
+	}
+}
+
+// Wait returns when, after Close, the last session has been closed.
+func (s *Server) Wait() { s.ended.Wait() }
