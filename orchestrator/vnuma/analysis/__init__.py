@@ -1,6 +1,6 @@
 """Statistics of a run: pure functions from samples to intervals and verdicts. See docs/statistics.md."""
 
-from vnuma.analysis.analyse import analyse, analyse_one, compare_cells
+from vnuma.analysis.analyse import analyse, analyse_one, compare_cells, precision_look
 from vnuma.analysis.records import (
     AnalysisDesign,
     CellRecord,
@@ -25,4 +25,5 @@ __all__ = [
     "analyse_one",
     "compare_cells",
     "design_of",
+    "precision_look",
 ]

@@ -22,6 +22,7 @@ from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import METRICS, AnalysisDesign, CellRecord, Metric, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
 from vnuma.analysis.simulate import Layout
+from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
 from vnuma.analysis.variance import Noise, noise
 from vnuma.analysis.verdict import Rules, Withheld, Word, decide, rules_for
@@ -52,6 +53,24 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
     """The primary comparison alone, on the mean over sizes: what a stopping rule looks at."""
     return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA)
+
+
+def precision_look(
+    samples: Iterable[Sample],
+    cells: Sequence[CellRecord],
+    design: AnalysisDesign,
+    *,
+    vm: str,
+    target: float,
+) -> StopDecision:
+    """May this VM stop? The declared rule on the primary form, to be asked after a complete block.
+
+    `target` is a ratio: 0.01 stops when every 95% half-width is at most 1%. The cap is `design.blocks`.
+    """
+    found = collect(samples, cells, design, vm=vm, form=design.forms[0], metric=design.metric)
+    widths = half_widths(compare_cells(found, design))
+    complete = _complete_blocks(found.boots, design)
+    return stop_on_precision(widths, complete, len(design.columns), target, design.blocks)
 
 
 def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric: Metric) -> Analysis:

@@ -47,7 +47,9 @@ class Verdict:
     simultaneous level of `interval`; `equivalence_level` that of `equivalence_interval`.
     `beyond_margin`: the whole interval lies beyond the equivalence band ("by at least 1%").
     `detectable`: equivalent, yet the interval excludes 1. `rank_supports` is False when the rank
-    interval contains 1 although the word is slower or faster; None when it has no say.
+    interval contains 1 although the word is slower or faster; None when it has no say. `half_width`
+    is that of `interval`, as a ratio minus 1. `blocks_needed`: with that many blocks in all the answer
+    is likely; None where no number can be promised, and at single sizes.
     """
 
     word: Word

@@ -148,7 +148,7 @@ def _undecided(verdict: Verdict) -> str:
     places = decimals([verdict.interval], verdict.margin)
     text = f"undecided: {signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
     if verdict.blocks_needed is None:
-        return f"{text}; more blocks may not decide"
+        return text
     return f"{text}, about {verdict.blocks_needed} blocks would decide"
 
 

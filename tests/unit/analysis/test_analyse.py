@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.unit.analysis.data import ARMS, Study, columns_of, noisy_ms, study_of
-from vnuma.analysis import Analysis, analyse
+from vnuma.analysis import Analysis, analyse, precision_look
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.growth import Growth
@@ -319,6 +319,15 @@ def test_a_single_timed_iteration_is_warned_of() -> None:
     found = _run(_study(iterations=(1.0,)))
     assert "few_iterations" in _ids(found)
     assert isinstance(found.first_iteration, NotEvaluated)
+
+
+@pytest.mark.parametrize(("blocks", "stop", "reason"), [(5, False, "too early"), (6, True, "precise")])
+def test_precision_look_on_a_running_study(blocks: int, stop: bool, reason: str) -> None:
+    """A quiet host stops at the first look, block 6, and not before, with a block half run."""
+    study = _study(sd=0.001)
+    study.drop(lambda c: c.block > blocks + 1 or (c.block > blocks and c.label != "2x8"), outcome="pending")
+    decision = precision_look(study.samples, study.cells, study.design, vm="sql16", target=0.01)
+    assert (decision.stop, decision.reason, decision.blocks) == (stop, reason, blocks)
 
 
 def test_every_caution_has_advice() -> None:

@@ -16,23 +16,27 @@ from vnuma.analysis import dunnett
 PATIENT = settings(deadline=None, max_examples=30)
 
 
+def _phi(x: float) -> float:
+    return 0.5 * math.erfc(-x / math.sqrt(2))
+
+
 def _adaptive(c: float, p: int, df: int, rho: float) -> float:
-    """The same double integral by nested adaptive quadrature on the scale's quantiles."""
-    root = math.sqrt(1 - rho)
+    """The same double integral by nested adaptive quadrature, written with the standard library."""
+    root, turn = math.sqrt(1 - rho), math.sqrt(rho)
+    log_norm = math.log(2) + df / 2 * math.log(df / 2) - math.lgamma(df / 2)
 
     def given_scale(s: float) -> float:
         def inner(z: float) -> float:
-            shift = math.sqrt(rho) * z
-            inside = stats.norm.cdf((c * s + shift) / root) - stats.norm.cdf((shift - c * s) / root)
-            return float(stats.norm.pdf(z) * inside**p)
+            inside = _phi((c * s + turn * z) / root) - _phi((turn * z - c * s) / root)
+            return math.exp(-z * z / 2) / math.sqrt(2 * math.pi) * inside**p
 
-        return float(integrate.quad(inner, -9, 9, epsabs=1e-12, epsrel=1e-12, limit=200)[0])
+        return float(integrate.quad(inner, -8.5, 8.5, epsabs=1e-11, epsrel=1e-11, limit=200)[0])
 
     def outer(s: float) -> float:
-        return float(stats.chi.pdf(s * math.sqrt(df), df) * math.sqrt(df)) * given_scale(s)
+        return math.exp(log_norm + (df - 1) * math.log(s) - df * s * s / 2) * given_scale(s)
 
     high = float(stats.chi.isf(1e-14, df)) / math.sqrt(df)
-    return float(integrate.quad(outer, 0, high, epsabs=1e-11, epsrel=1e-11, limit=200)[0])
+    return float(integrate.quad(outer, 1e-12, high, epsabs=1e-10, epsrel=1e-10, limit=200)[0])
 
 
 @pytest.mark.parametrize(
@@ -64,7 +68,7 @@ def test_one_contrast_is_students_t(df: int, alpha: float) -> None:
 @PATIENT
 @given(
     st.integers(2, 15),
-    st.integers(2, 300),
+    st.integers(1, 300),
     st.sampled_from([1 / 2, 1 / 3]),
     st.sampled_from([0.0025, 0.0125, 0.05, 0.1]),
 )

@@ -179,6 +179,17 @@ def test_false_findings_stay_within_five_percent(references: int, blocks: int) -
     assert 0.035 - error <= wrong <= 0.05 + error
 
 
+@pytest.mark.parametrize(("column", "factor", "references"), [(3, 2, 2), (3, 3, 2), (0, 2, 1), (0, 3, 1)])
+def test_unequal_variances_stay_near_five_percent(column: int, factor: int, references: int) -> None:
+    """With one arm or the reference two or three times as noisy: at most 6.5%, within two errors."""
+    studies = 8000
+    y = np.random.default_rng(81).standard_normal((studies, 6, 4 + references))
+    y[:, :, column] *= factor
+    null = apply_rule(y, references)
+    wrong = float((np.abs(null.estimate) > null.half_width_95).any(axis=1).mean())
+    assert wrong <= 0.065 + 2 * math.sqrt(0.065 * 0.935 / studies)
+
+
 def test_false_equivalence_at_the_margin_stays_within_five_percent() -> None:
     """With every arm exactly at the margin, calling any equivalent is false in at most 5%."""
     studies = 8000

@@ -17,6 +17,7 @@ from vnuma.analysis.compare import Comparison
 
 # The first example fills the caches of quadrature nodes: no deadline for a single one.
 PATIENT = settings(deadline=None, max_examples=30)
+FEW = settings(deadline=None, max_examples=8)
 
 
 @st.composite
@@ -111,7 +112,7 @@ def _analyse(ms: FloatArray) -> Analysis:
     return analyse(study.samples, study.cells, study.design).primary[0]
 
 
-@PATIENT
+@FEW
 @given(times())
 def test_medians_lie_within_their_range(ms: FloatArray) -> None:
     """Every median lies between its smallest and largest boot; MAD and coverage are in bounds."""
@@ -127,7 +128,7 @@ def test_medians_lie_within_their_range(ms: FloatArray) -> None:
             assert 0 <= cell.coverage < 1
 
 
-@PATIENT
+@FEW
 @given(times(), st.randoms(use_true_random=False))
 def test_the_order_of_samples_does_not_matter(ms: FloatArray, random: Random) -> None:
     """Samples and cells may come in any order."""
