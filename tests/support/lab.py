@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,9 +68,7 @@ class LabHandle:
         self.vcenter = VCenterEndpoint(
             vcenter["host"], vcenter["port"], vcenter["user"], password, Path(vcenter["ca_file"])
         )
-        self.vms: Mapping[str, SqlEndpoint] = MappingProxyType(
-            {vm["name"]: _sql_endpoint(vm, password) for vm in ready["vms"]}
-        )
+        self.vms: Mapping[str, SqlEndpoint] = _by_name([_sql_endpoint(vm, password) for vm in ready["vms"]])
 
     def __repr__(self) -> str:
         return f"LabHandle(pid={self.pid}, vms={sorted(self.vms)})"
@@ -128,6 +127,12 @@ class LabHandle:
 def _sql_endpoint(vm: Event, password: str) -> SqlEndpoint:
     sql = vm["sql"]
     return SqlEndpoint(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], password)
+
+
+def _by_name(vms: list[SqlEndpoint]) -> Mapping[str, SqlEndpoint]:
+    """VMs by name; those that share a name, by inventory path."""
+    times = Counter(vm.name for vm in vms)
+    return MappingProxyType({vm.name if times[vm.name] == 1 else vm.path: vm for vm in vms})
 
 
 def start_lab(

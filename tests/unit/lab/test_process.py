@@ -92,9 +92,9 @@ def test_a_lab_can_be_started_again_in_its_folder(folder: Path) -> None:
 
 def test_a_process_that_took_over_the_number_is_left_alone(folder: Path) -> None:
     """A state file that names a process of another start time stops nothing."""
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
-        state = lab.up(state_dir=folder)
-        lab.down(folder)
+    state = lab.up(state_dir=folder)
+    lab.down(folder)
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         fields = {**json.loads(_as_json(state)), "pid": other.pid}
         (folder / "lab.json").write_text(json.dumps(fields))
 
