@@ -41,8 +41,8 @@ class ArmSettings(Strict):
     affinity: Literal["keep", "none", "physical_cores"] | CpuList = Field(
         default="keep",
         description=(
-            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of as "
-            "few host NUMA nodes as possible, a list names logical CPUs of the host."
+            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of "
+            "as few host NUMA nodes as possible, a list names logical CPUs of the host."
         ),
     )
     memory_mb: Literal["keep"] | Megabytes = Field(default="keep", description="Memory size of the VM in MB.")
@@ -54,14 +54,14 @@ class ArmSettings(Strict):
         default="auto",
         description=(
             "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per "
-            "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic on those releases."
+            "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic there."
         ),
     )
     numa_autosize: Literal["clear", "keep"] = Field(
         default="clear",
         description=(
-            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of an "
-            "earlier power-on; `clear` removes them, and they are put back afterwards."
+            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of "
+            "an earlier power-on; `clear` removes them, and they are put back afterwards."
         ),
     )
 

@@ -19,7 +19,7 @@ class Design(Strict):
     seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
     order: Literal["randomised", "fixed"] = Field(
         default="randomised",
-        description="`fixed` runs the arms as written in every block; drift then looks like an effect: no verdict.",
+        description="`fixed` runs the arms as written; drift then looks like an effect: no verdict.",
     )
     a_a: bool = Field(
         default=True, description="Run the reference arm twice in each block: the instrument's own error."
@@ -39,8 +39,8 @@ class CrossJoin(Strict):
         default=("client", "server"),
         min_length=1,
         description=(
-            "`client` streams every row and discards it in the driver (the paper's), `server` sends one "
-            "aggregate over all pairs, `into` writes to a temporary table. The first form decides the verdicts."
+            "`client` streams every row and discards it in the driver (the paper's), `server` sends "
+            "one aggregate over all pairs, `into` writes to a temporary table. The first form decides."
         ),
     )
     maxdop: int = Field(

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
 from vnuma.engine.context import VmContext
-from vnuma.errors import AttemptFailed, EnvironmentProblem, Interrupted, LeaseLost, PreflightBlocked
+from vnuma.errors import AttemptFailed, Interrupted, LeaseLost, VnumaError
 from vnuma.store import attempts
 from vnuma.store.rows import Claim, Outcome
 
@@ -60,7 +60,7 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     except Interrupted as error:
         finish(context, attempt, Outcome.INTERRUPTED, "stop_requested", str(error))
         raise
-    except (EnvironmentProblem, PreflightBlocked) as error:
+    except VnumaError as error:
         finish(context, attempt, Outcome.FAILED, reason_word(error), str(error))
         raise
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.setting import LEASE_PREFIX, Power, Value
 from vnuma.engine.context import holder
-from vnuma.errors import VmHeld
+from vnuma.errors import StoreError, VmHeld
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -55,16 +55,23 @@ def baseline_document(vm: VmFacts) -> dict[str, object]:
     }
 
 
-def baseline_settings(document: Mapping[str, object]) -> dict[str, Value]:
+def baseline_settings(vm: Vm) -> dict[str, Value]:
     """The settings of a stored baseline, with lists as the tuples that they were."""
-    settings = document["settings"]
-    assert isinstance(settings, dict)
+    settings = _document(vm)["settings"]
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
-def baseline_power(document: Mapping[str, object]) -> Power:
+def baseline_power(vm: Vm) -> Power:
     """The power state to return to."""
-    return Power(str(document["power"]))
+    return Power(str(_document(vm)["power"]))
+
+
+def _document(vm: Vm) -> dict[str, Any]:
+    if not isinstance(vm.baseline, dict):
+        raise StoreError(
+            f"{vm.name} has no baseline in the store.", fix="Nothing was changed; start the run again."
+        )
+    return vm.baseline
 
 
 def mark_text(run: str, token: int) -> str:

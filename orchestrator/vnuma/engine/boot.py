@@ -12,6 +12,7 @@ from vnuma.engine.poweroff import Fence
 from vnuma.engine.shape import predict_for
 from vnuma.errors import TopologyMismatch
 from vnuma.sqlserver import ready, topology
+from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.ready import QuietRule
 from vnuma.store import attempts, facts
@@ -26,7 +27,7 @@ class Seen:
     """What a boot gave: the guest's topology, the server's facts and the judgement."""
 
     guest: GuestTopology
-    server: topology.ServerFacts
+    server: sql_facts.ServerFacts
     judgement: Judgement
 
 
@@ -76,13 +77,13 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         server = context.sql()
         came_up = ready.wait_ready(
             server,
-            database=None,
+            database=study.dataset.database if _prepared(context) else None,
             powered_on_s=age,
             deadline_s=study.power.sql_timeout_s,
             quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
         )
         with connect(server) as connection:
-            guest, shown = topology.read_topology(connection), topology.read_server(connection)
+            guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
         judgement = judge(arm, predict_for(vm, host, dict(vm.settings)), guest)
         with context.store.write() as connection:
             attempts.save_effective(
@@ -101,6 +102,13 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
                 fix="See what the arm needs on this release: vnuma plan STUDY",
             )
         return Seen(guest, shown, judgement)
+
+
+def _prepared(context: VmContext) -> bool:
+    """Whether this run has made its dataset on this VM: then a boot is ready only with it online."""
+    with context.store.read() as connection:
+        known = facts.facts_of_run(connection, context.run.id, "dataset")
+    return any(fact.vm_id == context.vm.id for fact in known)
 
 
 def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:

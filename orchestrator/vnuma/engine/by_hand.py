@@ -17,7 +17,7 @@ from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.poweroff import PowerRules, shut_down
 from vnuma.engine.shape import Shaped, plan_shape, shape
 from vnuma.engine.target import Target
-from vnuma.sqlserver import dataset, ready, topology
+from vnuma.sqlserver import dataset, ownership, ready, server, topology
 from vnuma.sqlserver.connect import connect as connect_sql
 from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
 from vnuma.sqlserver.timing import timed
@@ -79,10 +79,10 @@ def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -
         ref = read.find_vm(session, target.vm)
         power.wait_for_guest(session, ref, timeout_s=timeout_s)
         age = seconds_since_power_on(session, ref)
-    server = sql_server(target)
-    came_up = ready.wait_ready(server, database=None, powered_on_s=age, deadline_s=timeout_s, quiet=quiet)
-    with connect_sql(server) as connection:
-        guest, shown = topology.read_topology(connection), topology.read_server(connection)
+    sql = sql_server(target)
+    came_up = ready.wait_ready(sql, database=None, powered_on_s=age, deadline_s=timeout_s, quiet=quiet)
+    with connect_sql(sql) as connection:
+        guest, shown = topology.read_topology(connection), server.read_server(connection)
     return {"ready": asdict(came_up), "guest": asdict(guest), "server": asdict(shown)}
 
 
@@ -95,7 +95,7 @@ def prepare_dataset(target: Target, spec: DatasetSpec) -> DatasetFacts:
 def has_database(target: Target, database: str) -> bool:
     """Whether that database is on the server."""
     with connect_sql(sql_server(target)) as connection:
-        return dataset.exists(connection, database)
+        return ownership.state(connection, database) is not None
 
 
 def drop_dataset(target: Target, database: str) -> bool:
@@ -118,6 +118,8 @@ def time_workload(
                     expected_rows=query.expected_rows,
                     rows_from=query.rows_from,
                     timeout_s=workload.timeout_s,
+                    setup=query.setup,
+                    cleanup=query.cleanup,
                 )
             )
             for query in queries(workload)

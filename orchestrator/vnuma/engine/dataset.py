@@ -12,6 +12,7 @@ from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
 from vnuma.store import facts
+from vnuma.workloads.registry import refuse_too_large
 
 
 def spec_of(study: Study) -> DatasetSpec:
@@ -30,6 +31,7 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> DatasetFacts:
     with step(context, attempt, "dataset"):
         with connect(context.sql()) as connection:
             prepared = dataset.prepare(connection, spec_of(context.study))
+        refuse_too_large(context.study.workload, prepared.max_size)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, "dataset", asdict(prepared))
         return prepared

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
-import pyodbc
-
 from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.context import VmContext
 from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed
 from vnuma.sqlserver import plan, topology, waits
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.timing import Timing, timed
 from vnuma.store import attempts, facts, runs, samples
 from vnuma.store.rows import Outcome, Sample, StopRequest
@@ -79,15 +78,19 @@ def _measure(context: VmContext, attempt: Attempt, connection: pyodbc.Connection
             expected_rows=query.expected_rows,
             rows_from=query.rows_from,
             timeout_s=context.study.workload.timeout_s,
+            setup=query.setup,
+            cleanup=query.cleanup,
         )
         spent = waits.difference(before, waits.session_waits(connection))
     except (MeasurementFailed, ConnectionDropped) as error:
-        _store(context, attempt, _row(turn, None, {}, str(error)))
+        _store(context, attempt, _row(turn, None, None, str(error)))
         raise
     _store(context, attempt, _row(turn, timing, spent, None))
 
 
-def _row(turn: Turn, timing: Timing | None, spent: dict[str, dict[str, int]], reason: str | None) -> Sample:
+def _row(
+    turn: Turn, timing: Timing | None, spent: dict[str, dict[str, int]] | None, reason: str | None
+) -> Sample:
     return Sample(
         workload=turn.query.workload,
         size=turn.query.size,
@@ -117,7 +120,7 @@ def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connec
     for query in queries(context.study.workload):
         if query.size != smallest:
             continue
-        seen = plan.actual_plan(connection, query.sql)
+        seen = plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, "plan", {query.form: asdict(seen)})
 

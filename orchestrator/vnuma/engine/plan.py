@@ -50,6 +50,7 @@ class VmPlan:
     findings: tuple[Finding, ...]
     boots: int
     seconds: float
+    test_clone: bool
     simulated: str | None
     """The lab's scenario; None for a real vCenter."""
 
@@ -95,7 +96,16 @@ def plan_vm(study: Study, target: Target) -> VmPlan:
     ] + check(study, vm, host)
     arms = tuple(_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.blocks * len(columns(study))
-    return VmPlan(vm, host, arms, tuple(findings), boots, boots * assumed_cell_seconds(study), simulated)
+    return VmPlan(
+        vm,
+        host,
+        arms,
+        tuple(findings),
+        boots,
+        boots * assumed_cell_seconds(study),
+        target.test_clone,
+        simulated,
+    )
 
 
 def assumed_cell_seconds(study: Study) -> float:

@@ -14,8 +14,8 @@ from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
 
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
 _KEPT = (
-    "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ", "VNUMA_HOME", "VNUMA_ODBC_DRIVER",
-    "ODBCSYSINI", "ODBCINI", "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
+    "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI", "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
 

@@ -68,7 +68,7 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 "A05",
                 "warn",
-                f"{len(pinned)} vCPUs are pinned to {len(pinned)} logical CPUs; the VM's other work shares them.",
+                f"{len(pinned)} vCPUs are pinned to as many logical CPUs; the VM's other work shares them.",
                 "Compare arms with the same affinity only; a list with one CPU more leaves room.",
             )
         if arm.follow_cores_per_socket in {"off", "keep"} and host.release.key >= DECOUPLED_SINCE:

@@ -9,7 +9,7 @@ from statistics import median
 from sqlalchemy import Connection
 
 from vnuma.store import attempts, cells, runs, vms
-from vnuma.store.rows import Attempt, Run, Vm
+from vnuma.store.rows import Attempt, Cell, Run, Vm
 from vnuma.store.types import utc_now
 
 
@@ -77,7 +77,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     return Progress(run, tuple(rows), max((cell.block for cell in planned), default=0))
 
 
-def _vm(vm: Vm, planned: list[cells.Cell], past: list[Attempt]) -> VmProgress:
+def _vm(vm: Vm, planned: list[Cell], past: list[Attempt]) -> VmProgress:
     now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True

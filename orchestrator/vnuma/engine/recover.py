@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.context import home_folder
+from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.progress import Progress, progress_of
+from vnuma.engine.restore import restore
+from vnuma.engine.target import Target
 from vnuma.errors import VmHeld
-from vnuma.store import runs
+from vnuma.store import runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
 from vnuma.store.types import utc_now
@@ -77,3 +83,27 @@ def _process_lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def put_back_dead(store: Store, targets: Mapping[str, Target]) -> list[str]:
+    """Put back those of these VMs that a dead run left changed; sentences about what was done.
+
+    Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
+    """
+    said = []
+    with store.read() as connection:
+        left = vms.vms_not_at_baseline(connection)
+    for item in left:
+        if item.vm.name not in targets or is_alive(item.run):
+            continue
+        with store.read() as connection:
+            study = parse_study(
+                runs.get_study(connection, item.run.study_id).yaml, f"study of {item.run.name}"
+            )
+        done = restore(
+            store, item.run, item.vm, targets[item.vm.name], home=home_folder(), rules=PowerRules.of(study)
+        )
+        with store.write() as connection:
+            runs.set_run_state(connection, item.run.id, RunState.STOPPED)
+        said.append(f"Put back  {done.words} (left by {item.run.name}, whose controller died)")
+    return said

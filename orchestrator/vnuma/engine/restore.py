@@ -120,7 +120,7 @@ def plan_back(vm: Vm, target: Target) -> Change:
         return Change()
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, read.find_vm(session, target.vm))
-    return change_back(facts.settings, baseline_settings(vm.baseline))
+    return change_back(facts.settings, baseline_settings(vm))
 
 
 def _put_back(
@@ -135,8 +135,7 @@ def _put_back(
     fence: Fence,
     say: Callable[[str], None],
 ) -> Restored:
-    assert vm.baseline is not None
-    baseline = baseline_settings(vm.baseline)
+    baseline = baseline_settings(vm)
     with store.read() as connection:
         ours = written([a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id])
     foreign = conflicts(baseline, ours, facts.settings)
@@ -156,7 +155,7 @@ def _put_back(
         raise NotAtBaseline(
             f"{vm.name} reads back different from its baseline: {names}.", fix=f"vnuma restore {vm.name}"
         )
-    wanted = baseline_power(vm.baseline)
+    wanted = baseline_power(vm)
     if wanted is Power.ON and facts.power is not Power.ON:
         say(f"powering {vm.name} on")
         power.power_on(session, ref, host_moid=facts.host_moid, fence=fence, timeout_s=rules.task_s)

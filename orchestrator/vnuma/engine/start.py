@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -75,7 +75,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     return run
 
 
-def take_all(store: Store, run: Run, targets: dict[str, Target]) -> dict[str, int]:
+def take_all(store: Store, run: Run, targets: Mapping[str, Target]) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}

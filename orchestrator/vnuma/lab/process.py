@@ -145,7 +145,9 @@ def arguments(
 
 
 def _folder(state_dir: Path | None) -> Path:
-    return (state_dir or assets.home() / "lab").absolute()
+    """The state folder: as given, else VNUMA_LAB_STATE, else `lab` in vnuma's home."""
+    named = os.environ.get("VNUMA_LAB_STATE")
+    return (state_dir or (Path(named) if named else assets.home() / "lab")).absolute()
 
 
 def _spawn(command: list[str], folder: Path) -> int:

@@ -1,0 +1,55 @@
+"""`vnuma doctor`: everything a study needs, checked from the outside. Changes nothing."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, find_inventory
+
+
+class DoctorFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def doctor(
+    vms: Annotated[
+        list[str] | None, typer.Argument(metavar="[VM]...", help="Inventory names; all by default.")
+    ] = None,
+    inventory: InventoryOption = None,
+    format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
+) -> None:
+    """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
+
+    Examples: vnuma doctor; vnuma doctor sql16 -i inventory
+    """
+    from dataclasses import asdict
+
+    from vnuma.engine.diagnose import diagnose
+    from vnuma.engine.inventory import read_targets
+    from vnuma.errors import EnvironmentProblem
+
+    targets = read_targets(find_inventory(inventory), vms or None)
+    findings = diagnose(targets)
+    failed = sum(item.state == "FAIL" for item in findings)
+    warned = sum(item.state == "warn" for item in findings)
+    if format_ is DoctorFormat.JSON:
+        typer.echo(
+            json.dumps({"schema": "vnuma/doctor/1", "checks": [asdict(item) for item in findings]}, indent=2)
+        )
+    else:
+        for item in findings:
+            typer.echo(f"{item.state:5} {item.subject:11} {item.what}")
+            for line in item.more:
+                typer.echo(f"{'':17} {line}")
+    closing = f"{failed} failed, {warned} warning{'s' if warned != 1 else ''}. Nothing was changed."
+    if failed:
+        raise EnvironmentProblem(closing)
+    if format_ is DoctorFormat.TEXT:
+        typer.echo(closing)

@@ -1,0 +1,66 @@
+"""Options that several verbs take, and what stands behind them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option("--store", metavar="URL", help="Store: sqlite:///FILE or postgresql://... (VNUMA_STORE)."),
+]
+InventoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--inventory",
+        "-i",
+        metavar="PATH",
+        help="Ansible inventory (VNUMA_INVENTORY, ./inventory, or the lab's).",
+    ),
+]
+RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")]
+StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
+
+
+def read_study(path: Path) -> tuple[Study, str]:
+    """Read and validate a study file; its text too, since that is what a run stores."""
+    from vnuma.domain.study_file import parse_study
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The study {path} cannot be read ({error.strerror}).",
+            fix="See studies/quick.yml for an example.",
+        ) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"The study {path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+    return parse_study(text, str(path)), text
+
+
+def find_inventory(given: Path | None) -> Path:
+    """The inventory to use: as given, VNUMA_INVENTORY, ./inventory, else the running lab's."""
+    from vnuma import assets, lab
+
+    if given:
+        return given
+    if os.environ.get("VNUMA_INVENTORY"):
+        return Path(os.environ["VNUMA_INVENTORY"])
+    if Path("inventory").exists():
+        return Path("inventory")
+    if lab.status():
+        sys.stderr.write("inventory: the running lab\n")
+        return assets.asset("inventories/lab/lab.vnuma.yml")
+    raise InputError(
+        "There is no inventory: no ./inventory, and no lab runs.",
+        fix="vnuma init writes one for your vCenter; vnuma lab up starts the lab.",
+    )

@@ -1,0 +1,184 @@
+"""`vnuma plan`: what a study would do, before anything is touched."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, StudyArgument, find_inventory, read_study
+from vnuma.cli.screen import duration, plural, simulated_banner
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+    from vnuma.engine.plan import VmPlan
+
+
+class PlanFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def plan(
+    study: StudyArgument,
+    inventory: InventoryOption = None,
+    checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
+    format_: Annotated[PlanFormat, typer.Option("--format", help="text or json.")] = PlanFormat.TEXT,
+) -> None:
+    """Show what a study would change, what the guest should see, and how long it takes.
+
+    Nothing is changed. Exit code 5 when something blocks the study.
+
+    Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json
+    """
+    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.plan import plan_vm
+    from vnuma.engine.preflight import refuse_blocked
+
+    parsed, _ = read_study(study)
+    targets = read_targets(find_inventory(inventory), parsed.vms)
+    plans = [plan_vm(parsed, target) for target in targets.values()]
+    if format_ is PlanFormat.JSON:
+        typer.echo(json.dumps(_document(parsed, plans), indent=2))
+    else:
+        for one in plans:
+            typer.echo(_text(parsed, one, study, checks))
+    refuse_blocked(finding for one in plans for finding in one.findings)
+
+
+def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
+    kind = (
+        "" if plan.simulated else ", not marked as a test clone" if not plan.test_clone else " (test clone)"
+    )
+    lines = [simulated_banner(plan.simulated)] if plan.simulated else []
+    lines += [
+        f"{study.name}  {plan.vm.name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, "
+        f"vmx-{plan.vm.hardware_version}",
+        "",
+        *_arms(study, plan),
+        "",
+        *_indistinguishable(plan),
+        *_touched(plan),
+        "How: guest shutdown by Tools; " + _hard_off(study),
+        "Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.",
+        f"Database: {study.dataset.database} only, created"
+        + (" and dropped." if study.dataset.drop_after else "."),
+        "",
+        f"Time     {plural(plan.boots, 'boot')}, about {duration(plan.seconds)} on real hardware "
+        "(assumed; measured after block 1)",
+        *_findings(plan, checks),
+        "",
+        f"Nothing was changed.  Start: vnuma run {path}",
+    ]
+    return "\n".join(lines)
+
+
+def _arms(study: Study, plan: VmPlan) -> list[str]:
+    width = max(len(arm.label) for arm in plan.arms) + 2
+    lines = [
+        f"{'':{width}}   vNUMA nodes               SQL nodes",
+        f"{'Arm':{width}}   predicted  confidence     memory  CPU",
+    ]
+    for arm in plan.arms:
+        mark = "R" if arm.label == study.reference else " "
+        if arm.prediction is None:
+            lines.append(f"{arm.label:{width}} {mark} impossible: {arm.impossible}")
+            continue
+        seen = arm.prediction
+        sure = seen.confidence + (f", else {seen.alternatives[0]}" if seen.alternatives else "")
+        nodes = f"{seen.vnuma_nodes:>6} {seen.sql_cpu_nodes:>4}"
+        lines.append(f"{arm.label:{width}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
+    twice = ", twice in each block (A/A)" if study.design.a_a else ""
+    return [*lines, f"R: reference{twice}"]
+
+
+def _indistinguishable(plan: VmPlan) -> list[str]:
+    lines = [
+        f"Not distinguishable by NUMA: {', '.join(group)} (the same vNUMA nodes; sockets differ)"
+        for group in plan.indistinguishable
+    ]
+    return [*lines, ""] if lines else []
+
+
+def _touched(plan: VmPlan) -> list[str]:
+    rows = [(plan.vm.name, "now", "during", "put back")]
+    for name, (now, during) in plan.touched.items():
+        values = ", ".join(_value(value) for value in during)
+        rows.append((f"  {name}", _value(now), values, _value(now)))
+    rows.append(("  power", "on" if plan.vm.power == "poweredOn" else "off", plural(plan.boots, "cycle"), ""))
+    rows[-1] = (*rows[-1][:3], rows[-1][1])
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+        for row in rows
+    ]
+
+
+def _value(value: object) -> str:
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return (
+            ",".join(map(str, value))
+            if len(value) < 5
+            else f"{value[0]},{value[1]}..{value[-1]} ({len(value)} CPUs)"
+        )
+    return str(value)
+
+
+def _hard_off(study: Study) -> str:
+    if study.power.on_shutdown_timeout == "power_off":
+        return f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
+    return "no hard power-off."
+
+
+def _findings(plan: VmPlan, checks: bool) -> list[str]:
+    count = {level: sum(f.severity == level for f in plan.findings) for level in ("block", "warn", "info")}
+    ids = " ".join(dict.fromkeys(finding.id for finding in plan.findings))
+    lines = [
+        f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if plan.findings else "Checks   none"
+    ]
+    for finding in plan.findings:
+        if checks or finding.severity == "block":
+            lines.append(f"  {finding.severity:5} {finding.id}  {finding.what}")
+            if finding.fix:
+                lines.append(f"             fix: {finding.fix}")
+    return lines
+
+
+def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
+    from dataclasses import asdict
+
+    return {
+        "schema": "vnuma/plan/1",
+        "simulated": any(plan.simulated for plan in plans),
+        "study": study.name,
+        "vms": [
+            {
+                "vm": plan.vm.name,
+                "path": plan.vm.path,
+                "host": plan.host.name,
+                "esxi": plan.host.release.version,
+                "boots": plan.boots,
+                "assumed_seconds": plan.seconds,
+                "arms": [
+                    {
+                        "arm": arm.label,
+                        "impossible": arm.impossible,
+                        "prediction": asdict(arm.prediction) if arm.prediction else None,
+                        "changes": [asdict(edit) for edit in arm.change or ()],
+                    }
+                    for arm in plan.arms
+                ],
+                "findings": [asdict(finding) for finding in plan.findings],
+            }
+            for plan in plans
+        ],
+    }

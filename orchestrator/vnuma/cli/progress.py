@@ -1,0 +1,118 @@
+"""Progress of a run on the screen: a live block on a terminal, one line per event elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from vnuma.cli.screen import console, duration, plural, simulated_banner
+
+if TYPE_CHECKING:
+    from rich.live import Live
+
+    from vnuma.engine.progress import Progress, VmProgress
+    from vnuma.engine.supervise import Watch
+
+HEARTBEAT_S = 600.0
+_STEPS = {
+    "claim": "claim",
+    "shutdown": "shutdown and reconfigure",
+    "power_on": "power-on, waiting for Tools",
+    "guest_ready": "waiting for SQL Server",
+    "dataset": "dataset",
+}
+
+
+@contextmanager
+def watching() -> Iterator[Watch]:
+    """A function that shows progress, for as long as the context is open. All on standard error."""
+    if not sys.stderr.isatty():
+        yield LineLog().show
+        return
+    from rich.live import Live
+
+    with Live(console=console(sys.stderr), auto_refresh=False, transient=True) as live:
+        yield _LiveBlock(live).show
+
+
+class _LiveBlock:
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    def show(self, progress: Progress) -> None:
+        """Draw the present state."""
+        self._live.update("\n".join(block_lines(progress)), refresh=True)
+
+
+class LineLog:
+    """One timestamped line per ended cell, and a heartbeat, so that a log shows quiet from dead."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[int, tuple[tuple[str, str], ...]]] = {}
+        self._spoke = time.monotonic()
+
+    def show(self, progress: Progress) -> None:
+        """Print what is new."""
+        for vm in progress.vms:
+            state = (vm.ended, vm.last)
+            if vm.last and self._seen.get(vm.name) != state:
+                self._seen[vm.name] = state
+                label, outcome = vm.last[0]
+                left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
+                self._print(f"cell {vm.ended}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
+        if time.monotonic() - self._spoke > HEARTBEAT_S:
+            busy = "; ".join(f"vm={vm.name} arm={vm.label} step={vm.step}" for vm in progress.vms if vm.step)
+            self._print(f"alive {progress.ended}/{progress.total} {busy}")
+
+    def _print(self, text: str) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sys.stderr.write(f"{stamp} {text}\n")
+        sys.stderr.flush()
+        self._spoke = time.monotonic()
+
+
+def block_lines(progress: Progress) -> list[str]:
+    """The live block: one VM in detail, several as a table. At most 80 columns."""
+    run = progress.run
+    head = [simulated_banner(run.simulated)] if run.simulated else []
+    if len(progress.vms) == 1:
+        return [*head, *_one(progress, progress.vms[0])]
+    counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
+    rows = [f"{run.name}  {counts}  {_left(progress)}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
+    for vm in progress.vms:
+        done = f"{vm.ended}/{vm.total}"
+        rows.append(f"{vm.name:12} {vm.host:12} {done:>9}  {vm.label or ''} {step_words(vm)}")
+    return [*head, *rows]
+
+
+def _one(progress: Progress, vm: VmProgress) -> list[str]:
+    filled = round(28 * vm.ended / vm.total) if vm.total else 0
+    bar = "#" * filled + "." * (28 - filled)
+    lines = [
+        f"{progress.run.name}  {vm.name} on {vm.host}",
+        f"  {vm.ended} of {vm.total}  block {vm.block or progress.blocks} of {progress.blocks}  [{bar}]  "
+        + _left(progress),
+    ]
+    if vm.label:
+        lines.append(f"  now   {vm.label:12} {step_words(vm)}")
+    if vm.last:
+        lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
+    if vm.note:
+        lines.append(f"  note  {vm.note}")
+    return lines
+
+
+def step_words(vm: VmProgress) -> str:
+    """The present step in words."""
+    return _STEPS.get(vm.step or "", vm.step or "waiting")
+
+
+def _left(progress: Progress) -> str:
+    return (
+        f"{duration(progress.left_s)} left"
+        if progress.left_s is not None
+        else "time left: after the first cell"
+    )

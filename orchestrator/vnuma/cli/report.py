@@ -1,0 +1,33 @@
+"""`vnuma report`: one self-contained page about a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import StoreOption
+
+
+def report(
+    run: Annotated[
+        str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")
+    ] = "latest",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; reports/RUN.html by default.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Write one HTML page that needs no network. Pages about the lab say so, in their name too.
+
+    Examples: vnuma report; vnuma report quick.4 -o quick.html
+    """
+    from vnuma.engine.context import store_url
+    from vnuma.report.model import load_run
+    from vnuma.report.render import write_page
+    from vnuma.store.open import open_store
+
+    loaded = load_run(open_store(store_url(store), create=False), run)
+    path = write_page(loaded, output)
+    typer.echo(f"Report     {path}", err=True)

@@ -1,0 +1,60 @@
+"""`vnuma restore`: put VMs back as they were before their run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, StoreOption
+
+
+def restore(
+    vms: Annotated[
+        list[str] | None, typer.Argument(metavar="[VM]...", help="Inventory names; all by default.")
+    ] = None,
+    run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only VMs of this run.")] = None,
+    theirs: Annotated[
+        bool, typer.Option("--theirs", help="Keep what somebody else changed; put back the rest.")
+    ] = False,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="Put back everything, also what others changed.")
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put back.")] = False,
+    inventory: InventoryOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Put every VM that is not at its baseline back, and prove it by reading back.
+
+    When somebody else changed a VM nothing is touched: --theirs or --baseline decide (exit code 7).
+
+    Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
+    """
+    from vnuma.engine.put_back import put_back_left, show_left
+    from vnuma.engine.restore import Choice
+    from vnuma.errors import InputError
+
+    if theirs and baseline:
+        raise InputError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
+    if dry_run:
+        for line in show_left(store, vms or [], run, _inventory(inventory)):
+            typer.echo(line)
+        return
+    choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
+    outcomes = put_back_left(
+        store, vms or [], run, _inventory(inventory), choice, lambda text: typer.echo(text, err=True)
+    )
+    if not outcomes.done and not outcomes.problems:
+        typer.echo("Every VM is at its baseline.")
+    for words in outcomes.done:
+        typer.echo(f"Put back  {words}")
+    for problem in outcomes.problems[1:]:
+        typer.echo(str(problem), err=True)
+    for problem in outcomes.problems[:1]:
+        raise problem
+
+
+def _inventory(given: Path | None) -> Path | None:
+    """None means: the inventory that the run was started with."""
+    return given

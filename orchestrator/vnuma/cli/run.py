@@ -1,0 +1,113 @@
+"""`vnuma run`: measure a study and put the VMs back."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from vnuma.domain.study import Study
+    from vnuma.engine.target import Target
+    from vnuma.store.open import Store
+    from vnuma.store.rows import Run
+
+
+def run(
+    study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study file.")] = None,
+    resume: Annotated[
+        str | None, typer.Option("--resume", metavar="RUN", help="Go on with a run instead.")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
+    ] = False,
+    inventory: InventoryOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Run a study: shape, boot, verify and measure every cell, then put the VMs back.
+
+    Ctrl-C stops after the present iteration and puts the VMs back; again: stop now, still put back.
+
+    Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4
+    """
+    if (study is None) == (resume is None):
+        raise InputError(
+            "Give a study file, or --resume RUN, and not both.", fix="vnuma run studies/quick.yml"
+        )
+    if resume:
+        _resume(resume, inventory, store)
+        return
+    from pathlib import Path
+
+    path = Path(str(study))
+    if dry_run:
+        from vnuma.cli.plan import plan
+
+        plan(path, inventory)
+        return
+    _start(path, inventory, store)
+
+
+def _start(path: Path, inventory: Path | None, url: str | None) -> None:
+    from vnuma.engine.context import store_url
+    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.recover import put_back_dead
+    from vnuma.engine.start import create_run, prepare
+    from vnuma.store.open import open_store
+
+    parsed, text = read_study(path)
+    where = find_inventory(inventory)
+    targets = read_targets(where, parsed.vms)
+    address = store_url(url)
+    opened = open_store(address)
+    for words in put_back_dead(opened, targets):
+        typer.echo(words, err=True)
+    created = create_run(opened, prepare(parsed, text, targets), where)
+    _supervise(opened, address, created, parsed, targets, where)
+
+
+def _resume(name: str, inventory: Path | None, url: str | None) -> None:
+    from pathlib import Path
+
+    from vnuma.engine.context import open_run, store_url
+    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.recover import reopen
+
+    opened, row, parsed = open_run(name, url)
+    found = reopen(opened, row.name)
+    where = inventory or (Path(row.inventory) if row.inventory else find_inventory(None))
+    targets = read_targets(where, parsed.vms)
+    typer.echo(f"Found     {row.name} was {row.state}: {found.words}", err=True)
+    typer.echo(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", err=True)
+    _supervise(opened, store_url(url), found.run, parsed, targets, where)
+
+
+def _supervise(
+    store: Store, url: str, run_row: Run, study: Study, targets: dict[str, Target], inventory: Path
+) -> None:
+    from vnuma.cli.progress import watching
+    from vnuma.engine.supervise import supervise
+
+    if sys.stderr.isatty():
+        typer.echo("Ctrl-C stops and puts the VMs back.  Elsewhere: vnuma status", err=True)
+    with watching() as watch:
+        ended = supervise(store, url, run_row, study, targets, inventory, watch)
+    for vm in ended.progress.vms:
+        if vm.restore_words:
+            typer.echo(f"Put back  {vm.restore_words}", err=True)
+    if ended.progress.valid < ended.progress.total and not ended.interrupted and ended.play_output:
+        typer.echo(_last_words(ended.play_output), err=True)
+    ended.raise_for_outcome()
+    typer.echo(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", err=True)
+    typer.echo(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", err=True)
+
+
+def _last_words(output: str) -> str:
+    lines = [line for line in output.splitlines() if line.strip()]
+    return "The play's last words:\n" + "\n".join(f"  {line[:160]}" for line in lines[-6:])

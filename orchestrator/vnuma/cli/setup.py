@@ -1,0 +1,35 @@
+"""`vnuma setup`: what a machine may lack, fetched on request."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+
+class Odbc(StrEnum):
+    """Where an ODBC driver for SQL Server comes from."""
+
+    WHEEL = "wheel"
+
+
+def setup(
+    odbc: Annotated[
+        Odbc | None, typer.Option("--odbc", help="wheel: Microsoft's driver from PyPI into this environment.")
+    ] = None,
+) -> None:
+    """Say what this machine has, or fetch what it lacks into this Python environment.
+
+    Examples: vnuma setup; vnuma setup --odbc wheel
+    """
+    from vnuma.engine.machine import fetch_odbc_wheel, machine_lines
+
+    if odbc is Odbc.WHEEL:
+        typer.echo(
+            "Fetching mssql-python-odbc: Microsoft's driver, under Microsoft's licence (not open source).",
+            err=True,
+        )
+        fetch_odbc_wheel()
+    for line in machine_lines():
+        typer.echo(line)

@@ -1,0 +1,25 @@
+"""`vnuma stop`: ask a run to end and put its VMs back."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import RunArgument, StoreOption
+
+
+def stop(
+    run: RunArgument,
+    after_cell: Annotated[
+        bool, typer.Option("--after-cell", help="Let the present cell finish instead of only its iteration.")
+    ] = False,
+    store: StoreOption = None,
+) -> None:
+    """Ask a run to stop after its present iteration; its VMs are put back.
+
+    Examples: vnuma stop quick.4; vnuma stop latest --after-cell
+    """
+    from vnuma.engine.stopping import ask_to_stop
+
+    typer.echo(ask_to_stop(run, after_cell=after_cell, url=store))

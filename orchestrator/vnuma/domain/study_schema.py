@@ -1,0 +1,108 @@
+"""The study file's JSON Schema and its documentation, generated from the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+
+from vnuma.domain.arm import Arm, ArmSettings
+from vnuma.domain.study import CrossJoin, Dataset, Design, Limits, Power, Published, Quiet, Study
+
+_SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
+    ("The study", Study),
+    ("arms: each arm", Arm),
+    ("all_arms", ArmSettings),
+    ("design", Design),
+    ("workload: cross_join", CrossJoin),
+    ("dataset", Dataset),
+    ("power", Power),
+    ("quiet", Quiet),
+    ("limits", Limits),
+    ("published", Published),
+)
+
+
+def json_schema() -> str:
+    """The schema as JSON text, for editors. `vm` and arms written as a topology alone are allowed too."""
+    schema = Study.model_json_schema()
+    properties = schema["properties"]
+    properties["vm"] = {"type": "string", "description": "One VM: short for `vms: [NAME]`."}
+    schema["required"] = [name for name in schema["required"] if name != "vms"]
+    schema["oneOf"] = [{"required": ["vm"]}, {"required": ["vms"]}]
+    item = properties["arms"]["items"]
+    properties["arms"]["items"] = {
+        "anyOf": [item, {"type": "string", "pattern": "^[1-9][0-9]*x[1-9][0-9]*$"}]
+    }
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "vnuma study"
+    return json.dumps(schema, indent=2, sort_keys=True) + "\n"
+
+
+def markdown() -> str:
+    """Every field in a table, section by section."""
+    parts = [_INTRODUCTION]
+    for title, model in _SECTIONS:
+        parts.append(f"## {title}\n\n{(model.__doc__ or '').strip()}\n\n{_table(model)}")
+    return "\n".join(parts)
+
+
+_INTRODUCTION = """# The study file
+
+One YAML file describes one experiment. It is validated whole before anything is touched; a mistake is
+reported with file, line, field and what would be right. Editors can use `study.schema.json` beside this file.
+This page is written by `vnuma schema --format markdown`.
+
+Two short forms: `vm: NAME` is `vms: [NAME]`, and an arm may be written as its topology alone (`- 2x8`).
+Settings in `all_arms` hold for every arm that has none of its own.
+"""
+
+
+def _table(model: type[BaseModel]) -> str:
+    rows = ["| field | values | default | meaning |", "|---|---|---|---|"]
+    for name, field in model.model_fields.items():
+        meaning = (field.description or "").replace("|", "\\|")
+        rows.append(f"| `{name}` | {_values(model, name)} | {_default(field)} | {meaning} |")
+    return "\n".join(rows) + "\n"
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return "required"
+    value = field.get_default(call_default_factory=True)
+    if isinstance(value, BaseModel):
+        return "see below"
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, tuple):
+        return f"`[{', '.join(map(str, value))}]`"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def _values(model: type[BaseModel], name: str) -> str:
+    """What a field takes, read off the JSON Schema so that limits are the model's own."""
+    schema = model.model_json_schema()
+    return " or ".join(dict.fromkeys(_kind(part, schema) for part in _parts(schema["properties"][name])))
+
+
+def _parts(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(schema.get("anyOf", [schema]))
+
+
+def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
+    if "$ref" in part:
+        return "a mapping, see below"
+    if "enum" in part:
+        return ", ".join(f"`{value}`" for value in part["enum"])
+    if "const" in part:
+        return f"`{part['const']}`"
+    if part.get("type") == "array":
+        return f"a list of {_kind(part.get('items', {}), schema)}"
+    words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`"}
+    word = words.get(str(part.get("type")), "a mapping" if part.get("type") == "object" else "none")
+    limits = [f"from {part[key]}" for key in ("minimum",) if key in part]
+    limits += [f"above {part[key]}" for key in ("exclusiveMinimum",) if key in part]
+    limits += [f"to {part[key]}" for key in ("maximum",) if key in part]
+    return " ".join([word, *limits])

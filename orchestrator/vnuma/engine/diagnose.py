@@ -1,0 +1,104 @@
+"""Everything a study needs from the outside, checked one by one, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.domain.facts import VmFacts
+from vnuma.domain.setting import TYPED, Power
+from vnuma.engine.baseline import parse_mark
+from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.target import Target
+from vnuma.errors import VnumaError
+from vnuma.sqlserver import server as sql_facts
+from vnuma.sqlserver.connect import connect as connect_sql
+from vnuma.sqlserver.driver import discover
+from vnuma.vsphere import privileges, read
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.refs import VmRef
+
+State = Literal["ok", "warn", "FAIL"]
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """One thing checked: how it stands, what it is about, what was seen, and what helps."""
+
+    state: State
+    subject: str
+    what: str
+    more: tuple[str, ...] = ()
+
+
+def diagnose(targets: Mapping[str, Target]) -> list[Diagnosis]:
+    """Check driver, vCenter, VM, privileges and SQL Server of every target."""
+    findings = [_guarded("driver", _driver)]
+    for target in targets.values():
+        findings += list(_vsphere(target))
+        findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
+    return findings
+
+
+def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:
+    """A check that raises is a failed one, in the error's own words."""
+    try:
+        return check()
+    except VnumaError as error:
+        return Diagnosis("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())
+
+
+def _driver() -> Diagnosis:
+    found = discover()
+    return Diagnosis("ok", "driver", f"{found.name} {found.version}")
+
+
+def _vsphere(target: Target) -> Iterator[Diagnosis]:
+    try:
+        with connect(vcenter(target)) as session:
+            verified = (
+                "certificate valid" if target.vcenter.verify_tls else "certificate NOT verified, as asked"
+            )
+            state: State = "ok" if target.vcenter.verify_tls else "warn"
+            yield Diagnosis(state, "vCenter", f"{target.vcenter.host} {session.about.name}, {verified}")
+            ref = read.find_vm(session, target.vm)
+            facts = read.read_vm(session, ref)
+            yield _vm(target, facts)
+            host = read.read_host(session, session.host(facts.host_moid))
+            nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
+            yield Diagnosis("ok", "host", f"{host.name}, ESXi {host.release}, {nodes}")
+            yield _privileges(session, ref, facts)
+    except VnumaError as error:
+        yield Diagnosis("FAIL", "vCenter", error.what, (f"fix: {error.fix}",) if error.fix else ())
+
+
+def _vm(target: Target, facts: VmFacts) -> Diagnosis:
+    mark = parse_mark(facts.lease)
+    if mark:
+        return Diagnosis("warn", "VM", f"{facts.path} is under study by {mark['holder']}, run {mark['run']}")
+    if not target.test_clone:
+        more = ("a study power-cycles it many times; mark a clone with vnuma_test_clone: true",)
+        return Diagnosis("warn", "VM", f"{facts.path}, not marked as a test clone", more)
+    return Diagnosis("ok", "VM", f"{facts.path}, one match, test clone")
+
+
+def _privileges(session: Session, ref: VmRef, facts: VmFacts) -> Diagnosis:
+    missing = privileges.missing_privileges(session, ref, privileges.needed_privileges(TYPED))
+    if missing:
+        more = (
+            f"missing on {facts.name}: {', '.join(missing)}",
+            "fix: give the account the role of docs/vcenter.md",
+        )
+        return Diagnosis("FAIL", "privilege", f"{len(missing)} of those that a study may need", more)
+    return Diagnosis("ok", "privilege", "all that a study needs")
+
+
+def _sql(target: Target) -> Diagnosis:
+    with connect(vcenter(target)) as session:
+        power = read.read_vm(session, read.find_vm(session, target.vm)).power
+    if power is not Power.ON:
+        return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
+    with connect_sql(sql_server(target)) as connection:
+        facts = sql_facts.read_server(connection)
+    return Diagnosis("ok", "SQL Server", f"{facts.version} {facts.edition}, login, server state readable")

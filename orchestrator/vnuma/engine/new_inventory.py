@@ -1,0 +1,52 @@
+"""Writing an inventory for a site, from a few answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from vnuma.errors import InputError
+
+
+@dataclass(frozen=True)
+class Answers:
+    """What a site tells about itself. Passwords are not among it."""
+
+    vcenter: str
+    user: str
+    ca_file: str
+    vm: str
+    sql_host: str
+    sql_user: str
+    test_clone: bool
+
+
+def write_inventory(folder: Path, answers: Answers) -> Path:
+    """Write FOLDER/hosts.yml. Raises InputError when it is there already: it is never overwritten."""
+    path = folder / "hosts.yml"
+    if path.exists():
+        raise InputError(f"{path} is there already.", fix="Edit it, or choose another place: --folder PATH")
+    name = answers.vm.rstrip("/").rpartition("/")[2]
+    if not name:
+        raise InputError("The VM has no name.", fix="vnuma init --vm NAME")
+    vcenter = {"host": answers.vcenter, "user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
+    if answers.ca_file:
+        vcenter["ca_file"] = str(Path(answers.ca_file).expanduser().resolve())
+    host = {
+        "vnuma_vm": answers.vm,
+        "vnuma_test_clone": answers.test_clone,
+        "vnuma_sql": {
+            "host": answers.sql_host,
+            "user": answers.sql_user,
+            "password": {"env": "VNUMA_SQL_PASSWORD"},
+        },
+    }
+    group = {"vars": {"vnuma_vcenter": vcenter}, "hosts": {name: host}}
+    text = StringIO()
+    YAML().dump({"all": {"children": {"vnuma_vms": group}}}, text)
+    folder.mkdir(parents=True, exist_ok=True)
+    path.write_text("---\n" + text.getvalue(), encoding="utf-8")
+    return path

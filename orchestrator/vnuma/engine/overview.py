@@ -1,0 +1,82 @@
+"""All runs at a glance, read from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.engine.context import store_url
+from vnuma.engine.progress import Progress, progress_of
+from vnuma.engine.recover import is_alive
+from vnuma.store import runs, vms
+from vnuma.store.open import open_store
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run in one line. `event` is the latest thing that happened, in words."""
+
+    run: str
+    state: str
+    simulated: str | None
+    alive: bool
+    valid: int
+    total: int
+    vms: str
+    left_s: float | None
+    event: str
+
+
+@dataclass(frozen=True)
+class Away:
+    """A VM that is not at its baseline; `in_use`: its run is alive."""
+
+    vm: str
+    run: str
+    in_use: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Runs, oldest first, and VMs that are not at their baseline."""
+
+    runs: tuple[RunLine, ...]
+    not_at_baseline: tuple[Away, ...]
+
+
+def overview(url: str | None, only: str | None = None) -> Overview:
+    """Read it. Raises InputError for a run that is not there."""
+    store = open_store(store_url(url))
+    with store.read() as connection:
+        wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
+        progresses = [progress_of(connection, run.name) for run in wanted]
+        away = vms.vms_not_at_baseline(connection)
+    return Overview(
+        tuple(_line(progress) for progress in progresses),
+        tuple(Away(item.vm.name, item.run.name, is_alive(item.run)) for item in away),
+    )
+
+
+def _line(progress: Progress) -> RunLine:
+    names = [vm.name for vm in progress.vms]
+    run = progress.run
+    return RunLine(
+        run=run.name,
+        state=str(run.state),
+        simulated=run.simulated,
+        alive=is_alive(run),
+        valid=progress.valid,
+        total=progress.total,
+        vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
+        left_s=progress.left_s,
+        event=_event(progress),
+    )
+
+
+def _event(progress: Progress) -> str:
+    busy = [vm for vm in progress.vms if vm.step]
+    if busy:
+        return "; ".join(f"{vm.label} {vm.step}" for vm in busy)
+    restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
+    if restored:
+        return restored[-1].splitlines()[0]
+    return "not begun"

@@ -1,0 +1,104 @@
+"""Put back what runs have left: the work of `vnuma restore`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.context import home_folder, store_url
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.poweroff import PowerRules
+from vnuma.engine.recover import is_alive
+from vnuma.engine.restore import Choice, plan_back, restore
+from vnuma.engine.target import Target
+from vnuma.errors import InputError, VmHeld, VnumaError
+from vnuma.store import leases, runs, vms
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import Run, RunState, Vm
+
+
+@dataclass
+class PutBack:
+    """Sentences about VMs that were put back, and the errors of those that were not."""
+
+    done: list[str] = field(default_factory=list)
+    problems: list[VnumaError] = field(default_factory=list)
+
+
+def put_back_left(
+    url: str | None,
+    names: list[str],
+    run: str | None,
+    inventory: Path | None,
+    choice: Choice,
+    say: Callable[[str], None],
+) -> PutBack:
+    """Put back the VMs that a run has left. One that fails does not keep the others.
+
+    Raises InputError for an unknown VM or run, VmHeld when its run is alive.
+    """
+    store = open_store(store_url(url))
+    outcome = PutBack()
+    for row, owner, target in _left(store, names, run, inventory):
+        with store.read() as connection:
+            study = parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
+        try:
+            done = restore(
+                store,
+                owner,
+                row,
+                target,
+                home=home_folder(),
+                choice=choice,
+                rules=PowerRules.of(study),
+                say=say,
+            )
+        except VnumaError as error:
+            outcome.problems.append(error)
+            continue
+        outcome.done.append(done.words)
+        with store.write() as connection:
+            if not runs.get_run(connection, owner.name).state.ended:
+                runs.set_run_state(connection, owner.id, RunState.STOPPED)
+    return outcome
+
+
+def show_left(url: str | None, names: list[str], run: str | None, inventory: Path | None) -> list[str]:
+    """What `put_back_left` would change, line by line."""
+    store = open_store(store_url(url))
+    lines = []
+    for row, owner, target in _left(store, names, run, inventory):
+        change = plan_back(row, target)
+        lines.append(f"{row.name}, left by {owner.name}: {len(change.edits)} settings would be put back")
+        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in change]
+    return lines or ["Every VM is at its baseline."]
+
+
+def _left(
+    store: Store, names: list[str], run: str | None, inventory: Path | None
+) -> Iterator[tuple[Vm, Run, Target]]:
+    """VMs to put back: those away from their baseline, and those still leased to an ended run."""
+    with store.read() as connection:
+        wanted_run = runs.get_run(connection, run).id if run else None
+        rows = [(item.vm, item.run) for item in vms.vms_not_at_baseline(connection)]
+        for owner in runs.list_runs(connection):
+            for row in vms.vms_of_run(connection, owner.id):
+                lease = leases.get_lease(connection, row.vm_key)
+                if lease and lease.run_id == owner.id and all(row.id != other.id for other, _ in rows):
+                    rows.append((row, owner))
+    unknown = set(names) - {row.name for row, _ in rows}
+    if unknown:
+        raise InputError(
+            f"{', '.join(sorted(unknown))}: at its baseline, or in no run of this store.", fix="vnuma status"
+        )
+    for row, owner in rows:
+        if (names and row.name not in names) or (wanted_run and owner.id != wanted_run):
+            continue
+        if is_alive(owner):
+            raise VmHeld(
+                f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
+            )
+        where = inventory or Path(owner.inventory or "inventory")
+        yield row, owner, read_targets(where, [row.name])[row.name]

@@ -1,0 +1,23 @@
+"""Asking a run to stop, from another process."""
+
+from __future__ import annotations
+
+from vnuma.engine.context import store_url
+from vnuma.engine.recover import is_alive
+from vnuma.store import runs
+from vnuma.store.open import open_store
+from vnuma.store.rows import StopRequest
+
+
+def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:
+    """Leave the request in the store; the run's own process acts on it. Returns what will happen."""
+    store = open_store(store_url(url), create=False)
+    with store.write() as connection:
+        run = runs.get_run(connection, name)
+        if run.state.ended:
+            return f"{run.name} has ended already ({run.state})."
+        runs.request_stop(connection, run.id, StopRequest.CELL if after_cell else StopRequest.NOW)
+    when = "after this cell" if after_cell else "after this iteration"
+    if is_alive(run):
+        return f"{run.name} stops {when}, then puts its VMs back. Look: vnuma status"
+    return f"{run.name} has no living process. Put its VMs back: vnuma restore --run {run.name}"

@@ -1,0 +1,56 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""The running lab as an inventory."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+name: lab
+short_description: VMs of the running vnuma lab
+version_added: "0.1.0"
+description:
+  - Reads which lab runs (C(vnuma lab up)) and puts its VMs into the group C(vnuma_vms).
+  - Everything measured on them is simulated.
+author: vnuma contributors (@vnuma)
+options:
+  plugin:
+    description: Must be C(vnuma.vnuma.lab).
+    type: str
+    required: true
+    choices: [vnuma.vnuma.lab]
+"""
+
+EXAMPLES = r"""
+plugin: vnuma.vnuma.lab
+"""
+
+from typing import Any
+
+from ansible.errors import AnsibleParserError
+from ansible.plugins.inventory import BaseInventoryPlugin
+
+from vnuma.engine.lab_hosts import lab_hosts
+
+
+class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types
+    """Adds the lab's VMs."""
+
+    NAME = "vnuma.vnuma.lab"
+
+    def verify_file(self, path: str) -> bool:
+        """Only files that say that they are for this plugin."""
+        return bool(super().verify_file(path)) and path.endswith((".vnuma.yml", ".vnuma.yaml"))
+
+    def parse(self, inventory: Any, loader: Any, path: str, cache: bool = True) -> None:
+        """Read the lab's state. A lab that does not run is an error with the command that starts it."""
+        super().parse(inventory, loader, path, cache)
+        self._read_config_data(path)
+        hosts = lab_hosts()
+        if not hosts:
+            raise AnsibleParserError("No lab runs. Start one: vnuma lab up")
+        self.inventory.add_group("vnuma_vms")
+        for name, variables in hosts.items():
+            self.inventory.add_host(name, group="vnuma_vms")
+            for key, value in variables.items():
+                self.inventory.set_variable(name, key, value)
