@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
@@ -36,15 +36,25 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
     `samples` are those of valid attempts; samples of any other cell are ignored.
     Raises ValueError if one iteration of a cell is given twice.
     """
-    samples = tuple(samples)
+    # One pass over the samples, one over the cells: a fleet has millions.
+    samples_of: dict[tuple[str, str], list[Sample]] = defaultdict(list)
+    for sample in samples:
+        samples_of[sample.vm, sample.form].append(sample)
+    cells_of: dict[str, list[CellRecord]] = defaultdict(list)
+    for cell in cells:
+        cells_of[cell.vm].append(cell)
     counts = Counter((cell.vm, cell.outcome) for cell in cells)
     analyses = tuple(
         analyse_one(
-            collect(samples, cells, design, vm=vm, form=form, metric=metric), design, vm, form, metric
+            collect(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form, metric=metric),
+            design,
+            vm,
+            form,
+            metric,
         )
         for vm in design.vms
         for form in design.forms
-        for metric in _metrics(samples, design, vm, form)
+        for metric in _metrics(samples_of[vm, form], design)
     )
     outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))
     return RunResult(design, outcomes, analyses)
@@ -124,13 +134,13 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
     )
 
 
-def _metrics(samples: Sequence[Sample], design: AnalysisDesign, vm: str, form: str) -> tuple[Metric, ...]:
+def _metrics(samples: Sequence[Sample], design: AnalysisDesign) -> tuple[Metric, ...]:
     """The metrics that were recorded; the primary one always, so that its absence is said."""
-    own = [sample for sample in samples if sample.vm == vm and sample.form == form and not sample.warmup]
+    timed = [sample for sample in samples if not sample.warmup]
     return tuple(
         metric
         for metric in METRICS
-        if metric == design.metric or any(getattr(sample, metric) is not None for sample in own)
+        if metric == design.metric or any(getattr(sample, metric) is not None for sample in timed)
     )
 
 
