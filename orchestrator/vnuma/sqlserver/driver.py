@@ -100,8 +100,7 @@ def _candidates(machine: Machine) -> Iterator[Driver]:
     libraries = _registered_libraries(machine)
     for name, kind in _REGISTERED:
         if name in machine.registered:
-            library = libraries.get(name, "")
-            path = Path(library) if library.startswith("/") else None
+            path = _library_path(libraries.get(name, ""), machine.root)
             if path is None or path.exists():
                 yield Driver(name, kind, _version(path), str(path) if path else None)
     for place in _FREETDS_PLACES:
@@ -111,6 +110,14 @@ def _candidates(machine: Machine) -> Iterator[Driver]:
     if machine.wheel is not None:
         for path in _wheel_libraries(machine.wheel):
             yield Driver(str(path), "msodbcsql18", _version(path), str(path))
+
+
+def _library_path(library: str, root: Path) -> Path | None:
+    """Where a registered library is; a bare file name is looked for where distributions put it."""
+    if library.startswith("/"):
+        return Path(library)
+    places = (root / place for place in _FREETDS_PLACES)
+    return next((place for place in places if place.name == library and place.exists()), None)
 
 
 def _from_path(path: Path) -> Driver:

@@ -58,7 +58,7 @@ def natives(error: pyodbc.Error) -> tuple[int, ...]:
 def sentence(error: pyodbc.Error) -> str:
     """The first message without the brackets that drivers put around it."""
     first = re.split(r";\s*\[(?=[0-9A-Z]{5}\])", _text(error), maxsplit=1)[0]
-    return " ".join(_SUFFIX.sub("", _PREFIX.sub("", first.strip())).split())
+    return " ".join(_SUFFIX.sub("", _PREFIX.sub("", first.strip())).split()).rstrip(".")
 
 
 def translate(error: pyodbc.Error, where: str) -> VnumaError:
@@ -101,7 +101,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
         )
     native = numbers[0] if numbers else None
     number = f" (message {native})" if native is not None else ""
-    return ServerError(f"{where}: {text.rstrip('.')}{number}.", native=native)
+    return ServerError(f"{where}: {text}{number}.", native=native)
 
 
 def _privilege(where: str, text: str) -> PrivilegeMissing:
@@ -110,7 +110,7 @@ def _privilege(where: str, text: str) -> PrivilegeMissing:
         fix = "GRANT SHOWPLAN in the database TO the login."
     elif "CREATE DATABASE" in text.upper():
         fix = "GRANT CREATE ANY DATABASE TO the login, or let an administrator prepare the dataset."
-    return PrivilegeMissing(f"{where}: the login lacks a permission: {text.rstrip('.')}.", fix=fix)
+    return PrivilegeMissing(f"{where}: the login lacks a permission: {text}.", fix=fix)
 
 
 def _text(error: pyodbc.Error) -> str:

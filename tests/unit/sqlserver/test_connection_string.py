@@ -1,0 +1,92 @@
+"""Connection strings: escaped, per driver, and never shown."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.errors import DriverMissing
+from vnuma.sqlserver.connect import SqlServer, connection_string
+from vnuma.sqlserver.driver import Driver
+
+FREETDS = Driver("FreeTDS", "freetds", "1.3.17")
+MICROSOFT_18 = Driver("ODBC Driver 18 for SQL Server", "msodbcsql18")
+MICROSOFT_17 = Driver("ODBC Driver 17 for SQL Server", "msodbcsql17")
+
+
+def _server(driver: Driver = FREETDS, **changes: object) -> SqlServer:
+    server = SqlServer("sql16.example", 1433, "sa", "secret", driver)
+    return dataclasses.replace(server, **changes)  # type: ignore[arg-type]
+
+
+def _read(text: str) -> dict[str, str]:
+    """Read a connection string as the ODBC specification says: `}}` is a brace, `}` ends the value."""
+    found, rest = {}, text
+    while rest:
+        name, rest = rest.split("={", 1)
+        value = ""
+        while True:
+            part, rest = rest.split("}", 1)
+            value += part
+            if not rest.startswith("}"):
+                break
+            value, rest = value + "}", rest[1:]
+        found[name] = value
+        rest = rest.removeprefix(";")
+    return found
+
+
+@given(st.text(min_size=1), st.sampled_from([FREETDS, MICROSOFT_17, MICROSOFT_18]))
+def test_no_password_can_break_out_of_its_value(password: str, driver: Driver) -> None:
+    """Braces, semicolons and equals signs in a password stay part of the password."""
+    fields = _read(connection_string(_server(driver, password=password), "master"))
+
+    assert fields["PWD"] == password
+    assert fields["DATABASE"] == "master"
+
+
+def test_the_password_is_in_no_repr() -> None:
+    """A server may be logged or shown in a traceback."""
+    assert "secret" not in repr(_server())
+
+
+@pytest.mark.parametrize(
+    ("driver", "encrypt", "expected"),
+    [
+        (FREETDS, "optional", ("Encryption", "request")),
+        (FREETDS, "no", ("Encryption", "off")),
+        (MICROSOFT_18, "optional", ("Encrypt", "optional")),
+        (MICROSOFT_18, "strict", ("Encrypt", "strict")),
+        (MICROSOFT_17, "optional", ("Encrypt", "no")),
+    ],
+)
+def test_encryption_is_said_in_the_drivers_own_words(
+    driver: Driver, encrypt: str, expected: tuple[str, str]
+) -> None:
+    """The same wish has another name in each driver."""
+    name, value = expected
+
+    assert _read(connection_string(_server(driver, encrypt=encrypt), "master"))[name] == value
+
+
+@pytest.mark.parametrize("driver", [FREETDS, MICROSOFT_17])
+def test_strict_encryption_is_never_weakened_silently(driver: Driver) -> None:
+    """A driver that cannot do it is refused."""
+    with pytest.raises(DriverMissing, match="strict needs msodbcsql18"):
+        connection_string(_server(driver, encrypt="strict"), "master")
+
+
+def test_kerberos_sends_neither_user_nor_password() -> None:
+    """The ticket logs in."""
+    fields = _read(connection_string(_server(MICROSOFT_18, kerberos=True), "master"))
+
+    assert fields["Trusted_Connection"] == "yes"
+    assert not {"UID", "PWD"} & set(fields)
+
+
+def test_microsofts_driver_may_not_reconnect_by_itself() -> None:
+    """A connection replaced in silence would have lost SET STATISTICS TIME."""
+    assert _read(connection_string(_server(MICROSOFT_18), "master"))["ConnectRetryCount"] == "0"

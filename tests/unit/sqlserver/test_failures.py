@@ -1,0 +1,64 @@
+"""Driver errors become ours, with the sentence that helps."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pyodbc
+import pytest
+import yaml
+
+from vnuma.errors import DriverMissing
+from vnuma.sqlserver.failures import ServerError, natives, sentence, sqlstate, translate
+
+CASES = yaml.safe_load((Path(__file__).parent / "driver_errors.yml").read_text(encoding="utf-8"))
+
+
+def _error(name: str) -> pyodbc.Error:
+    return pyodbc.Error(CASES[name]["state"], CASES[name]["text"])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_each_error_becomes_its_class(name: str) -> None:
+    """State and message number decide what an error of a driver is."""
+    error = translate(_error(name), "sql16:1433")
+
+    assert type(error).__name__ == CASES[name]["error"]
+    assert error.what.startswith("sql16:1433: ") or isinstance(error, DriverMissing)
+
+
+def test_the_number_of_an_answer_is_kept() -> None:
+    """Callers decide by message number, never by words; the number survives pickling."""
+    error = translate(_error("syntax"), "sql16:1433")
+
+    assert isinstance(error, ServerError)
+    assert error.native == 102
+    copy = pickle.loads(pickle.dumps(error))
+    assert (copy.native, copy.what, copy.fix) == (error.native, error.what, error.fix)
+
+
+def test_a_sentence_has_no_driver_brackets() -> None:
+    """What people read is the server's sentence alone, the first one."""
+    error = _error("no_such_database")
+
+    assert sentence(error) == 'Cannot open database "x" requested by the login. The login failed'
+    assert natives(error) == (4060, 18456)
+    assert sqlstate(error) == "28000"
+
+
+def test_showplan_and_create_database_name_their_own_grant() -> None:
+    """The next step is the permission that lacks, not any permission."""
+    showplan = pyodbc.Error("42000", "[42000] [X]SHOWPLAN permission denied in database 'vnuma_study'. (262)")
+    create = pyodbc.Error("42000", "[42000] [X]CREATE DATABASE permission denied in database 'master'. (262)")
+
+    assert "SHOWPLAN" in str(translate(showplan, "s").fix)
+    assert "CREATE ANY DATABASE" in str(translate(create, "s").fix)
+
+
+def test_an_error_without_state_is_still_translated() -> None:
+    """A driver's odd error becomes a failure with its text, not a crash of the translation."""
+    error = translate(pyodbc.Error("something odd"), "sql16:1433")
+
+    assert isinstance(error, ServerError)
+    assert "something odd" in error.what

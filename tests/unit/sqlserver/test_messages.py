@@ -1,0 +1,88 @@
+"""Timing messages: read right in every language, or refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages, read_times
+
+PUBLISHED = {
+    item["language"]: item
+    for item in yaml.safe_load((Path(__file__).parent / "statistics_time.yml").read_text(encoding="utf-8"))
+}
+
+
+@pytest.mark.parametrize("item", PUBLISHED.values(), ids=PUBLISHED)
+def test_published_messages_are_read(item: dict[str, Any]) -> None:
+    """Words, unit, punctuation and line breaks differ by language; the two figures are found."""
+    assert read_times(item["text"]) == Times(item["cpu"], item["elapsed"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SQL Server Execution Times: CPU time = 1,234 ms, elapsed time = 5 ms.",
+        "SQL Server Execution Times: CPU time = 5 ms, elapsed time = 1,234 ms.",
+        "SQL Server Execution Times: CPU time = 1.5 ms, elapsed time = 2.5 ms.",
+        "SQL Server Execution Times: CPU time = 1 234 ms, elapsed time = 5 678 ms.",
+        "SQL Server Execution Times: CPU time = -5 ms, elapsed time = 7 ms.",
+        "SQL Server Execution Times: CPU time = 5 ms.",
+        "SQL Server Execution Times: CPU time = 5 ms, elapsed time = 7 ms, waits = 9 ms.",
+        "SQL Server Execution Times: CPU time = five ms, elapsed time = seven ms.",
+        "",
+    ],
+)
+def test_doubtful_messages_are_refused(text: str) -> None:
+    """Separators, decimals, signs and other numbers of figures are never guessed at."""
+    with pytest.raises(MeasurementFailed, match="cannot be read with certainty"):
+        read_times(text)
+
+
+LETTERS = st.characters(exclude_categories=["Nd", "Nl", "No", "Cs"], exclude_characters="=")
+WORDS = st.text(LETTERS, max_size=20)
+FIGURES = st.integers(0, 10**12)
+
+
+@given(WORDS, FIGURES, WORDS, FIGURES, WORDS)
+def test_any_language_is_read_right(title: str, cpu: int, between: str, elapsed: int, end: str) -> None:
+    """Whatever stands around the figures, as long as each follows an equals sign."""
+    assert read_times(f"{title}= {cpu}{between}= {elapsed}{end}") == Times(cpu, elapsed)
+
+
+@given(FIGURES, FIGURES, st.sampled_from([",", ".", " ", "'", "\u00a0", "\u202f"]), st.booleans())
+def test_grouped_figures_are_never_misread(cpu: int, elapsed: int, separator: str, english: bool) -> None:
+    """A message with separators in its figures is refused; without any it is read right."""
+    parts = [f"{value:,}".replace(",", separator) for value in (cpu, elapsed)]
+    text = f"{'CPU time' if english else 'CPU-Zeit'} = {parts[0]} ms,  elapsed time = {parts[1]} ms."
+    if max(cpu, elapsed) < 1000:
+        assert read_times(text) == Times(cpu, elapsed)
+    else:
+        with pytest.raises(MeasurementFailed):
+            read_times(text)
+
+
+def test_messages_are_told_apart_by_number() -> None:
+    """3612 is execution, 3613 is parse and compile; others are none of our business."""
+    execution, parse = PUBLISHED["English"]["text"], PUBLISHED["English parse"]["text"]
+
+    found = parse_messages(
+        [
+            ("[01000] (3613)", parse),
+            ("[01000] (5701)", "Changed database context to 'master'."),
+            ("[01000] (3612)", execution),
+        ]
+    )
+
+    assert found == StatisticsTime((Times(875, 1340),), (Times(16, 40),))
+
+
+def test_a_driver_that_gives_no_number_yields_no_timing() -> None:
+    """Without the message's number nobody knows which time it is, so none is taken."""
+    assert parse_messages([("[01000]", PUBLISHED["English"]["text"])]) == StatisticsTime()
