@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, fault, vm
 from vnuma.domain.setting import Power
-from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, ToolsTimeout
+from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, ToolsTimeout, VmNotFound
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
@@ -155,10 +156,20 @@ def test_a_vm_that_goes_off_is_not_waited_for(lab: LabFactory, login: Login) -> 
 
 def test_another_host_is_noticed(lab: LabFactory, login: Login) -> None:
     """A VM that runs elsewhere than the run began on is an invalid attempt, naming both."""
-    session, ref = start(lab, login)
-    here = read_vm(session, ref).host_moid
-    with pytest.raises((HostChanged, PowerFailed)):
-        power_on(session, ref, host_moid=f"{here}0")
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    session.about = replace(session.about, is_vcenter=False)  # then no host is asked for
+    with pytest.raises(
+        HostChanged, match=r"sql16 runs on esx01, not on HostSystem host-999 as the run began"
+    ):
+        power_on(session, ref, host_moid="host-999")
+
+
+def test_a_host_that_is_gone_is_named(lab: LabFactory, login: Login) -> None:
+    """A host that vCenter no longer has cannot be powered on at: the VM stays off."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    with pytest.raises(VmNotFound, match="no longer has the object host-999"):
+        power_on(session, ref, host_moid="host-999")
+    assert read_vm(session, ref).power is Power.OFF
 
 
 def test_a_power_cycle_takes_few_round_trips(lab: LabFactory, login: Login) -> None:

@@ -14,6 +14,7 @@ from vnuma.errors import VmNotFound
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session, SessionExpired
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.transport import Transport
 from vnuma.vsphere.wait import WaitTimeout, settle, wait_for, wait_for_task
 
 LONG_S = 20.0
@@ -72,24 +73,20 @@ def test_a_change_is_pushed(lab: LabFactory, login: Login) -> None:
     assert str(values[POWER]) == "poweredOn"
 
 
-def test_no_collector_is_left_behind(session: Session) -> None:
+def test_no_collector_is_left_behind(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait that is over has taken its property collector away: its filters cost the server."""
     ref = find_vm(session, "sql16")
-    made: list[Any] = []
-    collector = session.content.propertyCollector
+    answers: dict[str, Any] = {}
+    call = Transport.InvokeMethod
 
-    class Watched:
-        """The session's property collector, telling which collectors it makes."""
+    def call_and_tell(stub: Transport, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
+        answers[info.wsdlName] = call(stub, mo, info, args, outerStub)
+        return answers[info.wsdlName]
 
-        def CreatePropertyCollector(self) -> Any:
-            made.append(collector.CreatePropertyCollector())
-            return made[-1]
-
-    session.content.propertyCollector = Watched()
+    monkeypatch.setattr(Transport, "InvokeMethod", call_and_tell)
     wait_for(session, ref, (POWER,), lambda seen: True, 1, "nothing")
-    session.content.propertyCollector = collector
     with pytest.raises(VmNotFound, match="no longer has the object"):
-        made[0].CheckForUpdates("")
+        answers["CreatePropertyCollector"].CheckForUpdates("")
 
 
 def test_an_ended_session_ends_the_wait(lab: LabFactory, login: Login) -> None:

@@ -25,9 +25,13 @@ def connect(vcenter: VCenter) -> Session:
     """
     context = context_for(vcenter)
     transport = Transport(vcenter, context, api_version(vcenter, context))
-    content = vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
-    key = _login(vcenter, content)
-    return Session(transport, content, key, _about(content, transport))
+    try:
+        content = vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
+        key = _login(vcenter, content)
+        return Session(transport, content, key, _about(content, transport))
+    except BaseException:
+        transport.close()
+        raise
 
 
 def _login(vcenter: VCenter, content: Any) -> str:

@@ -29,7 +29,7 @@ def find_vm(session: Session, name_or_path: str) -> vim.VirtualMachine:
         return refs[0]
     if refs:
         raise _several(name_or_path, list(paths(session, refs)))
-    raise _none(name_or_path, set(names.values()), session.about.name)
+    raise _none(name_or_path, list(names.values()), session.transport.vcenter.host)
 
 
 def find_vm_by_uuid(session: Session, instance_uuid: str) -> vim.VirtualMachine:
@@ -51,7 +51,8 @@ def _at_path(session: Session, path: str) -> vim.VirtualMachine:
     if isinstance(ref, vim.VirtualMachine):
         return ref
     name = path.rstrip("/").rpartition("/")[2]
-    elsewhere = list(paths(session, [ref for ref, known in _names(session).items() if known == name]))
+    namesakes = [ref for ref, known in _names(session).items() if known == name]
+    elsewhere = list(paths(session, namesakes)) if namesakes else []
     hint = f" A VM of that name is {' and '.join(elsewhere[:_LISTED])}." if elsewhere else ""
     raise VmNotFound(
         f"No VM is at {path}.{hint}",
@@ -91,8 +92,8 @@ def _several(name: str, found: list[str]) -> VmNotFound:
     )
 
 
-def _none(name: str, known: set[str], where: str) -> VmNotFound:
-    close = get_close_matches(name, sorted(known), n=3)
+def _none(name: str, known: list[str], where: str) -> VmNotFound:
+    close = get_close_matches(name, sorted(set(known)), n=3)
     if close:
         fix = f"Did you mean {' or '.join(close)}?"
     else:

@@ -40,7 +40,7 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
 
 
 def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.ManagedEntity]:
-    """VMs by their inventory paths, in path order, in one read."""
+    """VMs (at least one) by their inventory paths, in path order, in one read."""
     filters = [
         Query.FilterSpec(
             objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=upwards()) for ref in refs],
