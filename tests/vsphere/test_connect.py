@@ -21,7 +21,6 @@ def test_a_session_knows_its_vcenter(session: Session) -> None:
     assert session.about.uuid
     assert session.about.api_version == "8.0.3.0"
     assert session.about.release.key >= (6, 0)
-    assert session.about.simulated
 
 
 def test_a_wrong_password_is_refused_without_naming_it(shared_lab: LabHandle) -> None:

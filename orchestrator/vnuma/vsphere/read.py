@@ -157,7 +157,7 @@ def _host_facts(values: Mapping[str, Any], ref: vim.HostSystem, drs: Any) -> Hos
         memory_mb=values["hardware.memorySize"] // _MIB,
         numa_nodes=_numa_nodes(values),
         in_drs_cluster=enabled,
-        drs_default=str(drs.drsConfig.defaultVmBehavior) if enabled else None,
+        drs_default=_word(drs.drsConfig.defaultVmBehavior) if enabled else None,
     )
 
 
@@ -192,5 +192,10 @@ def _override(drs: Any, vm: vim.ManagedEntity) -> str | None:
     """The VM's own DRS setting: `disabled` or an automation level; None where it has none."""
     for entry in drs.drsVmConfig if drs is not None else ():
         if entry.key == vm:
-            return "disabled" if entry.enabled is False else str(entry.behavior)
+            return "disabled" if entry.enabled is False else _word(entry.behavior)
     return None
+
+
+def _word(value: Any) -> str | None:
+    """An enumeration's value as text; None where it is unset, which means the default."""
+    return None if value is None else str(value)

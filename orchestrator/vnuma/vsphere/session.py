@@ -29,11 +29,6 @@ class About:
     uuid: str
     is_vcenter: bool
 
-    @property
-    def simulated(self) -> bool:
-        """Whether this is the lab: it says so in its name."""
-        return "vnuma-lab" in self.name
-
 
 @dataclass(frozen=True)
 class Found:
