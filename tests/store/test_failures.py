@@ -83,6 +83,16 @@ def test_a_store_that_stays_locked_is_an_error(
             runs.create_run(second, study, seed=1)
 
 
+def test_a_store_that_disappears_is_not_made_anew(sqlite_url: str, tmp_path: Path) -> None:
+    """A run whose store was deleted is told so; it does not go on with an empty one."""
+    store = open_store(sqlite_url)
+    for file in tmp_path.iterdir():
+        file.unlink()
+    with pytest.raises(StoreError, match="cannot be opened"), store.write() as conn:
+        runs.save_study(conn, "quick", "a: 1\n")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
     """A text file is refused and stays as it is."""
     (tmp_path / "vnuma.db").write_text("notes " * 500)

@@ -43,7 +43,7 @@ def test_a_run_is_found_by_name_by_id_and_as_latest(store: Store) -> None:
         assert runs.list_runs(conn) == (first, second)
 
 
-@pytest.mark.parametrize("ref", ["quick.9", "9", "latest"])
+@pytest.mark.parametrize("ref", ["quick.9", "9", "9" * 30, "latest"])
 def test_an_unknown_run_is_an_input_error(store: Store, ref: str) -> None:
     """A name, id or 'latest' that fits no run says so and where to look."""
     with store.read() as conn, pytest.raises(InputError, match="has no run") as caught:
@@ -119,7 +119,7 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
     leased = new_vm(store, arms=1)
     attempt = claim(store, leased)
     with store.write() as conn:
-        facts.add_run_facts(conn, leased.run.id, "product", {"seed": 7})
+        facts.add_run_facts(conn, leased.run.id, "product", {"seed": None})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.76"})
         facts.add_vm_facts(conn, leased.vm.id, "host", {"bios": "2.82"})
         facts.add_attempt_facts(conn, attempt.attempt_id, leased.token, "guest", {"nodes": [0, 1]})
@@ -127,7 +127,7 @@ def test_facts_of_run_vm_and_attempt_are_listed_in_order(store: Store) -> None:
         listed = facts.facts_of_run(conn, leased.run.id)
         host = facts.facts_of_run(conn, leased.run.id, "host")
     assert [(fact.scope, fact.key, fact.value) for fact in listed] == [
-        ("product", "seed", 7),
+        ("product", "seed", None),
         ("host", "bios", "2.76"),
         ("host", "bios", "2.82"),
         ("guest", "nodes", [0, 1]),

@@ -1,4 +1,8 @@
-"""Bring a store to the newest revision. Imported only when that is needed: Alembic loads slowly."""
+"""Bring a store to the newest revision. Imported only when that is needed: Alembic loads slowly.
+
+A new revision is a file in `migrations/versions`, the new number in `schema.HEAD`, the change in
+`tables`, and dumps of stores of the revision before in `tests/store/data`.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from urllib.parse import quote
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -90,18 +89,22 @@ def _prepare_file(place: Place, *, create: bool) -> None:
             raise StoreError(f"There is no store at {place}.", fix="vnuma run STUDY makes one.")
         if place.path.is_dir():
             raise StoreError(f"The store {place} is a folder.", fix=f"Name a file: {place}/vnuma.db")
-        if create:
+        if create and not place.path.exists():
             place.path.parent.mkdir(parents=True, exist_ok=True)
+            place.path.touch()
     except OSError as error:
         raise StoreError(
-            f"The folder of the store {place} cannot be used ({error.strerror}).",
-            fix="Check the owner and mode of that folder, or name another.",
+            f"The store {place} cannot be made ({error.strerror}).",
+            fix="Check the owner and mode of its folder, or name another.",
         ) from error
 
 
 def _sqlite_engine(place: Place) -> Engine:
-    """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late."""
-    uri = f"file:{quote(str(place.path.absolute()))}?mode=rwc"
+    """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late.
+
+    `mode=rw`: a store that disappears during a run is an error, not a new and empty store.
+    """
+    uri = f"{place.path.absolute().as_uri()}?mode=rw"
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S, isolation_level=None)

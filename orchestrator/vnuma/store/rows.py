@@ -274,7 +274,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Fact:
-    """Something recorded about a run, one of its VMs or one attempt."""
+    """Something recorded about a run, one of its VMs or one attempt; a value of None is "not known"."""
 
     id: int
     run_id: int

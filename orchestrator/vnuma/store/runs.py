@@ -13,6 +13,7 @@ from vnuma.store import tables
 from vnuma.store.rows import Run, RunState, StopRequest, Study
 from vnuma.store.types import utc_now
 
+_ID_DIGITS = 10
 _run = tables.run.c
 _study = tables.study.c
 
@@ -75,7 +76,7 @@ def get_run(conn: Connection, ref: str | int) -> Run:
     query = select(tables.run)
     if ref == "latest":
         query = query.order_by(_run.id.desc()).limit(1)
-    elif isinstance(ref, int) or ref.isdecimal():
+    elif isinstance(ref, int) or (ref.isdecimal() and len(ref) < _ID_DIGITS):
         query = query.where(_run.id == int(ref))
     else:
         query = query.where(_run.name == ref)

@@ -198,7 +198,7 @@ fact = Table(
     Column("attempt_id", ForeignKey("attempt.id")),
     Column("scope", Text, nullable=False),
     Column("key", Text, nullable=False),
-    Column("value_json", CanonicalJson, nullable=False),
+    Column("value_json", CanonicalJson),
     Column("at", UtcTime, nullable=False),
     Index(None, "run_id"),
 )

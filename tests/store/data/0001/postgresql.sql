@@ -55,7 +55,7 @@ CREATE TABLE public.fact (
     attempt_id integer,
     scope text NOT NULL,
     key text NOT NULL,
-    value_json text NOT NULL,
+    value_json text,
     at timestamp with time zone NOT NULL
 );
 CREATE SEQUENCE public.fact_id_seq
@@ -176,19 +176,19 @@ ALTER TABLE ONLY public.fact ALTER COLUMN id SET DEFAULT nextval('public.fact_id
 ALTER TABLE ONLY public.run ALTER COLUMN id SET DEFAULT nextval('public.run_id_seq'::regclass);
 ALTER TABLE ONLY public.study ALTER COLUMN id SET DEFAULT nextval('public.study_id_seq'::regclass);
 ALTER TABLE ONLY public.vm ALTER COLUMN id SET DEFAULT nextval('public.vm_id_seq'::regclass);
-INSERT INTO public.attempt VALUES (1, 1, 1, 1, 'claim', '2026-11-20 11:46:41.133927+00', '2026-11-20 11:46:41.133927+00', '2026-11-20 11:46:41.14634+00', 'interrupted', 'interrupted', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
-INSERT INTO public.attempt VALUES (2, 1, 2, 1, 'claim', '2026-11-20 11:46:41.156511+00', '2026-11-20 11:46:41.156511+00', '2026-11-20 11:46:41.166301+00', 'valid', NULL, NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
-INSERT INTO public.attempt VALUES (3, 2, 1, 1, 'claim', '2026-11-20 11:46:41.175853+00', '2026-11-20 11:46:41.175853+00', '2026-11-20 11:46:41.183507+00', 'failed', 'tools_timeout', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
-INSERT INTO public.attempt VALUES (4, 2, 2, 1, 'claim', '2026-11-20 11:46:41.192753+00', '2026-11-20 11:46:41.192753+00', '2026-11-20 11:46:41.200437+00', 'invalid', 'topology_mismatch', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
-INSERT INTO public.attempt VALUES (5, 3, 1, 1, 'claim', '2026-11-20 11:46:41.216719+00', '2026-11-20 11:46:41.216719+00', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+INSERT INTO public.attempt VALUES (1, 1, 1, 1, 'claim', '2026-11-20 12:00:46.381017+00', '2026-11-20 12:00:46.381017+00', '2026-11-20 12:00:46.411461+00', 'interrupted', 'interrupted', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
+INSERT INTO public.attempt VALUES (2, 1, 2, 1, 'claim', '2026-11-20 12:00:46.427477+00', '2026-11-20 12:00:46.427477+00', '2026-11-20 12:00:46.440537+00', 'valid', NULL, NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
+INSERT INTO public.attempt VALUES (3, 2, 1, 1, 'claim', '2026-11-20 12:00:46.454033+00', '2026-11-20 12:00:46.454033+00', '2026-11-20 12:00:46.467659+00', 'failed', 'tools_timeout', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
+INSERT INTO public.attempt VALUES (4, 2, 2, 1, 'claim', '2026-11-20 12:00:46.478555+00', '2026-11-20 12:00:46.478555+00', '2026-11-20 12:00:46.490069+00', 'invalid', 'topology_mismatch', NULL, '{"topology":"2x8"}', NULL, NULL, NULL, NULL);
+INSERT INTO public.attempt VALUES (5, 3, 1, 1, 'claim', '2026-11-20 12:00:46.514128+00', '2026-11-20 12:00:46.514128+00', NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
 INSERT INTO public.cell VALUES (4, 1, 1, 'arm3', 'arm3', 0, 3, 'pending', NULL);
 INSERT INTO public.cell VALUES (1, 1, 1, 'arm0', 'arm0', 0, 0, 'valid', NULL);
 INSERT INTO public.cell VALUES (2, 1, 1, 'arm1', 'arm1', 0, 1, 'skipped', 'failed_cell_limit');
 INSERT INTO public.cell VALUES (3, 1, 1, 'arm2', 'arm2', 0, 2, 'claimed', NULL);
-INSERT INTO public.fact VALUES (1, 1, NULL, NULL, 'product', 'lab', 'true', '2026-11-20 11:46:41.109704+00');
-INSERT INTO public.fact VALUES (2, 1, 1, 5, 'guest', 'nodes', '[0,1]', '2026-11-20 11:46:41.22544+00');
-INSERT INTO public.lease VALUES ('vc/1', 1, 1, 'ops@ctl1', '2026-11-20 11:46:41.118285+00');
-INSERT INTO public.run VALUES (1, 1, 'quick.1', 'quick', 1, 7, 'running', NULL, 'paper', '0.1.0', '{"name":"FreeTDS","version":"1.3.17"}', 'inventories/lab', '2026-11-20 11:46:41.10676+00', NULL, NULL, NULL, NULL);
+INSERT INTO public.fact VALUES (1, 1, NULL, NULL, 'product', 'lab', 'true', '2026-11-20 12:00:46.330371+00');
+INSERT INTO public.fact VALUES (2, 1, 1, 5, 'guest', 'nodes', '[0,1]', '2026-11-20 12:00:46.527319+00');
+INSERT INTO public.lease VALUES ('vc/1', 1, 1, 'ops@ctl1', '2026-11-20 12:00:46.350452+00');
+INSERT INTO public.run VALUES (1, 1, 'quick.1', 'quick', 1, 7, 'running', NULL, 'paper', '0.1.0', '{"name":"FreeTDS","version":"1.3.17"}', 'inventories/lab', '2026-11-20 12:00:46.327519+00', NULL, NULL, NULL, NULL);
 INSERT INTO public.sample VALUES (1, 'cross_join', 2000, 'rows', 0, true, 'measured', NULL, 100, 200, NULL, NULL, 200.5, 4000000, '{"ASYNC_NETWORK_IO":0}', '2026-11-17 20:45:10.00025+00');
 INSERT INTO public.sample VALUES (1, 'cross_join', 2000, 'rows', 1, false, 'measured', NULL, 101, 201, NULL, NULL, 201.5, 4000000, '{"ASYNC_NETWORK_IO":1}', '2026-11-17 20:45:11.00025+00');
 INSERT INTO public.sample VALUES (2, 'cross_join', 2000, 'rows', 0, true, 'measured', NULL, 100, 200, NULL, NULL, 200.5, 4000000, '{"ASYNC_NETWORK_IO":0}', '2026-11-17 20:45:10.00025+00');
@@ -196,11 +196,11 @@ INSERT INTO public.sample VALUES (2, 'cross_join', 2000, 'rows', 1, false, 'meas
 INSERT INTO public.sample VALUES (2, 'cross_join', 2000, 'rows', 2, false, 'measured', NULL, 102, 202, NULL, NULL, 202.5, 4000000, '{"ASYNC_NETWORK_IO":2}', '2026-11-17 20:45:12.00025+00');
 INSERT INTO public.sample VALUES (2, 'cross_join', 2000, 'rows', 3, false, 'measured', NULL, 103, 203, NULL, NULL, 203.5, 4000000, '{"ASYNC_NETWORK_IO":3}', '2026-11-17 20:45:13.00025+00');
 INSERT INTO public.sample VALUES (5, 'cross_join', 500, 'rows', 1, false, 'failed', 'connection_dropped', NULL, NULL, NULL, NULL, NULL, NULL, NULL, '2026-11-17 20:45:10.00025+00');
-INSERT INTO public.schema_history VALUES ('0001', '0.1.0', '2026-11-20 11:46:41.097592+00');
+INSERT INTO public.schema_history VALUES ('0001', '0.1.0', '2026-11-20 12:00:46.311703+00');
 INSERT INTO public.study VALUES (1, 'quick', 'name: quick
 blocks: 2
 ', '77a30721ad3e5bcbc9ed8b310629b0d8aeb00a50fb99c0e109d15515c3b6fac8');
-INSERT INTO public.vm VALUES (1, 1, 'vc/1', 'sql16', '/DC/vm/sql16', 'esx01', '{"numCPUs":16}', '2026-11-20 11:46:41.120449+00', NULL, NULL, NULL);
+INSERT INTO public.vm VALUES (1, 1, 'vc/1', 'sql16', '/DC/vm/sql16', 'esx01', '{"numCPUs":16}', '2026-11-20 12:00:46.352747+00', NULL, NULL, NULL);
 INSERT INTO public.vnuma_schema_version VALUES ('0001');
 SELECT pg_catalog.setval('public.attempt_id_seq', 5, true);
 SELECT pg_catalog.setval('public.cell_id_seq', 4, true);

@@ -23,11 +23,11 @@ CREATE TABLE attempt (
 	CONSTRAINT attempt_ended_ck CHECK ((outcome IS NULL) = (ended_at IS NULL)), 
 	CONSTRAINT attempt_reason_ck CHECK (outcome IS NULL OR outcome = 'valid' OR reason IS NOT NULL)
 );
-INSERT INTO "attempt" VALUES(1,1,1,1,'claim','2026-11-20T11:46:40.173058Z','2026-11-20T11:46:40.173058Z','2026-11-20T11:46:40.177656Z','interrupted','interrupted',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
-INSERT INTO "attempt" VALUES(2,1,2,1,'claim','2026-11-20T11:46:40.180845Z','2026-11-20T11:46:40.180845Z','2026-11-20T11:46:40.183547Z','valid',NULL,NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
-INSERT INTO "attempt" VALUES(3,2,1,1,'claim','2026-11-20T11:46:40.186353Z','2026-11-20T11:46:40.186353Z','2026-11-20T11:46:40.188547Z','failed','tools_timeout',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
-INSERT INTO "attempt" VALUES(4,2,2,1,'claim','2026-11-20T11:46:40.191253Z','2026-11-20T11:46:40.191253Z','2026-11-20T11:46:40.193400Z','invalid','topology_mismatch',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
-INSERT INTO "attempt" VALUES(5,3,1,1,'claim','2026-11-20T11:46:40.197986Z','2026-11-20T11:46:40.197986Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "attempt" VALUES(1,1,1,1,'claim','2026-11-20T12:00:43.382603Z','2026-11-20T12:00:43.382603Z','2026-11-20T12:00:43.405963Z','interrupted','interrupted',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
+INSERT INTO "attempt" VALUES(2,1,2,1,'claim','2026-11-20T12:00:43.420680Z','2026-11-20T12:00:43.420680Z','2026-11-20T12:00:43.450383Z','valid',NULL,NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
+INSERT INTO "attempt" VALUES(3,2,1,1,'claim','2026-11-20T12:00:43.468912Z','2026-11-20T12:00:43.468912Z','2026-11-20T12:00:43.493464Z','failed','tools_timeout',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
+INSERT INTO "attempt" VALUES(4,2,2,1,'claim','2026-11-20T12:00:43.511923Z','2026-11-20T12:00:43.511923Z','2026-11-20T12:00:43.535993Z','invalid','topology_mismatch',NULL,'{"topology":"2x8"}',NULL,NULL,NULL,NULL);
+INSERT INTO "attempt" VALUES(5,3,1,1,'claim','2026-11-20T12:00:43.572468Z','2026-11-20T12:00:43.572468Z',NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE cell (
 	id INTEGER NOT NULL, 
 	run_id INTEGER NOT NULL, 
@@ -57,15 +57,15 @@ CREATE TABLE fact (
 	attempt_id INTEGER, 
 	scope TEXT NOT NULL, 
 	"key" TEXT NOT NULL, 
-	value_json TEXT NOT NULL, 
+	value_json TEXT, 
 	at TEXT NOT NULL, 
 	CONSTRAINT fact_pk PRIMARY KEY (id), 
 	CONSTRAINT fact_run_id_fk FOREIGN KEY(run_id) REFERENCES run (id), 
 	CONSTRAINT fact_vm_id_fk FOREIGN KEY(vm_id) REFERENCES vm (id), 
 	CONSTRAINT fact_attempt_id_fk FOREIGN KEY(attempt_id) REFERENCES attempt (id)
 );
-INSERT INTO "fact" VALUES(1,1,NULL,NULL,'product','lab','true','2026-11-20T11:46:40.163145Z');
-INSERT INTO "fact" VALUES(2,1,1,5,'guest','nodes','[0,1]','2026-11-20T11:46:40.200491Z');
+INSERT INTO "fact" VALUES(1,1,NULL,NULL,'product','lab','true','2026-11-20T12:00:43.331103Z');
+INSERT INTO "fact" VALUES(2,1,1,5,'guest','nodes','[0,1]','2026-11-20T12:00:43.608340Z');
 CREATE TABLE lease (
 	vm_key TEXT NOT NULL, 
 	run_id INTEGER, 
@@ -77,7 +77,7 @@ CREATE TABLE lease (
 	CONSTRAINT lease_holder_ck CHECK ((run_id IS NULL) = (holder IS NULL)), 
 	CONSTRAINT lease_taken_ck CHECK ((run_id IS NULL) = (taken_at IS NULL))
 );
-INSERT INTO "lease" VALUES('vc/1',1,1,'ops@ctl1','2026-11-20T11:46:40.166668Z');
+INSERT INTO "lease" VALUES('vc/1',1,1,'ops@ctl1','2026-11-20T12:00:43.349141Z');
 CREATE TABLE run (
 	id INTEGER NOT NULL, 
 	study_id INTEGER NOT NULL, 
@@ -103,7 +103,7 @@ CREATE TABLE run (
 	CONSTRAINT run_state_ck CHECK (state IN ('planned','running','stopping','stopped','finished','failed','conflict')), 
 	CONSTRAINT run_stop_ck CHECK (stop_requested IN ('cell','now'))
 );
-INSERT INTO "run" VALUES(1,1,'quick.1','quick',1,7,'running',NULL,'paper','0.1.0','{"name":"FreeTDS","version":"1.3.17"}','inventories/lab','2026-11-20T11:46:40.161294Z',NULL,NULL,NULL,NULL);
+INSERT INTO "run" VALUES(1,1,'quick.1','quick',1,7,'running',NULL,'paper','0.1.0','{"name":"FreeTDS","version":"1.3.17"}','inventories/lab','2026-11-20T12:00:43.324873Z',NULL,NULL,NULL,NULL);
 CREATE TABLE sample (
 	attempt_id INTEGER NOT NULL, 
 	workload TEXT NOT NULL, 
@@ -141,7 +141,7 @@ CREATE TABLE schema_history (
 	applied_at TEXT NOT NULL, 
 	CONSTRAINT schema_history_pk PRIMARY KEY (revision)
 );
-INSERT INTO "schema_history" VALUES('0001','0.1.0','2026-11-20T11:46:40.157260Z');
+INSERT INTO "schema_history" VALUES('0001','0.1.0','2026-11-20T12:00:43.300271Z');
 CREATE TABLE study (
 	id INTEGER NOT NULL, 
 	name TEXT NOT NULL, 
@@ -170,7 +170,7 @@ CREATE TABLE vm (
 	CONSTRAINT vm_run_id_vm_key_uq UNIQUE (run_id, vm_key), 
 	CONSTRAINT vm_baseline_ck CHECK ((baseline_json IS NULL) = (baseline_at IS NULL))
 );
-INSERT INTO "vm" VALUES(1,1,'vc/1','sql16','/DC/vm/sql16','esx01','{"numCPUs":16}','2026-11-20T11:46:40.167789Z',NULL,NULL,NULL);
+INSERT INTO "vm" VALUES(1,1,'vc/1','sql16','/DC/vm/sql16','esx01','{"numCPUs":16}','2026-11-20T12:00:43.350600Z',NULL,NULL,NULL);
 CREATE TABLE vnuma_schema_version (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT vnuma_schema_version_pkc PRIMARY KEY (version_num)

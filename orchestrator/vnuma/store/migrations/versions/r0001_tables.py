@@ -193,7 +193,7 @@ def _results() -> None:
         sa.Column("attempt_id", sa.Integer),
         sa.Column("scope", sa.Text, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
-        sa.Column("value_json", JSON, nullable=False),
+        sa.Column("value_json", JSON),
         sa.Column("at", TIME, nullable=False),
         sa.PrimaryKeyConstraint("id", name="fact_pk"),
         sa.ForeignKeyConstraint(["run_id"], ["run.id"], name="fact_run_id_fk"),
