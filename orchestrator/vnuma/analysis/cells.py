@@ -17,6 +17,9 @@ import numpy as np
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Metric, Sample
 
+# A block whose cells are all in these states was never begun.
+NOT_BEGUN = ("pending", "skipped")
+
 
 @dataclass(frozen=True)
 class Boot:
@@ -95,7 +98,7 @@ def collect(
     """The cells of one VM, form and metric. Raises ValueError if an iteration is given twice."""
     times = _times(samples, vm, form, metric)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
-    begun = {cell.block for cell in records.values() if cell.outcome != "pending"}
+    begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
     boots: list[Boot] = []
     missing: list[Missing] = []
     for block in sorted(begun):
@@ -145,7 +148,9 @@ def _times(
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
     if record is None or record.outcome == "pending":
-        return Missing(label, block, "not run", "the run ended before this cell")
+        return Missing(label, block, "not run", "the run has not come to this cell")
+    if record.outcome == "claimed":
+        return Missing(label, block, "not run", "the cell is being run")
     return Missing(label, block, record.outcome, record.reason or "no reason was stored")
 
 

@@ -36,7 +36,9 @@ class Sample:
 
 @dataclass(frozen=True)
 class CellRecord:
-    """A planned cell and how it ended. Only `valid` cells are analysed; `pending` ones were not begun.
+    """A planned cell and how it ended: `outcome` is the cell's state in the store.
+
+    Only `valid` cells are analysed; `pending` and `skipped` ones were not begun, `claimed` ones are running.
 
     `position` is the cell's place in the order of the whole run of that VM; None if it is unknown.
     """

@@ -104,6 +104,17 @@ def test_pending_blocks_are_counted_and_pending_cells_listed() -> None:
     assert [(gap.label, gap.block, gap.outcome) for gap in cells.missing] == [("2x8", 2, "not run")]
 
 
+def test_a_running_cell_and_a_skipped_block() -> None:
+    """A cell that is being run is not a failure, and a block that was given up was never begun."""
+    study = _study()
+    study.drop(lambda cell: cell.block == 2 and cell.label == "2x8", outcome="claimed", reason="")
+    study.drop(lambda cell: cell.block == 3, outcome="skipped", reason="too many failed cells")
+    cells = _collect(study)
+    assert cells.blocks_not_begun == 1
+    (gap,) = cells.missing
+    assert (gap.outcome, gap.reason) == ("not run", "the cell is being run")
+
+
 def test_the_same_iteration_twice_is_refused() -> None:
     """Samples of two attempts at one cell must not be mixed."""
     study = _study()
