@@ -47,8 +47,8 @@ def test_one_without_ensurepip_is_better_than_none(tmp_path: Path) -> None:
 
 
 def test_the_environment_s_own_python_is_kept(tmp_path: Path) -> None:
-    """A checkout that has its virtual environment goes on with that Python."""
-    python(tmp_path / ".venv" / "bin" / "python")
+    """A checkout that has its virtual environment goes on with that Python, however pip came into it."""
+    python(tmp_path / ".venv" / "bin" / "python", whole=False)
     python(tmp_path / "python3.13")
 
     assert find_python(tmp_path).stdout == ".venv/bin/python\n"
