@@ -26,6 +26,7 @@ ALLOWED = {
     "checks": {"errors", "domain"},
     "analysis": {"errors", "domain"},
     "lab": GROUND,
+    "__main__": {"cli"},
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
     "report": GROUND | {"store", "analysis", "domain"},

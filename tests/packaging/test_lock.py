@@ -1,0 +1,68 @@
+"""The locked packages are what pyproject.toml asks for, pinned by hash, from whichever registry."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.support.installation import ROOT
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+GROUPS = PROJECT["dependency-groups"]
+ASKED = {
+    "requirements.lock": PROJECT["project"]["dependencies"]
+    + PROJECT["project"]["optional-dependencies"]["postgresql"]
+    + GROUPS["dev"],
+    "tools/go.lock": GROUPS["go"],
+    "tools/odbc.lock": GROUPS["odbc"],
+}
+
+
+def pins(lock: Path) -> list[tuple[Requirement, int]]:
+    """Each pinned requirement of a lock with the number of its hashes."""
+    joined = lock.read_text(encoding="utf-8").replace("\\\n", " ")
+    found = []
+    for line in joined.splitlines():
+        requirement, *hashes = re.split(r"\s+--hash=sha256:", line.strip())
+        found.append(
+            (Requirement(requirement), sum(bool(re.fullmatch(r"[0-9a-f]{64}", text)) for text in hashes))
+        )
+    return found
+
+
+@pytest.mark.parametrize("lock", ASKED)
+def test_each_dependency_is_locked_within_its_bounds(lock: str) -> None:
+    """Whatever pyproject.toml asks for is pinned to a version that it allows: else `make lock`."""
+    locked: dict[str, list[str]] = {}
+    for pin, _ in pins(ROOT / lock):
+        (only,) = pin.specifier
+        locked.setdefault(canonicalize_name(pin.name), []).append(only.version)
+    for text in ASKED[lock]:
+        asked = Requirement(text)
+        versions = locked.get(canonicalize_name(asked.name), [])
+
+        assert versions, f"{asked.name} is not in {lock}"
+        assert all(asked.specifier.contains(version) for version in versions), f"{asked}: {versions}"
+
+
+@pytest.mark.parametrize("lock", ASKED)
+def test_each_pin_is_exact_and_has_hashes(lock: str) -> None:
+    """A pin names one version and the hashes of its files, so that pip can refuse anything else."""
+    for pin, hashes in pins(ROOT / lock):
+        assert [item.operator for item in pin.specifier] == ["=="], str(pin)
+        assert hashes > 0, str(pin)
+
+
+@pytest.mark.parametrize("lock", ASKED)
+def test_no_lock_names_an_address(lock: str) -> None:
+    """Packages come from the registry that the user's pip is set to: no lock names one."""
+    text = (ROOT / lock).read_text(encoding="utf-8")
+
+    assert "://" not in text
+    assert "--index-url" not in text
+    assert "--find-links" not in text
