@@ -169,7 +169,7 @@ func (c *connection) handle(r *request) (err error) {
 		return malformed("a message of type 0x%02x at this point of the connection", r.kind)
 	case r.kind == packetAttention:
 		c.release()
-		return c.reply(appendDone(nil, tokenDone, doneAttention, 0, 0))
+		return c.reply(appendDone(nil, tokenDone, doneAttention, commandAttention, 0))
 	case r.status&statusIgnore != 0:
 		c.release()
 		return c.reply(appendDone(nil, tokenDone, doneError, 0, 0))

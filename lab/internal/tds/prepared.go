@@ -3,13 +3,15 @@ package tds
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 )
 
-// statement is a text with the names of its parameters, as declared.
+// statement is a text with the names of its parameters, as declared; or a procedure to call.
 type statement struct {
-	text  string
-	names []string
+	text      string
+	names     []string
+	procedure string // instead of text
 }
 
 // prepared holds the prepared statements of a connection by handle.
@@ -45,6 +47,12 @@ func (c *connection) invoke(ctx context.Context, k call, w *Writer) {
 			c.forget(k.params[0])
 			w.Output(handleParam(k.params[0].Name, c.prepared.add(s)))
 			c.run(ctx, s, after(k.params, 3), w)
+		}
+	case k.number == procPrepExecRPC:
+		if s, ok := calledBy(k.params, w); ok {
+			c.forget(k.params[0])
+			w.Output(handleParam(k.params[0].Name, c.prepared.add(s)))
+			c.run(ctx, s, after(k.params, 2), w)
 		}
 	case k.number == procExecute:
 		if s, _, ok := c.find(k.params, w); ok {
@@ -89,6 +97,22 @@ func textOf(params []Param, text, names int, w *Writer) (statement, bool) {
 	return s, true
 }
 
+// calledName is the procedure of sp_prepexecrpc: its bare name, as msodbcsql sends it, or a call in ODBC's
+// notation, as documented: {call dbo.p (?, ?)}, {? = call dbo.p}.
+var calledName = regexp.MustCompile(`(?is)^\s*(?:\{\s*(?:\?\s*=\s*)?call\s+)?([^\s(){}?=;]+)`)
+
+// calledBy takes the procedure out of an sp_prepexecrpc, which msodbcsql sends for a prepared {call ...}.
+func calledBy(params []Param, w *Writer) (statement, bool) {
+	if len(params) > 1 {
+		text, _ := params[1].Value.(string)
+		if m := calledName.FindStringSubmatch(text); m != nil {
+			return statement{procedure: m[1]}, true
+		}
+	}
+	w.Error(notSupported("sp_prepexecrpc without the name of a procedure"))
+	return statement{}, false
+}
+
 // find looks a prepared statement up by the handle that is a call's first parameter.
 func (c *connection) find(params []Param, w *Writer) (statement, int32, bool) {
 	var handle int64
@@ -112,6 +136,10 @@ func (c *connection) forget(p Param) {
 
 // run executes a text with its values; values without a name get the declared one of their place.
 func (c *connection) run(ctx context.Context, s statement, values []Param, w *Writer) {
+	if s.procedure != "" {
+		c.session.Call(ctx, s.procedure, values, w)
+		return
+	}
 	if len(values) > len(s.names) {
 		w.Error(Message{Number: 8144, State: 2, Class: 16, Line: 1,
 			Text: "Procedure or function has too many arguments specified."})

@@ -28,6 +28,9 @@ const (
 	doneAttention = 0x20
 )
 
+// commandAttention is the command of a DONE that acknowledges attention.
+const commandAttention = 0xFD
+
 // Kinds of ENVCHANGE.
 const (
 	envDatabase   = 1

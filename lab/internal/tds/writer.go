@@ -242,10 +242,11 @@ func (w *Writer) end(attention bool) error {
 	err := w.Err()
 	switch {
 	case attention:
-		if w.last != nil {
-			w.sendLast(doneMore)
-		}
-		w.out.write(appendDone(nil, tokenDone, doneAttention|doneError, 0, 0))
+		// The statement ends as failed, then comes the acknowledgement; without the former msodbcsql takes a
+		// cancelled request that has no result for a successful one.
+		w.settle()
+		w.out.write(appendDone(nil, tokenDone, doneError|doneMore, 0, 0))
+		w.out.write(appendDone(nil, tokenDone, doneAttention, commandAttention, 0))
 	case errors.Is(err, ErrDropped) || errors.Is(err, ErrConnectionLost):
 		return err
 	case w.inProcedure:
