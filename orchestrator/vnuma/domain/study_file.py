@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 from ruamel.yaml import YAML
-from ruamel.yaml.error import MarkedYAMLError
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
 
 from vnuma.domain.study import Study
 from vnuma.domain.topology import topologies
@@ -114,17 +115,24 @@ def _load(text: str, file: str) -> Any:
         data = yaml.load(text)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        line = mark.line + 1 if mark else 1
-        problem = (error.problem or str(error)).splitlines()[0]
-        raise InputError(
-            f"{file}:{line}: not valid YAML: {problem}.", fix="Look at that line and the one above it."
+        raise _not_yaml(file, mark.line + 1 if mark else 1, error.problem or str(error)) from None
+    except ReaderError as error:
+        raise _not_yaml(
+            file, text.count("\n", 0, error.position) + 1, "a character that YAML forbids"
         ) from None
+    except (YAMLError, ValueError) as error:  # ValueError: a date or number that looks right and is not
+        raise _not_yaml(file, 1, str(error)) from None
     if not isinstance(data, dict):
         raise InputError(
             f"{file}:1: a study is a mapping of fields, but this file holds none.",
             fix="Start from studies/quick.yml.",
         )
     return data
+
+
+def _not_yaml(file: str, line: int, problem: str) -> InputError:
+    what = f"{file}:{line}: not valid YAML: {problem.splitlines()[0]}."
+    return InputError(what, fix="Look at that line and the one above it.")
 
 
 def _problem(item: Any, data: Any) -> Problem:

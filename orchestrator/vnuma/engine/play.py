@@ -15,11 +15,13 @@ from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
 _KEPT = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
-    "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI", "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
+    "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
 
-# A long-lived play grows: 90 MB after 200 cells. Then a new one is started.
+# A long-lived play grows: 90 MB after 200 cells. Then a new one is started. Ansible unrolls its loop
+# beforehand, so a short run asks for no more turns than it can need.
 MAX_CELLS_PER_PLAY = 200
 
 
@@ -38,13 +40,20 @@ class Played:
 
 
 def play_study(
-    run: str, vm_names: list[str], inventory: Path, private: Path, folder: Path, watch: Callable[[], bool]
+    run: str,
+    vm_names: list[str],
+    inventory: Path,
+    private: Path,
+    folder: Path,
+    max_cells: int,
+    watch: Callable[[], bool],
 ) -> Played:
-    """Run playbooks/study.yml on these VMs.
+    """Run playbooks/study.yml on these VMs, with at most `max_cells` attempts for each.
 
     `watch` is called about once a second; when it returns True the play is cancelled. `folder` must
     be new and private: a stale one would override variables.
     """
+    folder.mkdir(mode=0o700)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
     with _clean_environment(private):
@@ -53,7 +62,7 @@ def play_study(
             playbook=str(asset("playbooks/study.yml")),
             inventory=str(inventory.resolve()),
             limit=",".join(vm_names),
-            extravars={"vnuma_run": run, "vnuma_max_cells": MAX_CELLS_PER_PLAY},
+            extravars={"vnuma_run": run, "vnuma_max_cells": min(max_cells, MAX_CELLS_PER_PLAY)},
             forks=max(1, len(vm_names)),
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             quiet=True,

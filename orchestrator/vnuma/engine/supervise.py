@@ -122,7 +122,7 @@ def _launch_until_done(
     """Launch plays until every VM has no more cells; each launch is bounded, and so is their number."""
     fruitless, output = 0, ""
     while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
-        before = _look(store, run).ended
+        before = _look(store, run)
         tokens = take_all(store, run, targets)
         with tempfile.TemporaryDirectory(prefix="vnuma-") as private_folder:
             folder = Path(private_folder)
@@ -133,6 +133,7 @@ def _launch_until_done(
                 inventory,
                 private,
                 folder / "runner",
+                _turns_needed(before),
                 lambda: _tick(store, run, watch, asked),
             )
         output = played.output
@@ -140,8 +141,14 @@ def _launch_until_done(
         watch(after)
         if _over(after, played):
             break
-        fruitless = 0 if after.ended > before else fruitless + 1
+        fruitless = 0 if after.ended > before.ended else fruitless + 1
     return output
+
+
+def _turns_needed(progress: Progress) -> int:
+    """Attempts that one VM may take in a play: its cells that are left, half as many repeats, and the end."""
+    left = max((vm.total - vm.valid for vm in progress.vms), default=0)
+    return left + left // 2 + 2
 
 
 def _over(progress: Progress, played: Played) -> bool:

@@ -1,0 +1,63 @@
+"""CPU affinity from the host's own lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.hosts import host_of
+from vnuma.domain.affinity import physical_cores, refuse_impossible
+from vnuma.errors import PreflightBlocked
+
+
+def test_with_hyper_threading_only_every_second_logical_cpu_is_taken() -> None:
+    """0-15 would be eight cores; 0, 2 .. 30 are sixteen."""
+    assert physical_cores(host_of(nodes=2, cores=16, threads=2), 16) == tuple(range(0, 32, 2))
+
+
+def test_without_hyper_threading_every_cpu_is_a_core() -> None:
+    """Then 0-15 are sixteen cores."""
+    assert physical_cores(host_of(nodes=2, cores=16, threads=1), 16) == tuple(range(16))
+
+
+def test_a_vm_wider_than_a_node_is_spread_evenly() -> None:
+    """Twenty vCPUs on two nodes of sixteen cores: ten on each."""
+    host = host_of(nodes=2, cores=16, threads=2)
+    cpus = physical_cores(host, 20)
+
+    assert [sum(cpu in node.cpus for cpu in cpus) for node in host.numa_nodes] == [10, 10]
+
+
+@given(st.integers(1, 4), st.integers(1, 32), st.integers(1, 2), st.integers(1, 128))
+def test_no_core_is_taken_twice(nodes: int, cores: int, threads: int, vcpus: int) -> None:
+    """As many CPUs as vCPUs, each of another core; or a refusal when there are too few."""
+    host = host_of(nodes=nodes, cores=cores, threads=threads)
+    if vcpus > nodes * cores:
+        with pytest.raises(PreflightBlocked, match="physical cores"):
+            physical_cores(host, vcpus)
+        return
+    cpus = physical_cores(host, vcpus)
+
+    assert len({cpu // threads for cpu in cpus}) == len(cpus) == vcpus
+
+
+def test_an_unknown_cpu_is_refused_with_the_hosts_range() -> None:
+    """vSphere would refuse it too, but later."""
+    with pytest.raises(PreflightBlocked, match="logical CPUs 0 to 63"):
+        refuse_impossible((0, 64), 2, host_of(nodes=2, cores=16, threads=2))
+
+
+def test_fewer_cpus_than_vcpus_are_refused() -> None:
+    """vSphere wants at least one each."""
+    with pytest.raises(PreflightBlocked, match="lists 2 CPUs for 4 vCPUs"):
+        refuse_impossible((0, 2, 2), 4, host_of(nodes=2, cores=16, threads=2))
+
+
+def test_nodes_are_filled_from_the_lowest_number_whatever_their_order() -> None:
+    """The host may list its nodes in any order."""
+    host = host_of(nodes=2, cores=16, threads=2)
+
+    assert physical_cores(replace(host, numa_nodes=host.numa_nodes[::-1]), 4) == (0, 2, 4, 6)

@@ -1,0 +1,105 @@
+"""Study files: every mistake at once, each with its line and what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.domain.study_file import parse_study
+from vnuma.errors import InputError
+
+STUDIES = Path(__file__).parents[3] / "studies"
+GOOD = """name: a
+vm: sql16
+vcpus: 16
+reference: 1x16
+arms:
+  - 1x16
+  - 2x8
+"""
+
+
+def problem(text: str) -> str:
+    """The message for a study that is wrong."""
+    with pytest.raises(InputError) as caught:
+        parse_study(text, "a.yml")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("path", sorted(STUDIES.glob("*.yml")), ids=lambda path: path.name)
+def test_every_shipped_study_is_valid(path: Path) -> None:
+    """A study that is shipped can be run."""
+    assert parse_study(path.read_text(encoding="utf-8"), path.name).labels
+
+
+def test_a_topology_of_another_vcpu_count_names_the_right_ones() -> None:
+    """File, line, what is wrong, and the topologies that would do."""
+    message = problem(GOOD + "  - topology: 3x5\n")
+
+    assert message.startswith("a.yml:8: topology 3x5 makes 15 vCPUs, but vcpus is 16.")
+    assert "Use one of 1x16 2x8 4x4 8x2 16x1, or set vcpus: 15." in message
+
+
+def test_an_unknown_field_is_corrected_when_it_is_close_to_a_known_one() -> None:
+    """A typing mistake is named with the word that was meant."""
+    message = problem(GOOD + "  - {topology: 4x4, afinity: none}\n")
+
+    assert message == "a.yml:8: unknown field 'afinity'.\n  Did you mean 'affinity'?"
+
+
+def test_an_unknown_field_far_from_all_lists_the_known_ones() -> None:
+    """There is nothing to guess, so all are named."""
+    assert "Known fields here: affinity," in problem(GOOD + "all_arms: {colour: red}\n")
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (("1x16\narms", "4x4\narms"), "a.yml:4: the reference arm '4x4' is not among the arms."),
+        (("  - 2x8\n", "  - 2x8\n  - 2x8\n"), "a.yml:8: arm '2x8' is already the second arm."),
+        (("arms:", "workload: {sizes: [200000]}\narms:"), "a.yml:5: size 200000 is more rows than the smaller"),
+        (("arms:", "workload: {sizes: [500, 500]}\narms:"), "a.yml:5: 500 is listed twice."),
+        (("name: a", "name: A b"), "a.yml:1: name: string should match pattern"),
+        (("reference: 1x16\n", ""), "a.yml:1: field 'reference' is missing."),
+        (("  - 2x8", "  - two"), "a.yml:7: arms.1: 'two' is not a topology; write sockets x"),
+        (("vcpus: 16", "vcpus: many"), "a.yml:3: vcpus: input should be a valid integer"),
+        (("arms:", "design: {blocks: 0}\narms:"), "a.yml:5: design.blocks: input should be greater than"),
+        (("arms:", "all_arms: {affinity: some}\narms:"), "a.yml:5: all_arms.affinity: 'some' is not a value"),
+        (("vm: sql16", "vm: [sql16"), "a.yml:3: not valid YAML"),
+        (("name: a", "name: a\nname: b"), "a.yml:2: not valid YAML: found duplicate key"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_reported_with_its_line(change: tuple[str, str], expected: str) -> None:
+    """One mistake in a good file gives the sentence for it, at its place."""
+    assert expected in problem(GOOD.replace(*change, 1))
+
+
+def test_all_mistakes_are_reported_at_once() -> None:
+    """Nobody should have to start four times to find four mistakes."""
+    text = (
+        GOOD.replace("vcpus: 16", "vcpus: 0").replace("name: a", "nam: a") + "power: {tools_timeout_s: -1}\n"
+    )
+
+    assert len([line for line in problem(text).splitlines() if line.startswith("a.yml:")]) == 4
+
+
+def test_an_arm_takes_what_all_arms_have_and_keeps_its_own() -> None:
+    """all_arms fills in; what an arm says itself wins."""
+    study = parse_study(
+        GOOD + "  - {topology: 4x4, affinity: none}\nall_arms: {affinity: physical_cores}\n", "a.yml"
+    )
+
+    assert study.arm("2x8").affinity == "physical_cores"
+    assert study.arm("4x4").affinity == "none"
+
+
+@given(st.text(max_size=200))
+def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
+    """Whatever stands in a file, the answer is a sentence and never a traceback."""
+    try:
+        parse_study(text, "a.yml")
+    except InputError as error:
+        assert str(error).startswith("a.yml:")  # noqa: PT017 - both outcomes are right
