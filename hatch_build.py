@@ -16,7 +16,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 COLLECTION = "ansible_collections/vnuma/vnuma"
 COLLECTION_PARTS = ("plugins", "roles", "playbooks", "meta", "galaxy.yml")
 DATA = "vnuma/_data"
-DATA_PARTS = ("templates", "studies", "lab")
+DATA_PARTS = ("templates", "studies", "inventories", "lab")
 
 
 class VnumaBuildHook(BuildHookInterface[Any]):

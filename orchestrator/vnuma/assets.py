@@ -1,7 +1,8 @@
 """Where the files that belong to vnuma are: shipped ones, and the folders for its own.
 
-A wheel carries templates, studies and the lab's sources in `vnuma/_data`, and the Ansible content
-in the collection beside the package. In a checkout the same folders stand at its root.
+A wheel carries templates, studies, inventories and the lab's sources in `vnuma/_data`, and the
+Ansible content in the collection beside the package. In a checkout the same folders stand at its
+root.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ def shipped_files() -> set[str]:
     """Where each of the repository's files that users need has to be in the wheel."""
     places = {
         COLLECTION: ("plugins", "roles", "playbooks", "meta", "galaxy.yml"),
-        "vnuma/_data": ("templates", "studies", "lab"),
+        "vnuma/_data": ("templates", "studies", "inventories", "lab"),
     }
     found = set()
     for place, names in places.items():
