@@ -21,6 +21,7 @@ from vnuma.sqlserver.query import run, run_all, where
 
 RowsFrom = Literal["rowcount", "result"]
 
+_CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
 _REPEAT_CANCEL_S = 1.0
 
 
@@ -169,7 +170,7 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
     """
     try:
         with connection.cursor() as cursor:
-            row = cursor.execute("SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count").fetchone()
+            row = cursor.execute(_CHECK).fetchone()
             while cursor.nextset():
                 pass
     except pyodbc.Error as error:
@@ -181,12 +182,22 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
 
 def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFailed | ConnectionDropped:
     """An error of the driver during a measurement: was the statement at fault, or the connection?"""
-    if isinstance(translate(error, ""), SqlUnreachable):
+    if isinstance(translate(error, ""), SqlUnreachable) or not _answers(connection):
         return ConnectionDropped(
             f"{where(connection)}: the connection broke during a measurement: {sentence(error)}.",
             fix="Did the guest or SQL Server restart? See its error log.",
         )
     return MeasurementFailed(f"{where(connection)}: the timed statement failed: {sentence(error)}.")
+
+
+def _answers(connection: pyodbc.Connection) -> bool:
+    """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute(_CHECK).fetchall()
+    except pyodbc.Error:
+        return False
+    return True
 
 
 def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int) -> int:

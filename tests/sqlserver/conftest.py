@@ -1,0 +1,45 @@
+"""Connections to a lab's SQL Server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyodbc
+import pytest
+
+from tests.sqlserver.support import SMALL, server_of
+from tests.support.lab import LabHandle
+from vnuma.sqlserver import dataset
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.dataset import DatasetSpec
+
+
+@pytest.fixture(scope="module")
+def server(shared_lab: LabHandle) -> SqlServer:
+    """SQL Server of the module's lab, listening."""
+    shared_lab.wait_for("sql_listening")
+    return server_of(shared_lab)
+
+
+@pytest.fixture
+def connection(server: SqlServer) -> Iterator[pyodbc.Connection]:
+    """A connection to master."""
+    with connect(server) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def small_dataset(server: SqlServer) -> DatasetSpec:
+    """A small dataset in the module's lab, for tests that only read it."""
+    spec = replace(SMALL, database="vnuma_small")
+    with connect(server) as opened:
+        dataset.prepare(opened, spec)
+    return spec
+
+
+@pytest.fixture
+def study(server: SqlServer, small_dataset: DatasetSpec) -> Iterator[pyodbc.Connection]:
+    """A connection to the small dataset's database."""
+    with connect(server, small_dataset.database) as opened:
+        yield opened

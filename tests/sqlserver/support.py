@@ -1,0 +1,57 @@
+"""What the SQL Server adapter's tests share."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from tests.support.lab import LabHandle
+from vnuma.sqlserver.connect import SqlServer
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.driver import discover
+
+SMALL = DatasetSpec(transaction_history_rows=300, sales_order_detail_rows=200)
+"""A dataset that is made in a moment."""
+
+
+class LabFactory(Protocol):
+    """`lab(scenario, **overrides)`, as the tests' common fixture gives it."""
+
+    def __call__(self, scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle: ...
+
+
+class HurriedClock:
+    """A clock whose waiting takes no time; `naps` are the waits asked for."""
+
+    def __init__(self, each_look_s: float = 0.0) -> None:
+        self.time = 0.0
+        self.naps: list[float] = []
+        self._each_look_s = each_look_s
+
+    def now(self) -> float:
+        """Seconds; each look at the clock may take some."""
+        self.time += self._each_look_s
+        return self.time
+
+    def wait(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.naps.append(seconds)
+        self.time += seconds
+
+
+def server_of(lab: LabHandle, name: str = "sql16", **changed: Any) -> SqlServer:
+    """A VM's SQL Server, with some fields changed."""
+    end = lab.vms[name]
+    fields = {
+        "host": end.host,
+        "port": end.port,
+        "user": end.user,
+        "password": end.password,
+        "driver": discover(),
+        "encrypt": "no",
+    }
+    return SqlServer(**{**fields, **changed})
+
+
+def vm(name: str = "sql16", **fields: Any) -> dict[str, Any]:
+    """A VM of a scenario."""
+    return {"name": name, **fields}

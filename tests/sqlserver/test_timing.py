@@ -1,0 +1,153 @@
+"""Timing: SQL Server's own figures, or a failed sample with a reason."""
+
+from __future__ import annotations
+
+import time
+
+import pyodbc
+import pytest
+
+from tests.sqlserver.support import SMALL, LabFactory, server_of
+from vnuma.domain.study import Form
+from vnuma.errors import ConnectionDropped, MeasurementFailed
+from vnuma.sqlserver import dataset, plan, waits
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.query import fetch
+from vnuma.sqlserver.timing import Timing, timed
+from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.query import Query
+
+FORMS: tuple[Form, ...] = ("client", "server", "into")
+
+
+def _time(connection: pyodbc.Connection, query: Query, timeout_s: float = 60) -> Timing:
+    return timed(
+        connection,
+        query.sql,
+        expected_rows=query.expected_rows,
+        rows_from=query.rows_from,
+        timeout_s=timeout_s,
+        setup=query.setup,
+        cleanup=query.cleanup,
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_each_form_is_timed_and_proves_its_rows(study: pyodbc.Connection, form: Form) -> None:
+    """Both figures are the server's; the number of joined rows is n x n in every form."""
+    timing = _time(study, cross_join(100, form))
+
+    assert timing.rows == 10_000
+    assert timing.elapsed_ms > 0
+    assert timing.cpu_ms >= 0
+    assert timing.parse_elapsed_ms is not None
+    assert timing.client_ms > 0
+
+
+def test_a_form_can_be_timed_again_on_the_same_connection(study: pyodbc.Connection) -> None:
+    """The temporary table of the into form is gone before the next iteration."""
+    query = cross_join(20, "into")
+
+    assert [_time(study, query).rows for _ in range(3)] == [400, 400, 400]
+
+
+def test_the_server_form_returns_the_same_checksum_each_time(study: pyodbc.Connection) -> None:
+    """The keys' order makes the rows the same, so their checksum is too."""
+    first, second = (_time(study, cross_join(50, "server")).result for _ in range(2))
+
+    assert first is not None
+    assert first == second
+    assert first[0] == 2_500
+
+
+def test_too_few_rows_are_a_failed_sample(study: pyodbc.Connection) -> None:
+    """TOP (n) beyond the table gives fewer rows in silence; the count notices."""
+    query = cross_join(250, "client")
+
+    with pytest.raises(MeasurementFailed, match="processed 50,000 rows instead of 62,500"):
+        _time(study, query)
+
+
+def test_a_failing_statement_is_a_failed_sample(study: pyodbc.Connection) -> None:
+    """SQL Server reports a time for it all the same; the error decides."""
+    with pytest.raises(MeasurementFailed, match="the timed statement failed"):
+        timed(study, "SELECT * FROM dbo.nothing", expected_rows=1, rows_from="rowcount", timeout_s=10)
+
+
+def test_statements_after_a_timed_one_send_no_timings(study: pyodbc.Connection) -> None:
+    """STATISTICS TIME is off again, so that later statements cost what they always cost."""
+    _time(study, cross_join(10, "client"))
+
+    with study.cursor() as cursor:
+        cursor.execute("SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count").fetchall()
+        assert not cursor.messages
+        assert not cursor.nextset()
+        assert not cursor.messages
+
+
+def test_a_statement_beyond_its_deadline_is_cancelled(lab: LabFactory) -> None:
+    """The attention reaches the server; the sample fails with the deadline in its reason."""
+    running = lab(time_scale=1)
+    running.wait_for("sql_listening")
+    server = server_of(running)
+    spec = DatasetSpec(transaction_history_rows=5000, sales_order_detail_rows=5000)
+    with connect(server) as connection:
+        dataset.prepare(connection, spec)
+    with connect(server, spec.database) as connection:
+        began = time.monotonic()
+
+        with pytest.raises(MeasurementFailed, match=r"cancelled after 0\.5 s"):
+            _time(connection, cross_join(3000, "client"), timeout_s=0.5)
+
+        assert time.monotonic() - began < 20
+
+
+def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:
+    """Half a result is no measurement, and the reason is the connection, not the statement."""
+    running = lab(faults=[{"kind": "drop_mid_result", "vm": "sql16", "boot": 1, "rows": 5000}])
+    running.wait_for("sql_listening")
+    server, spec = server_of(running), SMALL
+    with connect(server) as connection:
+        dataset.prepare(connection, spec)
+
+    with connect(server, spec.database) as connection, pytest.raises(ConnectionDropped, match="broke during"):
+        _time(connection, cross_join(100, "client"))
+
+
+def test_waiting_for_the_client_is_seen_in_the_waits(study: pyodbc.Connection) -> None:
+    """ASYNC_NETWORK_IO tells how much of the client form is the client's; the server form has none."""
+    before = waits.session_waits(study)
+    _time(study, cross_join(150, "client"))
+    between = waits.session_waits(study)
+    _time(study, cross_join(150, "server"))
+    after = waits.session_waits(study)
+
+    client, server = waits.difference(before, between), waits.difference(between, after)
+    assert client is not None
+    assert client["ASYNC_NETWORK_IO"]["wait_ms"] > 0
+    assert server is not None
+    assert server.get("ASYNC_NETWORK_IO", {"wait_ms": 0})["wait_ms"] == 0
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_actual_plan_flags_the_spool_and_its_absence(study: pyodbc.Connection, form: Form) -> None:
+    """The inner side is read from a spool in tempdb, unless the hint forbids it."""
+    queries = [cross_join(20, form), cross_join(20, form, spool="avoided")]
+    spooled, direct = (
+        plan.actual_plan(study, query.sql, setup=query.setup, cleanup=query.cleanup) for query in queries
+    )
+
+    assert spooled.has_spool
+    assert not direct.has_spool
+    assert spooled.query_plan_hash != direct.query_plan_hash
+    assert spooled.degree_of_parallelism == 1
+    assert spooled.execution_modes
+
+
+def test_plans_are_off_again_afterwards(study: pyodbc.Connection) -> None:
+    """A plan in the timed run would be part of what it costs."""
+    plan.actual_plan(study, cross_join(5, "client").sql)
+
+    assert fetch(study, "SELECT COUNT_BIG(*) AS n FROM Production.TransactionHistory") == [(300,)]
+    assert _time(study, cross_join(5, "client")).rows == 25
