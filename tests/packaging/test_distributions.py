@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tarfile
 import tomllib
 import zipfile
@@ -17,6 +18,14 @@ COLLECTION = "ansible_collections/vnuma/vnuma"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
 ROLES = sorted(path.name for path in (ROOT / "roles").glob("*") if path.is_dir())
 PLAYBOOKS = sorted(path.stem for path in (ROOT / "playbooks").glob("*.yml"))
+ASSETS = sorted(
+    {
+        name
+        for source in (ROOT / "orchestrator" / "vnuma").rglob("*.py")
+        for name in re.findall(r"\basset\(\"([^\"]+)\"\)", source.read_text(encoding="utf-8"))
+    }
+)
+"""Every shipped file or folder that the package names."""
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 
 
@@ -84,11 +93,9 @@ def test_the_command_answers_with_its_version(installed: Installation) -> None:
     assert VERSION in installed.run("vnuma", "--version")
 
 
-@pytest.mark.parametrize(
-    "path", ["templates", "studies", "studies/quick.yml", "lab/go.mod", "playbooks/study.yml"]
-)
-def test_shipped_files_are_found(installed: Installation, path: str) -> None:
-    """An installed vnuma finds its files inside its own environment, not in the checkout."""
+@pytest.mark.parametrize("path", ASSETS)
+def test_each_file_that_the_code_asks_for_is_shipped(installed: Installation, path: str) -> None:
+    """What the package looks up by name is found inside its own environment, not in the checkout."""
     code = f"from vnuma.assets import asset; print(asset({path!r}))"
     found = Path(installed.run("python", "-c", code).strip())
 
