@@ -14,6 +14,7 @@ from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, T
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.wait import wait_for_task
 
 LONG_S = 20.0
 SHORT_S = 1.0
@@ -88,6 +89,31 @@ def test_a_guest_without_tools_cannot_be_asked(lab: LabFactory, login: Login) ->
         shut_down(session, ref, timeout_s=SHORT_S)
     assert read_vm(session, ref).power is Power.ON
     shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off")
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_vm_that_goes_off_before_it_is_asked_is_off(lab: LabFactory, login: Login) -> None:
+    """A VM that somebody else powers off in the last moment is what was wanted, not an error."""
+    session, ref = start(lab, login)
+
+    def pull_the_plug() -> None:
+        wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
+
+    shut_down(session, ref, timeout_s=LONG_S, fence=pull_the_plug)
+    assert read_vm(session, ref).power is Power.OFF
+
+
+def test_a_vm_that_goes_off_before_the_hard_power_off_is_off(lab: LabFactory, login: Login) -> None:
+    """The same holds for a VM that goes off just before it would be powered off the hard way."""
+    session, ref = start(lab, login, faults=[fault("shutdown_never")])
+    looks: list[None] = []
+
+    def pull_the_plug_at_the_second_look() -> None:
+        looks.append(None)
+        if len(looks) == 2:
+            wait_for_task(session, ref.PowerOffVM_Task(), LONG_S, "sql16 was not powered off")
+
+    shut_down(session, ref, timeout_s=SHORT_S, on_timeout="power_off", fence=pull_the_plug_at_the_second_look)
     assert read_vm(session, ref).power is Power.OFF
 
 

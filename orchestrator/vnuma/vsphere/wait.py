@@ -14,8 +14,7 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import AttemptFailed, VCenterUnreachable, VmNotFound, VnumaError
-from vnuma.vsphere.faults import SessionExpired
+from vnuma.errors import AttemptFailed, VCenterUnreachable, VmNotFound
 from vnuma.vsphere.session import Query, Session
 
 Clock = Callable[[], float]
@@ -142,20 +141,10 @@ def _collector(
             partialUpdates=False,
         )
         yield collector
-    except VmNotFound as error:
-        raise _gone(collector, error) from error
     finally:
         # A lost session took its collectors along; the error that says so is on its way already.
         with suppress(VCenterUnreachable, VmNotFound):
             collector.DestroyPropertyCollector()
-
-
-def _gone(collector: vmodl.query.PropertyCollector, error: VmNotFound) -> VnumaError:
-    """A session that ends takes its collectors along: then it is not the VM that is missing."""
-    fault = error.__cause__
-    if isinstance(fault, vmodl.fault.ManagedObjectNotFound) and fault.obj == collector:
-        return SessionExpired("vCenter has ended our session during a wait.", fix="Connect again.")
-    return error
 
 
 def _options(session: Session, remaining_s: float) -> Query.WaitOptions:
