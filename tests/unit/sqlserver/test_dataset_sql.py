@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vnuma.sqlserver import dataset_sql as sql
@@ -13,6 +13,7 @@ from vnuma.sqlserver.tables import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTO
 
 
 @given(rows=st.integers(1, 1_000_000), table=st.sampled_from(TABLES))
+@example(rows=200_000, table=TRANSACTION_HISTORY)
 def test_chunks_cover_every_row_number_once(rows: int, table: Table) -> None:
     """Each INSERT counts 100,000 numbers on from its offset, and all stop at the same bound."""
     statements = list(sql.generate(table, rows))
