@@ -74,6 +74,20 @@ def test_noise_finds_the_two_parts() -> None:
     assert found.boot_sd == pytest.approx(0.01, rel=0.06)
 
 
+def test_noise_of_several_sizes_shares_the_boot() -> None:
+    """With four sizes a quarter of the iterations' variance is left in a cell; the rest is the boot's."""
+    generator = np.random.default_rng(4)
+    boot = generator.normal(0, 0.01, 3000)
+    times = 1000 * np.exp(boot[:, None, None] + generator.normal(0, 0.03, (3000, 4, 3)))
+    boots = [
+        Boot("R", "R", i, None, tuple(tuple(map(float, size)) for size in row)) for i, row in enumerate(times)
+    ]
+    y = np.log(np.median(times, axis=2)).mean(axis=1)
+    found = noise(float(np.var(y, ddof=1)), 2999, boots)
+    assert found.within_sd == pytest.approx(0.03, rel=0.03)
+    assert found.boot_sd == pytest.approx(0.01, rel=0.06)
+
+
 def test_pilot_upper_bound_is_exceeded_in_one_pilot_of_five() -> None:
     """The planning variance is at least the true one in 80% of pilots."""
     ms = stats.chi2.rvs(8, size=4000, random_state=1) / 8

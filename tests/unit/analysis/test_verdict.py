@@ -134,6 +134,20 @@ def test_order_and_a_a_feed_row_one() -> None:
     assert (loud.state, run_withheld("randomised", loud)) == ("alarm", Withheld.A_A_ALARM)
 
 
+@pytest.mark.parametrize(
+    ("t", "state"), [(2.0, "no alarm"), (2.2, "note"), (2.7, "note"), (2.9, "alarm"), (-2.9, "alarm")]
+)
+def test_a_a_thresholds(t: float, state: str) -> None:
+    """With 25 df the note begins at |t| = 2.06 (p 0.05) and the alarm at 2.79 (p 0.01)."""
+    ms = G1_MS.copy()
+    # Moving a whole column leaves the residuals alone, so t can be set exactly.
+    ms[:, 1] *= math.exp(t * math.sqrt(2 * 1.30249239249e-05 / 6)) / 1.00223999
+    check = check_a_a(compare_ms(ms))
+    assert isinstance(check, AaCheck)
+    assert check.t == pytest.approx(t, abs=1e-4)
+    assert check.state == state
+
+
 def test_a_a_uses_its_own_error_when_a_reference_column_is_flagged() -> None:
     """A noisy reference column is judged by the pairs themselves, and so is every arm."""
     ms = G1_MS.copy()
