@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vnuma.errors import DriverMissing
+from vnuma.errors import DriverMissing, InputError
 from vnuma.sqlserver.driver import Driver
 from vnuma.sqlserver.failures import ServerError, translate
 from vnuma.sqlserver.odbc import pyodbc
@@ -74,8 +74,10 @@ def connection_string(server: SqlServer, database: str) -> str:
     options |= (
         {"Trusted_Connection": "yes"} if server.kerberos else {"UID": server.user, "PWD": server.password}
     )
+    braced = _braced_freetds if server.driver.kind == "freetds" else _braced
     pairs = {"DRIVER": server.driver.name, **options}.items()
-    return ";".join(f"{name}={_braced(value)}" for name, value in pairs)
+    # FreeTDS takes the last value's closing brace for part of it, unless a semicolon follows.
+    return "".join(f"{name}={braced(value)};" for name, value in pairs)
 
 
 def _microsoft(server: SqlServer) -> dict[str, str]:
@@ -114,5 +116,15 @@ def _no_strict(driver: Driver) -> DriverMissing:
 
 
 def _braced(value: str) -> str:
-    """A value in braces: then only a closing brace means anything, and it is doubled."""
+    """A value in braces, as ODBC defines it: only a closing brace means anything, and it is doubled."""
     return "{" + value.replace("}", "}}") + "}"
+
+
+def _braced_freetds(value: str) -> str:
+    """A value in braces, as FreeTDS reads it: up to the first `};`, and nothing can be doubled."""
+    if "};" in value:
+        raise InputError(
+            "FreeTDS cannot pass on a name or password that contains the characters };",
+            fix="Choose another, or install msodbcsql18.",
+        )
+    return "{" + value + "}"

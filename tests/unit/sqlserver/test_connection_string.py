@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vnuma.errors import DriverMissing
+from vnuma.errors import DriverMissing, InputError
 from vnuma.sqlserver.connect import SqlServer, connection_string
 from vnuma.sqlserver.driver import Driver
 
@@ -39,10 +39,35 @@ def _read(text: str) -> dict[str, str]:
     return found
 
 
-@given(st.text(min_size=1), st.sampled_from([FREETDS, MICROSOFT_17, MICROSOFT_18]))
+def _read_freetds(text: str) -> dict[str, str]:
+    """Read a connection string as FreeTDS 1.3 does: a value in braces ends at the first `};`."""
+    found, rest = {}, text
+    while rest:
+        name, rest = rest.split("={", 1)
+        found[name], rest = rest.split("};", 1)
+    return found
+
+
+@given(st.text(min_size=1), st.sampled_from([MICROSOFT_17, MICROSOFT_18]))
+@example("semi;PWD=evil;", MICROSOFT_18)
+@example("}", MICROSOFT_18)
 def test_no_password_can_break_out_of_its_value(password: str, driver: Driver) -> None:
     """Braces, semicolons and equals signs in a password stay part of the password."""
     fields = _read(connection_string(_server(driver, password=password), "master"))
+
+    assert fields["PWD"] == password
+    assert fields["DATABASE"] == "master"
+
+
+@given(st.text("};={ab", min_size=1))
+@example("a};b")
+def test_freetds_gets_the_password_or_a_refusal(password: str) -> None:
+    """FreeTDS knows no doubled braces; what it cannot take is refused, not changed."""
+    if "};" in password:
+        with pytest.raises(InputError, match="FreeTDS cannot pass on"):
+            connection_string(_server(FREETDS, password=password), "master")
+        return
+    fields = _read_freetds(connection_string(_server(FREETDS, password=password), "master"))
 
     assert fields["PWD"] == password
     assert fields["DATABASE"] == "master"
