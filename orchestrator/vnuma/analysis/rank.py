@@ -51,7 +51,10 @@ def walsh_averages(differences: Sequence[float]) -> FloatArray:
 
 
 def walsh_cut(n: int, alpha: float = 0.05) -> int | None:
-    """c: the interval runs from Walsh average c+1 to M-c (1-based); None if n cannot reach 1-alpha (95%: below 6)."""
+    """c: the interval runs from Walsh average c+1 to M-c (1-based).
+
+    None if n cannot reach 1 - alpha: fewer than 6 for 95%.
+    """
     tail = np.cumsum(signed_rank_counts(n)) / 2.0**n
     allowed = np.flatnonzero(2 * tail <= alpha)
     return int(allowed[-1]) if len(allowed) else None
