@@ -232,15 +232,24 @@ def lab_step(*, toolchain: bool) -> None:
 # --- 3: ODBC -------------------------------------------------------------------------------------
 
 FIND_DRIVER = """
-import ctypes
+import ctypes, pyodbc
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.driver import discover
-try:
-    driver = discover()
+
+def loads(driver):
     if driver.path:
         ctypes.CDLL(driver.path)
+        return True
+    try:
+        pyodbc.connect(f"DRIVER={{{driver.name}}};SERVER=127.0.0.1,1", timeout=1).close()
+    except pyodbc.Error as error:
+        return error.args[0] not in ("01000", "IM002", "IM003", "IM004")
+    return True
+
+try:
+    driver = discover()
     names = {"freetds": "FreeTDS", "msodbcsql17": "msodbcsql 17", "msodbcsql18": "msodbcsql"}
-    print(names[driver.kind], driver.version)
+    print(f"{names[driver.kind]} {driver.version}" if loads(driver) else "")
 except (DriverMissing, OSError):
     pass
 """
@@ -266,7 +275,7 @@ def odbc_step() -> None:
     found = ask(FIND_DRIVER)
     if not found:
         raise SetupFailed(
-            "The wheel mssql-python-odbc is installed, but its driver does not load here.\n"
+            "No ODBC driver loads here, not even that of the wheel mssql-python-odbc.\n"
             "  It needs Kerberos libraries. Debian: apt install tdsodbc (or libgssapi-krb5-2)."
         )
     step.done(f"{found} in .venv (wheel mssql-python-odbc)")
