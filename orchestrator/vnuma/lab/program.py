@@ -20,6 +20,8 @@ GO_FLOOR = (1, 25)
 """The oldest Go release that builds the lab (lab/go.mod)."""
 
 _BUILD_TIMEOUT_S = 1200
+_KEPT = 5
+"""Programs kept in the cache: each edit of the sources adds one of 25 MB."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,15 @@ def _compile(sources: Path, go: Go, target: Path) -> Path:
         ) from error
     finally:
         partial.unlink(missing_ok=True)
+    _forget_old(target.parent.parent)
     return target
+
+
+def _forget_old(folder: Path) -> None:
+    """Remove all but the newest programs; one that runs is not harmed by it."""
+    by_age = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime, reverse=True)
+    for entry in by_age[_KEPT:]:
+        shutil.rmtree(entry, ignore_errors=True)  # another build may tidy up at the same time
 
 
 def tail(text: str, lines: int = 8) -> str:

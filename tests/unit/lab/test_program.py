@@ -61,6 +61,19 @@ def test_changed_sources_are_built_anew(sources: Path) -> None:
     assert lab.build() != first
 
 
+def test_the_cache_does_not_grow_with_every_edit(sources: Path, tmp_path: Path) -> None:
+    """Only the newest programs are kept, the one just built among them."""
+    for number in range(7):
+        old = tmp_path / "cache" / "lab" / f"{number}-go1.25" / program.PROGRAM
+        old.parent.mkdir(parents=True)
+        old.touch()
+        os.utime(old.parent, (number, number))
+    built = lab.build()
+    kept = {path.name for path in (tmp_path / "cache" / "lab").iterdir()}
+
+    assert kept == {built.parent.name, *(f"{number}-go1.25" for number in (3, 4, 5, 6))}
+
+
 def test_a_program_is_found_without_go(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine that lost its Go still runs what was built from the same sources."""
     built = lab.build()
