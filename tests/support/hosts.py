@@ -34,7 +34,12 @@ def host_of(
 
 def vm_of(**settings: Any) -> VmFacts:
     """The paper's VM, with other settings where named."""
-    values: dict[str, Any] = {"numCPUs": 16, "numCoresPerSocket": 4, "memoryMB": 65536, "cpuAffinity": ()} | settings
+    values: dict[str, Any] = {
+        "numCPUs": 16,
+        "numCoresPerSocket": 4,
+        "memoryMB": 65536,
+        "cpuAffinity": (),
+    } | settings
     return VmFacts(
         moid="vm-1",
         name="sql16",

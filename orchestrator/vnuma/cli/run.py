@@ -101,7 +101,10 @@ def _supervise(
     for vm in ended.progress.vms:
         if vm.restore_words:
             typer.echo(f"Put back  {vm.restore_words}", err=True)
-    if ended.progress.valid < ended.progress.total and not ended.interrupted and ended.play_output:
+        if vm.note:
+            typer.echo(f"Note      {vm.name}, {vm.note}", err=True)
+    nothing_ran = not any(vm.last for vm in ended.progress.vms)
+    if nothing_ran and not ended.interrupted and ended.play_output:
         typer.echo(_last_words(ended.play_output), err=True)
     ended.raise_for_outcome()
     typer.echo(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", err=True)

@@ -32,6 +32,8 @@ def claim(context: VmContext) -> Claim | Nothing:
     if why:
         return Nothing(why)
     with context.store.write() as connection:
+        # One play works on a VM, step by step: an attempt still open here lost its process.
+        cells.interrupt_attempts(connection, context.run.id, context.vm.id, context.token)
         claimed = cells.claim_next(
             connection,
             context.run.id,

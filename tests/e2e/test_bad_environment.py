@@ -1,0 +1,137 @@
+"""What is wrong around a study: one clear sentence, its exit code, and no change to the VM."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+
+
+def free_port() -> int:
+    """A port of this machine where nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_no_odbc_driver_says_what_to_install(tmp_path: Path, lab: LabFactory) -> None:
+    """Looked for, not found, and the command that helps."""
+    inventory = write_inventory(tmp_path, lab())
+
+    ran = vnuma(
+        "run", write_study(tmp_path), "-i", inventory, env={"VNUMA_ODBC_DRIVER": "/no/such/driver.so"}
+    )
+
+    assert ran.code == 4
+    assert "/no/such/driver.so" in ran.err
+
+
+def test_an_unreachable_vcenter_is_named_with_its_port(tmp_path: Path, lab: LabFactory) -> None:
+    """Where nothing answers."""
+    port = free_port()
+    inventory = write_inventory(tmp_path, lab(), port=port)
+
+    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 4
+    assert f"127.0.0.1:{port}" in ran.err
+
+
+def test_a_wrong_password_never_shows_it(tmp_path: Path, lab: LabFactory) -> None:
+    """The user is named, the password is not."""
+    (tmp_path / "wrong").write_text("not-the-password\n", encoding="utf-8")
+    inventory = write_inventory(tmp_path, lab(), password={"file": str(tmp_path / "wrong")})
+
+    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 4
+    assert "does not accept the user" in ran.err
+    assert "not-the-password" not in ran.text
+
+
+def test_a_certificate_of_another_ca_is_refused_before_anything_is_sent(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Two labs have two CAs: the one's file does not vouch for the other."""
+    here, other = lab(), lab()
+    inventory = write_inventory(tmp_path, here, ca_file=str(other.vcenter.ca_file))
+
+    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 4
+    assert "did not sign" in ran.err
+    assert "Nothing was sent" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("vm", "scenario", "code", "sentence"),
+    [
+        ("sql17", {}, 4, "sql17"),
+        (
+            "sql16",
+            {"vms": [{"name": "sql16", "folder": "Test"}, {"name": "sql16", "folder": "Old"}]},
+            4,
+            "Two VMs are named sql16",
+        ),
+        ("sql16", {"vms": [{"name": "sql16", "hardware": 4}]}, 5, "hardware version 4; vNUMA needs 8"),
+        ("sql16", {"host": {"memory_gb": 48}}, 5, "reserves 65536 MB, but esx01 has 49152 MB"),
+    ],
+)
+def test_a_vm_that_cannot_be_studied_is_refused(
+    tmp_path: Path, lab: LabFactory, vm: str, scenario: dict[str, Any], code: int, sentence: str
+) -> None:
+    """Not there, not one, too old, or too large for its host."""
+    running = lab(**scenario)
+    inventory = write_inventory(tmp_path, running, [next(iter(running.vms))])
+    text = inventory.read_text(encoding="utf-8").replace(running.ready["vms"][0]["path"], vm)
+    inventory.write_text(text, encoding="utf-8")
+    name = next(iter(running.vms)).strip("/").replace("/", "_")
+
+    ran = vnuma("run", write_study(tmp_path, vm=name), "-i", inventory)
+
+    assert ran.code == code, ran.text
+    assert sentence in ran.err
+    assert not [event for event in running.events if event["event"] == "power_off"]
+
+
+def test_an_account_with_too_little_privilege_is_told_which(tmp_path: Path, lab: LabFactory) -> None:
+    """Every missing privilege, before anything is changed."""
+    granted = ["System.View", "System.Read", "VirtualMachine.Interact.PowerOn"]
+    running = lab(accounts=[{"user": "limited", "privileges": granted}])
+    inventory = write_inventory(tmp_path, running, user="limited")
+
+    ran = vnuma("run", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 5
+    assert "VirtualMachine.Config.Resource" in ran.err
+    assert "VirtualMachine.Interact.PowerOff" in ran.err
+    assert "Nothing was changed." in ran.err
+
+
+def test_a_missing_environment_variable_is_named(tmp_path: Path, lab: LabFactory) -> None:
+    """A password by reference whose reference leads nowhere."""
+    inventory = write_inventory(tmp_path, lab(), password={"env": "NO_SUCH_PASSWORD"})
+
+    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 4
+    assert "NO_SUCH_PASSWORD is not set" in ran.err
+
+
+def test_a_password_written_into_the_inventory_is_refused_without_being_shown(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """References only."""
+    inventory = write_inventory(tmp_path, lab(), password="hunter2-secret")
+
+    ran = vnuma("plan", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 3
+    assert "vnuma_vcenter.password" in ran.err
+    assert "hunter2" not in ran.text

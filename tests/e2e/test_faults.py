@@ -1,0 +1,95 @@
+"""What goes wrong while a run is under way: named, stored, survived, and the VM put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.looking import settings_now
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+
+SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ({"kind": "reconfigure_refused"}, "reconfigure refused"),
+        ({"kind": "power_on_refused"}, "power failed"),
+        ({"kind": "tools_never"}, "tools timeout"),
+        ({"kind": "sql_never"}, "sql timeout"),
+        ({"kind": "login_refused"}, "login refused"),
+        ({"kind": "drop_mid_result", "rows": 50}, "connection dropped"),
+        ({"kind": "topology_stuck"}, "topology mismatch"),
+    ],
+)
+def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
+    tmp_path: Path, lab: LabFactory, fault: dict[str, Any], reason: str
+) -> None:
+    """The first attempt is kept with its reason, the second is valid, and the VM is as it was."""
+    running = lab(faults=[{"vm": "sql16", "boot": 2, **fault}])
+    before = settings_now(running)
+    study = write_study(tmp_path, power=SHORT, limits={"attempts_per_cell": 2})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert reason in ran.err
+    assert "2 of 2 cells valid." in ran.err
+    assert settings_now(running) == before
+
+
+@pytest.mark.parametrize("kind", ["reconfigure_refused", "sql_never", "login_refused"])
+def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_put_back(
+    tmp_path: Path, lab: LabFactory, kind: str
+) -> None:
+    """Exit code 6, nothing counted, and no VM left altered."""
+    running = lab(faults=[{"kind": kind, "vm": "sql16", "boot": boot} for boot in (2, 3)])
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path, power=SHORT), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    assert "cells have no valid attempt" in ran.err
+    assert settings_now(running) == before
+
+
+def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """No hard power-off: the VM stays as it is, the lease stays, exit code 7 says so."""
+    running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 2, "times": 0}])
+
+    ran = vnuma("run", write_study(tmp_path, power=SHORT), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 7, ran.text
+    assert "did not shut down" in ran.err
+    assert settings_now(running)["power"] == "poweredOn"
+    assert "VMs not at baseline: 1" in vnuma("status").out
+
+
+def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, lab: LabFactory) -> None:
+    """Then the run goes on, and the VM is put back."""
+    running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 2, "times": 0}])
+    before = settings_now(running)
+    power = SHORT | {"on_shutdown_timeout": "power_off"}
+
+    ran = vnuma("run", write_study(tmp_path, power=power), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert settings_now(running) == before
+
+
+def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> None:
+    """max_failed_cells: 0 means that the first failed cell is the last."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
+    study = write_study(tmp_path, power=SHORT, limits={"max_failed_cells": 0})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    assert "0/2" in vnuma("status").out

@@ -1,0 +1,216 @@
+"""Stopping, dying and going on: no finished cell repeated, no sample lost, the VM put back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from pyVmomi import vim
+
+from tests.conftest import LabFactory
+from tests.e2e.looking import change_by_hand, settings_now
+from tests.support.cli import command, vnuma
+from tests.support.site import write_inventory, write_study
+from vnuma.store import attempts, runs, samples
+from vnuma.store.open import Store, open_store
+
+LONGER = {"blocks": 3, "iterations": 3}
+
+
+def store_of(home: Path) -> Store:
+    """The store that the commands of this test write to."""
+    return open_store(f"sqlite:///{home / 'vnuma.db'}")
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 90) -> None:
+    """Come back as soon as the condition holds."""
+    deadline = time.monotonic() + timeout_s
+    pause = threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what}"
+        pause.wait(0.05)
+
+
+def outcomes(home: Path) -> list[tuple[str, str | None]]:
+    """(label, outcome) of every attempt so far."""
+    store = store_of(home)
+    with store.read() as connection:
+        run = runs.get_run(connection, "latest")
+        return [(a.label, a.outcome) for a in attempts.attempts_of_run(connection, run.id)]
+
+
+def valid_cells(home: Path) -> int:
+    """How many cells have their valid attempt."""
+    return sum(outcome == "valid" for _, outcome in outcomes(home))
+
+
+def start(study: Path, inventory: Path) -> subprocess.Popen[str]:
+    """A run in a process group of its own, as from a terminal."""
+    return subprocess.Popen(
+        command("run", study, "-i", inventory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def begun(home: Path, cells: int) -> Callable[[], bool]:
+    """Whether that many cells are valid and the next attempt is under way."""
+
+    def condition() -> bool:
+        if not (home / "vnuma.db").exists():
+            return False
+        try:
+            seen = outcomes(home)
+        except Exception:  # noqa: BLE001 - the store is being made at this very moment
+            return False
+        return sum(o == "valid" for _, o in seen) >= cells and bool(seen) and seen[-1][1] is None
+
+    return condition
+
+
+def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """SIGINT: exit 130, cells kept; resuming measures only what is missing."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    process = start(write_study(tmp_path, design=LONGER), inventory)
+    until(begun(vnuma_home, 1), "second cell")
+
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+
+    assert process.returncode == 130, said
+    assert settings_now(running) == before
+    kept = valid_cells(vnuma_home)
+    assert 1 <= kept < 6
+
+    resumed = vnuma("run", "--resume", "small.1")
+    assert resumed.code == 0, resumed.text
+    assert f"Keeps     {kept} valid cells of 6" in resumed.err
+    assert valid_cells(vnuma_home) == 6
+    assert settings_now(running) == before
+
+
+def test_after_kill_9_a_resume_loses_and_repeats_nothing(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """The controller dies in the middle of a cell; finished cells stay, the run completes, the VM is back."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    process = start(write_study(tmp_path, design=LONGER), inventory)
+    until(begun(vnuma_home, 2), "third cell")
+
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    kept = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
+
+    resumed = vnuma("run", "--resume", "small.1")
+
+    assert resumed.code == 0, resumed.text
+    assert settings_now(running) == before
+    after = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
+    assert after[: len(kept)] == kept
+    assert len(after) == 6
+    with store_of(vnuma_home).read() as connection:
+        run = runs.get_run(connection, "small.1")
+        valid = [s for s in samples.iter_samples(connection, run.id) if s.attempt_outcome == "valid"]
+    assert len(valid) == 6 * 3
+
+
+@pytest.mark.parametrize("way", ["restore", "next run"])
+def test_what_a_dead_run_left_is_put_back(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
+) -> None:
+    """By `vnuma restore`, or by the next run before it begins."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    study = write_study(tmp_path)
+    process = start(study, inventory)
+    until(begun(vnuma_home, 0), "first cell")
+    until(lambda: settings_now(running)["locked"], "changed VM")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+
+    ran = vnuma("restore") if way == "restore" else vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 0, ran.text
+    assert "settings read back equal" in ran.text
+    assert settings_now(running) == before
+    assert "VMs not at baseline: 0" in vnuma("status").out
+
+
+def test_a_change_by_somebody_else_is_never_overwritten_silently(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """Refused with the three-way difference and exit code 7; a person decides; then the lease is gone."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    process = start(write_study(tmp_path), inventory)
+    until(begun(vnuma_home, 0), "first cell")
+    until(lambda: settings_now(running)["locked"], "changed VM")
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=30)
+    until(lambda: settings_now(running)["power"] == "poweredOn", "booted VM")
+    change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
+
+    refused = vnuma("restore")
+
+    assert refused.code == 7, refused.text
+    assert "changed by somebody else" in refused.err
+    assert "cpuReservation" in refused.err
+    assert "--theirs" in refused.err
+
+    decided = vnuma("restore", "sql16", "--baseline")
+    assert decided.code == 0, decided.text
+    assert settings_now(running) == before
+
+
+def test_a_vm_under_study_is_refused_to_a_second_run(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """From another controller too: the mark on the VM names run and holder. Exit code 8."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    study = write_study(tmp_path, design=LONGER)
+    process = start(study, inventory)
+    until(begun(vnuma_home, 0), "first cell")
+    try:
+        second = vnuma("run", study, "-i", inventory, env={"VNUMA_HOME": str(tmp_path / "elsewhere")})
+        same = vnuma("run", study, "-i", inventory)
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=120)
+
+    assert second.code == 8, second.text
+    assert "is under study by" in second.err
+    assert "small.1" in second.err
+    assert same.code == 8, same.text
+
+
+def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
+    """`vnuma stop` asks; the run's own process puts the VM back."""
+    running = lab()
+    before = settings_now(running)
+    process = start(write_study(tmp_path, design=LONGER), write_inventory(tmp_path, running))
+    until(begun(vnuma_home, 1), "second cell")
+
+    asked = vnuma("stop", "latest")
+    _, said = process.communicate(timeout=120)
+
+    assert asked.code == 0
+    assert process.returncode == 130, said
+    assert settings_now(running) == before

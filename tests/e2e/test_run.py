@@ -1,0 +1,111 @@
+"""A run from end to end on the lab: measured, verified, stored, put back, shown."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import LabFactory
+from tests.e2e.looking import settings_now
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+
+
+def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -> None:
+    """Every cell valid, the VM as it was, results in three formats, a page, a status."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    study = write_study(tmp_path, workload={"sizes": [20, 30], "forms": ["client", "server", "into"]})
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 0, ran.text
+    assert "small.1: 2 of 2 cells valid." in ran.err
+    assert "settings read back equal, powered on" in ran.err
+    assert settings_now(running) == before
+
+    table = vnuma("results", "small.1")
+    assert table.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
+    document = json.loads(vnuma("results", "small.1", "--format", "json").out)
+    assert document["simulated"] is True
+    assert vnuma("results", "small.1", "--format", "csv").out.count("\n") > 2
+
+    page = vnuma("report", "small.1", cwd=tmp_path)
+    assert page.code == 0
+    assert (tmp_path / "reports" / "small.1.simulated.html").read_text(encoding="utf-8").count(
+        "SIMULATED"
+    ) > 1
+
+    status = vnuma("status").out
+    assert "small.1" in status
+    assert "2/2" in status
+    assert "VMs not at baseline: 0" in status
+
+
+def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFactory) -> None:
+    """It is the plan."""
+    running = lab()
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running), "--dry-run")
+
+    assert ran.code == 0, ran.text
+    assert "Nothing was changed." in ran.out
+    assert settings_now(running) == before
+    assert "No run yet" in vnuma("status").out
+
+
+def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None:
+    """The power state belongs to the baseline."""
+    running = lab(vms=[{"name": "sql16", "power": "off"}])
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert "powered off" in ran.err
+    assert settings_now(running) == before
+
+
+def test_on_esxi_8_the_recipe_makes_cores_per_socket_effective(tmp_path: Path, lab: LabFactory) -> None:
+    """With the follow key the guest sees four nodes; without it the same arm sees one, and says so."""
+    running = lab("esxi8-default")
+    inventory = write_inventory(tmp_path, running)
+    four = {"topology": "4x4", "vnuma_nodes": 4}
+
+    followed = vnuma("run", write_study(tmp_path, arms=["1x16", four]), "-i", inventory)
+    cosmetic = vnuma(
+        "run",
+        write_study(tmp_path, arms=["1x16", four | {"follow_cores_per_socket": "off"}]),
+        "-i",
+        inventory,
+    )
+
+    assert followed.code == 0, followed.text
+    assert cosmetic.code == 6
+    assert "topology mismatch" in cosmetic.err
+
+
+def test_two_vms_of_one_host_are_both_measured_and_never_at_once(tmp_path: Path, lab: LabFactory) -> None:
+    """A VM that measures would disturb its neighbour: boots of one are over before the other's begin."""
+    running = lab(vms=[{"name": "sql-a"}, {"name": "sql-b"}], host={"memory_gb": 512})
+    study = write_study(tmp_path, vm=None, vms=["sql-a", "sql-b"])
+    study.write_text(study.read_text(encoding="utf-8").replace('"vm": null,', ""), encoding="utf-8")
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert "4 of 4 cells valid." in ran.err
+
+
+def test_no_password_is_left_anywhere(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
+    """Not in the store, not in logs, not in what was printed."""
+    running = lab()
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    secret = running.vcenter.password
+    assert secret not in ran.text
+    left = [path for path in vnuma_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert left == []

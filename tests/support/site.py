@@ -1,0 +1,69 @@
+"""A site for a test: an inventory that points at a lab, and small studies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.support.lab import LabHandle
+
+SMALL: dict[str, Any] = {
+    "name": "small",
+    "vm": "sql16",
+    "vcpus": 16,
+    "reference": "1x16",
+    "arms": ["1x16", "4x4"],
+    "all_arms": {"affinity": "physical_cores", "memory_reservation": "locked"},
+    "design": {"blocks": 1, "seed": 3, "a_a": False, "warmups": 0, "iterations": 2},
+    "workload": {"sizes": [20], "forms": ["client"]},
+    "dataset": {"transaction_history_rows": 200, "sales_order_detail_rows": 200},
+    "quiet": {"for_s": 0},
+    "power": {"tools_timeout_s": 20, "sql_timeout_s": 20, "shutdown_timeout_s": 20},
+    "limits": {"attempts_per_cell": 1, "max_failed_cells": 99},
+}
+"""A study of seconds: two cells of two iterations each."""
+
+
+def write_study(folder: Path, **changes: Any) -> Path:
+    """SMALL with other values; a mapping is merged with the one that is there."""
+    study = dict(SMALL)
+    for name, value in changes.items():
+        here = study.get(name)
+        study[name] = {**here, **value} if isinstance(here, dict) and isinstance(value, dict) else value
+    path = folder / f"{study['name']}.yml"
+    path.write_text(json.dumps(study, indent=1), encoding="utf-8")
+    return path
+
+
+def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = None, **vcenter: Any) -> Path:
+    """An inventory of the lab's VMs; `vcenter` replaces fields of vnuma_vcenter."""
+    secret = folder / "password"
+    secret.write_text(lab.vcenter.password + "\n", encoding="utf-8")
+    secret.chmod(0o600)
+    server = {
+        "host": lab.vcenter.host,
+        "port": lab.vcenter.port,
+        "user": lab.vcenter.user,
+        "password": {"file": str(secret)},
+        "ca_file": str(lab.vcenter.ca_file),
+    }
+    hosts = {
+        name.strip("/").replace("/", "_"): {
+            "vnuma_vm": name if name.startswith("/") else lab.vms[name].path,
+            "vnuma_test_clone": True,
+            "vnuma_vcenter": server | vcenter,
+            "vnuma_sql": {
+                "host": lab.vms[name].host,
+                "port": lab.vms[name].port,
+                "user": lab.vms[name].user,
+                "password": {"file": str(secret)},
+                "encrypt": "no",
+            },
+        }
+        for name in (vms or lab.vms)
+    }
+    path = folder / "hosts.yml"
+    path.write_text(json.dumps({"all": {"children": {"vnuma_vms": {"hosts": hosts}}}}), encoding="utf-8")
+    return path
