@@ -55,9 +55,10 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	return nil, nil
 }
 
-// beyondTheLab are methods by which a VM would escape the lab's rules.
+// beyondTheLab are methods by which a VM would escape the lab's rules, and HasPrivilegeOnEntity, whose
+// answer loses its `false` elements in the simulator's encoding (HasPrivilegeOnEntities replaced it).
 var beyondTheLab = []string{
-	"CloneVM_Task", "CreateVM_Task", "Destroy_Task", "InstantClone_Task", "MigrateVM_Task", "PowerOnMultiVM_Task",
+	"CloneVM_Task", "CreateVM_Task", "Destroy_Task", "HasPrivilegeOnEntity", "InstantClone_Task", "MigrateVM_Task", "PowerOnMultiVM_Task",
 	"RegisterVM_Task", "RelocateVM_Task", "RevertToCurrentSnapshot_Task", "RevertToSnapshot_Task", "StandbyGuest",
 	"SuspendVM_Task", "UnregisterVM", "MarkAsTemplate", "ImportVApp", "CustomizeVM_Task",
 }

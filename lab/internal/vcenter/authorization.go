@@ -44,16 +44,6 @@ func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, req *type
 	}}
 }
 
-// HasPrivilegeOnEntity answers for the user of a session, on one entity.
-func (a *authorization) HasPrivilegeOnEntity(ctx *simulator.Context, req *types.HasPrivilegeOnEntity) soap.HasFault {
-	user := a.user(ctx, req.SessionId)
-	answer := make([]bool, len(req.PrivId))
-	for i, privilege := range req.PrivId {
-		answer[i] = a.grants(user, privilege)
-	}
-	return &methods.HasPrivilegeOnEntityBody{Res: &types.HasPrivilegeOnEntityResponse{Returnval: answer}}
-}
-
 // HasUserPrivilegeOnEntities answers for a named user.
 func (a *authorization) HasUserPrivilegeOnEntities(req *types.HasUserPrivilegeOnEntities) soap.HasFault {
 	return &methods.HasUserPrivilegeOnEntitiesBody{Res: &types.HasUserPrivilegeOnEntitiesResponse{
