@@ -14,6 +14,7 @@ from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, T
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
+from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import wait_for_task
 
 LONG_S = 20.0
@@ -155,6 +156,23 @@ def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Lo
     with pytest.raises(PowerFailed, match=r"vSphere could not power on sql16: \w+"):
         power_on(session, ref, host_moid=host)
     power_on(session, ref, host_moid=host)
+
+
+def test_a_power_on_that_takes_too_long_is_given_up_on(lab: LabFactory, login: Login) -> None:
+    """A power-on task that runs on past the time-out fails, saying how long was waited."""
+    session, ref = start(lab, login, vms=[vm(power="off")], boot={"task_seconds": 5})
+    with pytest.raises(PowerFailed, match=r"vSphere did not power on sql16 in 0\.1 s\."):
+        power_on(session, ref, host_moid=read_vm(session, ref).host_moid, timeout_s=0.1)
+
+
+def test_the_age_of_a_boot_is_vcenters_own(lab: LabFactory, login: Login) -> None:
+    """How long a VM has been on is told by vCenter's clock; a VM that is off has no such age."""
+    session, ref = start(lab, login, vms=[vm(power="off")])
+    with pytest.raises(PowerFailed, match="sql16 is not powered on"):
+        seconds_since_power_on(session, ref)
+    began = time.monotonic()
+    power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
+    assert 0 <= seconds_since_power_on(session, ref) <= time.monotonic() - began + 1
 
 
 def test_a_vm_that_is_on_cannot_be_powered_on(lab: LabFactory, login: Login) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+import time
 from typing import Any
 
 import pytest
@@ -87,6 +89,33 @@ def test_no_collector_is_left_behind(session: Session, monkeypatch: pytest.Monke
     wait_for(session, ref, (POWER,), lambda seen: True, 1, "nothing")
     with pytest.raises(VmNotFound, match="no longer has the object"):
         answers["CreatePropertyCollector"].CheckForUpdates("")
+
+
+def test_an_interrupt_ends_the_wait_at_once(session: Session) -> None:
+    """Ctrl-C in the middle of a wait is felt at once, and the session is as good as before."""
+    ref = find_vm(session, "sql16")
+    inside, main, calls = threading.Event(), threading.main_thread(), [0]
+
+    def interrupt() -> None:
+        inside.wait(LONG_S)
+        while session.round_trips == calls[-1]:
+            main.join(0.01)
+        assert main.ident is not None
+        signal.pthread_kill(main.ident, signal.SIGINT)
+
+    def tell(_: Any) -> bool:
+        calls.append(session.round_trips)
+        inside.set()
+        return False
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        wait_for(session, ref, (POWER,), tell, LONG_S, "sql16 did not power off")
+    thread.join()
+    assert time.monotonic() - began < LONG_S / 4
+    assert read_vm(session, ref).name == "sql16"
 
 
 def test_an_ended_session_ends_the_wait(lab: LabFactory, login: Login) -> None:

@@ -40,6 +40,7 @@ class Transport(SoapStubAdapter):
         self.vcenter = vcenter
         self.round_trips = 0
         self._naming = False
+        self._connection: Any = None
 
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
@@ -58,6 +59,16 @@ class Transport(SoapStubAdapter):
             if translated:
                 raise translated from fault
             raise
+        except BaseException:
+            # Ctrl-C in the middle of an answer: pyVmomi would leave the connection open.
+            self._connection.close()
+            raise
+
+    def GetConnection(self) -> Any:
+        """The connection for one call, remembered so that an interrupted call can close it."""
+        stub: Any = super()
+        self._connection = stub.GetConnection()
+        return self._connection
 
     def close(self) -> None:
         """Drop the connections."""
