@@ -153,3 +153,17 @@ func TestValidate(t *testing.T) {
 		t.Error("an unknown scenario was accepted")
 	}
 }
+
+// A scenario's section changes what it names, keeps the rest and refuses unknown keys.
+func TestFromYAML(t *testing.T) {
+	m, err := FromYAML([]byte("effect: none\ndrift_per_boot: 0.009\n"))
+	if want, _ := Named("drift"); err != nil || m != want {
+		t.Errorf("read %+v, %v", m, err)
+	}
+	if m, err := FromYAML(nil); err != nil || m != Default() {
+		t.Errorf("an empty section gives %+v, %v", m, err)
+	}
+	if _, err := FromYAML([]byte("efect: none\n")); err == nil {
+		t.Error("a misspelt key was accepted")
+	}
+}

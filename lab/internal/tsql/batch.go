@@ -364,7 +364,7 @@ func (p *parser) startsStatement() bool {
 }
 
 // dbcc are the console commands that are safe to accept: they do not change what the lab models.
-var dbcc = words("TRACEON TRACEOFF DROPCLEANBUFFERS FREEPROCCACHE FREESYSTEMCACHE")
+var dbcc = words("TRACEON TRACEOFF TRACESTATUS DROPCLEANBUFFERS FREEPROCCACHE FREESYSTEMCACHE")
 
 func readDBCC(p *parser, line at) Statement {
 	p.next()

@@ -1,0 +1,174 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// administer runs the statements for databases and the server.
+func (b *batch) administer(st tsql.Statement) error {
+	b.s.rowCount = 0
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	switch st := st.(type) {
+	case *tsql.CreateDatabase:
+		if err := b.notInTransaction("CREATE DATABASE", st.Line()); err != nil {
+			return err
+		}
+		return b.s.inst.createDatabase(st)
+	case *tsql.AlterDatabase:
+		if err := b.notInTransaction("ALTER DATABASE", st.Line()); err != nil {
+			return err
+		}
+		return b.alterDatabase(st)
+	case *tsql.AlterServer:
+		return b.s.inst.alterServer(st)
+	}
+	return tsql.Unmodelled(st.Line(), "this statement")
+}
+
+func (b *batch) notInTransaction(statement string, line int) error {
+	if b.s.tx.depth == 0 {
+		return nil
+	}
+	return tsql.Errorf(226, line, "%s statement not allowed within multi-statement transaction.", statement)
+}
+
+// createDatabase adds a database. The caller holds mu.
+func (i *Instance) createDatabase(st *tsql.CreateDatabase) error {
+	if i.lookup(st.Name) != nil {
+		return tsql.Errorf(1801, st.Line(), "Database '%s' already exists. Choose a different database name.", st.Name)
+	}
+	id := 5
+	for _, db := range i.databases {
+		id = max(id, db.id+1)
+	}
+	db := newDatabase(id, st.Name, now())
+	for _, g := range st.Filegroups {
+		if g.Name != "PRIMARY" {
+			db.filegroups = append(db.filegroups, g)
+			db.files = append(db.files, g.Files...)
+		}
+	}
+	i.databases = append(i.databases, db)
+	return nil
+}
+
+func (b *batch) alterDatabase(st *tsql.AlterDatabase) error {
+	db := b.s.db
+	if st.Name != "" {
+		if db = b.s.inst.lookup(st.Name); db == nil {
+			return tsql.Errorf(5011, st.Line(), "User does not have permission to alter database '%s', the database does not exist, or "+
+				"the database is not in a state that allows access checks.", st.Name)
+		}
+	}
+	switch {
+	case st.Filegroup != nil:
+		return db.addFilegroup(*st.Filegroup)
+	case st.File != nil:
+		return db.addFile(*st.File)
+	case st.Remove != "":
+		return db.removeFile(st.Remove)
+	}
+	for _, o := range st.Options {
+		if err := db.set(o, b.s.inst.version); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (db *database) addFilegroup(g tsql.Filegroup) error {
+	for _, have := range db.filegroups {
+		if strings.EqualFold(have.Name, g.Name) {
+			return tsql.Errorf(1828, 0, "The logical filegroup name \"%s\" is already in use.", g.Name)
+		}
+		if have.MemoryOptimized && g.MemoryOptimized {
+			return tsql.Errorf(10797, 0, "Only one MEMORY_OPTIMIZED_DATA filegroup is allowed per database.")
+		}
+	}
+	db.filegroups = append(db.filegroups, g)
+	return nil
+}
+
+func (db *database) addFile(f tsql.File) error {
+	for _, have := range db.files {
+		if strings.EqualFold(have.Name, f.Name) {
+			return tsql.Errorf(1828, 0, "The logical file name \"%s\" is already in use. Choose a different name.", f.Name)
+		}
+	}
+	for _, g := range db.filegroups {
+		if strings.EqualFold(g.Name, f.Filegroup) {
+			db.files = append(db.files, f)
+			return nil
+		}
+	}
+	return tsql.Errorf(1921, 0, "Invalid filegroup '%s' specified.", f.Filegroup)
+}
+
+func (db *database) removeFile(name string) error {
+	for _, g := range db.filegroups {
+		for _, f := range db.files {
+			if g.MemoryOptimized && (strings.EqualFold(name, g.Name) || strings.EqualFold(name, f.Name) && strings.EqualFold(f.Filegroup, g.Name)) {
+				return tsql.Errorf(41802, 0, "Cannot drop the last memory-optimized container '%s'.", name)
+			}
+		}
+	}
+	return tsql.Unmodelled(0, "removing a file or filegroup")
+}
+
+// grouped options share one value: setting one of them replaces the others.
+var groupedOptions = map[string]string{"SINGLE_USER": "USER_ACCESS", "MULTI_USER": "USER_ACCESS", "RESTRICTED_USER": "USER_ACCESS",
+	"ONLINE": "STATE", "OFFLINE": "STATE", "READ_ONLY": "UPDATEABILITY", "READ_WRITE": "UPDATEABILITY"}
+
+// set keeps an option, after checking that this version has it.
+func (db *database) set(o tsql.DatabaseOption, v version) error {
+	if o.Name == "QUERY_STORE" && v.major < 13 || o.Name == "ACCELERATED_DATABASE_RECOVERY" && v.major < 15 {
+		return &tsql.Error{Number: 102, Class: 15, State: 6, Text: "Incorrect syntax near '" + o.Name + "'."}
+	}
+	if group := groupedOptions[o.Name]; group != "" {
+		if db.system() {
+			return tsql.Errorf(5058, 0, "Option '%s' cannot be set in database '%s'.", o.Name, db.name)
+		}
+		db.options[group] = o.Name
+		return nil
+	}
+	db.options[o.Name] = o.Value
+	return nil
+}
+
+// alterServer keeps the affinity, or switches soft-NUMA for the next start. The caller holds mu.
+func (i *Instance) alterServer(st *tsql.AlterServer) error {
+	switch st.Option {
+	case "SOFTNUMA":
+		if i.version.major < 13 {
+			return &tsql.Error{Number: 102, Class: 15, State: 1, Line: st.Line(), Text: "Incorrect syntax near 'SOFTNUMA'."}
+		}
+		i.softNUMA = st.Value == "ON"
+	default:
+		i.affinity = st.Value
+	}
+	return nil
+}
+
+// use changes the current database and tells the client.
+func (b *batch) use(name string) error {
+	s := b.s
+	s.inst.mu.Lock()
+	db, err := s.inst.database(name)
+	before := s.db
+	if err == nil {
+		s.db = db
+	}
+	s.inst.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	s.rowCount = 0
+	b.open = true
+	b.w.Database(db.name, before.name)
+	b.info(tds.Message{Number: 5701, State: 2, Class: 0, Line: 1, Text: "Changed database context to '" + db.name + "'."})
+	return nil
+}

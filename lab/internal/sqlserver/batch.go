@@ -1,0 +1,284 @@
+package sqlserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// batch is one request while it runs.
+type batch struct {
+	ctx     context.Context
+	s       *Session
+	w       *tds.Writer
+	vars    map[string]*variable
+	jump    string // BREAK, CONTINUE, RETURN, or "abort" after an error that ends the batch
+	try     int    // depth of TRY blocks
+	caught  *tsql.Error
+	open    bool // something was sent since the last DONE
+	sent    bool // a DONE was sent
+	nesting int  // of EXEC
+}
+
+// variable is a local variable or parameter.
+type variable struct {
+	typ   tds.Type
+	value any
+	table *table
+}
+
+// run is what plans and expressions need of the statement that they belong to.
+type run struct {
+	s     *Session
+	inst  *Instance
+	batch *batch
+	now   time.Time
+	use   touched
+	known map[*limitPlan]int64 // rows that a limit let through, for the showplan
+}
+
+// errEnded says that nobody waits for the answer any more.
+var errEnded = errors.New("the request has ended")
+
+const maxNesting = 32
+
+func newBatch(ctx context.Context, s *Session, w *tds.Writer) *batch {
+	return &batch{ctx: ctx, s: s, w: w, vars: map[string]*variable{}}
+}
+
+func (b *batch) newRun() *run {
+	return &run{s: b.s, inst: b.s.inst, batch: b, now: time.Now().UTC(), known: map[*limitPlan]int64{}}
+}
+
+// ended tells a loop to stop: the client cancelled or is gone.
+func (r *run) ended() error {
+	if r.batch.ctx.Err() != nil || r.batch.w.Err() != nil {
+		return errEnded
+	}
+	return nil
+}
+
+// outcome is what a statement leaves to its caller to send.
+type outcome struct {
+	done   *tds.Done    // nil = the statement sends no DONE
+	timing *cost.Timing // modelled times; nil = as measured
+	silent bool         // no 3612: containers and SET STATISTICS TIME
+	plan   string       // showplan, when SET STATISTICS XML is on
+}
+
+func counted(command uint16, n int64) outcome {
+	return outcome{done: &tds.Done{Count: n, HasCount: true, Command: command}}
+}
+
+// runAll runs statements; SET STATISTICS TIME reports the compilation of the batch first.
+func (b *batch) runAll(statements []tsql.Statement) {
+	if b.s.options.statisticsTime && len(statements) > 0 {
+		b.info(compileTimes(0, 0))
+	}
+	_ = b.list(statements) // an error outside of TRY has been reported
+}
+
+// list runs statements until one of them leaves the block. It returns an error only inside TRY.
+func (b *batch) list(statements []tsql.Statement) error {
+	for _, st := range statements {
+		if err := b.statement(st); err != nil {
+			return err
+		}
+		if b.jump != "" || b.ctx.Err() != nil || b.w.Err() != nil {
+			return nil
+		}
+	}
+	return nil
+}
+
+// close ends the response with a DONE, when the last thing sent was something else.
+func (b *batch) close() {
+	if b.open || !b.sent {
+		b.done(tds.Done{})
+	}
+}
+
+func (b *batch) info(m tds.Message) {
+	b.open = true
+	b.w.Info(m)
+}
+
+func (b *batch) done(d tds.Done) {
+	b.open, b.sent = false, true
+	if b.s.options.noCount {
+		d.HasCount = false
+	}
+	b.w.Done(d)
+}
+
+// statement runs one statement and sends its messages in the server's order: rows, DONE, 3612.
+func (b *batch) statement(st tsql.Statement) error {
+	times := b.s.options.statisticsTime
+	if times && autoParameterised(st) {
+		b.info(compileTimes(0, 0))
+	}
+	started := time.Now()
+	out, err := b.execute(st)
+	if errors.Is(err, errEnded) {
+		return nil
+	}
+	times = times && !out.silent
+	if err != nil {
+		return b.fail(st, asSQL(err, st.Line()), times, started)
+	}
+	if !out.silent {
+		b.s.lastError = 0
+	}
+	if out.done != nil {
+		b.done(*out.done)
+	}
+	if out.plan != "" {
+		b.showPlan(out.plan)
+	}
+	if times {
+		b.info(executionTimes(out.measured(started)))
+	}
+	return nil
+}
+
+func (o outcome) measured(started time.Time) cost.Timing {
+	if o.timing != nil {
+		return *o.timing
+	}
+	ms := time.Since(started).Milliseconds()
+	return cost.Timing{CPU: ms, Elapsed: ms}
+}
+
+// asSQL gives every failure the form of a server error.
+func asSQL(err error, line int) *tsql.Error {
+	var failure *tsql.Error
+	if !errors.As(err, &failure) {
+		failure = tsql.Errorf(50000, line, "vnuma-lab: %v", err)
+	}
+	if failure.Line == 0 {
+		copied := *failure
+		copied.Line = line
+		failure = &copied
+	}
+	return failure
+}
+
+// continuing errors end their statement, not the batch.
+var continuing = map[int32]bool{8134: true, 2627: true, 2601: true, 515: true, 8152: true, 2628: true, 8115: true, 220: true,
+	3701: true, 2714: true, 1801: true, 15151: true, 911: true, 50000: true, 41317: true, 547: true}
+
+// fail reports an error, or hands it to the enclosing TRY.
+func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started time.Time) error {
+	b.s.lastError, b.s.rowCount = err.Number, 0
+	if b.s.options.xactAbort && b.s.tx.depth > 0 {
+		b.s.rollback()
+		b.w.Transaction(tds.TxRollback)
+	}
+	if b.try > 0 {
+		return err
+	}
+	b.open = true
+	b.w.Error(message(err))
+	if times {
+		b.info(executionTimes(outcome{}.measured(started)))
+	}
+	if changesData(st) {
+		b.info(tds.Message{Number: 3621, State: 0, Class: 0, Line: int32(err.Line), Text: "The statement has been terminated."})
+	}
+	b.done(tds.Done{Error: true})
+	_, thrown := st.(*tsql.Throw)
+	if b.s.options.xactAbort || thrown || !continuing[err.Number] {
+		b.jump = "abort"
+	}
+	return nil
+}
+
+// report sends an error that ends the batch before it began.
+func (b *batch) report(err error) {
+	failure := asSQL(err, 1)
+	b.s.lastError, b.s.rowCount = failure.Number, 0
+	b.w.Error(message(failure))
+	b.done(tds.Done{Error: true})
+}
+
+func message(e *tsql.Error) tds.Message {
+	return tds.Message{Number: e.Number, State: e.State, Class: e.Class, Text: e.Text, Line: int32(e.Line)}
+}
+
+func changesData(st tsql.Statement) bool {
+	switch st := st.(type) {
+	case *tsql.Insert, *tsql.Update, *tsql.Delete:
+		return true
+	case *tsql.SelectStatement:
+		s, ok := st.Query.Body.(*tsql.Select)
+		return ok && s.Into != nil
+	}
+	return false
+}
+
+// The texts of SET STATISTICS TIME, spaces and line feeds as the server sends them.
+func compileTimes(cpu, elapsed int64) tds.Message {
+	return tds.Message{Number: 3613, State: 1, Class: 0, Line: 1, Text: fmt.Sprintf(
+		"SQL Server parse and compile time: \n   CPU time = %d ms, elapsed time = %d ms.", cpu, elapsed)}
+}
+
+func executionTimes(t cost.Timing) tds.Message {
+	return tds.Message{Number: 3612, State: 1, Class: 0, Line: 1, Text: fmt.Sprintf(
+		"\n SQL Server Execution Times:\n   CPU time = %d ms,  elapsed time = %d ms.", t.CPU, t.Elapsed)}
+}
+
+// autoParameterised tells whether simple parameterisation replaces a literal: the server then compiles
+// twice and reports 3613 twice.
+func autoParameterised(st tsql.Statement) bool {
+	switch st := st.(type) {
+	case *tsql.Insert:
+		values, ok := source(st).(*tsql.Values)
+		return ok && len(values.Rows) == 1 && hasLiteral(values.Rows[0]...)
+	case *tsql.Update:
+		return hasLiteral(st.Where)
+	case *tsql.Delete:
+		return hasLiteral(st.Where)
+	case *tsql.SelectStatement:
+		s, ok := st.Query.Body.(*tsql.Select)
+		if !ok || len(s.From) != 1 || s.Top != nil || s.Distinct || s.GroupBy != nil || s.Into != nil ||
+			st.Query.With != nil || st.Query.Hints.All != nil {
+			return false
+		}
+		_, plain := s.From[0].(*tsql.Table)
+		return plain && hasLiteral(s.Where)
+	}
+	return false
+}
+
+func source(st *tsql.Insert) tsql.Body {
+	if st.Source == nil {
+		return nil
+	}
+	return st.Source.Body
+}
+
+// hasLiteral finds a literal, and no subquery or list, which rule simple parameterisation out.
+func hasLiteral(list ...tsql.Expr) bool {
+	found := false
+	for _, x := range list {
+		simple := true
+		tsql.Walk(x, func(x tsql.Expr) bool {
+			switch x.(type) {
+			case *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit:
+				found = true
+			case *tsql.Subquery, *tsql.Exists, *tsql.In:
+				simple = false
+			}
+			return simple
+		})
+		if !simple {
+			return false
+		}
+	}
+	return found
+}

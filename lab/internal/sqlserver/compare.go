@@ -1,0 +1,105 @@
+package sqlserver
+
+import (
+	"bytes"
+	"cmp"
+	"strings"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+)
+
+// compareValues orders two values of one type; nil sorts first. Text ignores case and trailing blanks.
+func compareValues(a, b any) int {
+	if a == nil || b == nil {
+		return cmp.Compare(boolInt(a != nil), boolInt(b != nil))
+	}
+	switch x := a.(type) {
+	case int64:
+		if y, ok := b.(int64); ok {
+			return cmp.Compare(x, y)
+		}
+	case string:
+		if y, ok := b.(string); ok {
+			return compareText(x, y)
+		}
+	case float64:
+		if y, ok := b.(float64); ok {
+			return cmp.Compare(x, y)
+		}
+	case bool:
+		if y, ok := b.(bool); ok {
+			return cmp.Compare(boolInt(x), boolInt(y))
+		}
+	case time.Time:
+		if y, ok := b.(time.Time); ok {
+			return x.Compare(y)
+		}
+	case tds.Money:
+		if y, ok := b.(tds.Money); ok {
+			return cmp.Compare(x, y)
+		}
+	case tds.Decimal:
+		if y, ok := b.(tds.Decimal); ok {
+			return compareDecimal(x, y)
+		}
+	case []byte:
+		if y, ok := b.([]byte); ok {
+			return bytes.Compare(x, y)
+		}
+	case [16]byte:
+		if y, ok := b.([16]byte); ok {
+			return compareGUID(x, y)
+		}
+	}
+	panic("values of two types were compared without a conversion")
+}
+
+func compareText(a, b string) int {
+	if a == b {
+		return 0
+	}
+	return strings.Compare(textKey(a), textKey(b))
+}
+
+func textKey(s string) string { return strings.ToLower(strings.TrimRight(s, " ")) }
+
+// compareGUID compares the last group first, as the server does.
+func compareGUID(a, b [16]byte) int {
+	if c := bytes.Compare(a[10:], b[10:]); c != 0 {
+		return c
+	}
+	if c := bytes.Compare(a[8:10], b[8:10]); c != 0 {
+		return c
+	}
+	return bytes.Compare(a[:8], b[:8])
+}
+
+// appendKey adds a value to a key such that equal values give equal keys.
+func appendKey(key []byte, v any) []byte {
+	switch v := v.(type) {
+	case nil:
+		return append(key, 0)
+	case int64:
+		return append(append(key, 1), integerBytes(v, 8)...)
+	case string:
+		key = append(append(key, 2), textKey(v)...)
+		return append(key, 0)
+	case tds.Decimal:
+		text, _ := toText(v, 0)
+		return append(append(append(key, 3), text...), 0)
+	}
+	text, err := toText(v, 121)
+	if err != nil { // every value has a text
+		panic(err)
+	}
+	return append(append(append(key, 4), text...), 0)
+}
+
+func rowKey(row []any, columns []int) string {
+	key := make([]byte, 0, 9*len(columns))
+	for _, c := range columns {
+		key = appendKey(key, row[c])
+	}
+	return string(key)
+}

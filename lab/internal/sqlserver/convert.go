@@ -1,0 +1,315 @@
+package sqlserver
+
+import (
+	"encoding/hex"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// moneyScale is the number of parts of one unit of money.
+const moneyScale = 10000
+
+func failConversion(v any, t tds.Type) error {
+	if s, ok := v.(string); ok {
+		switch {
+		case isTime(t.Kind):
+			return tsql.Errorf(241, 0, "Conversion failed when converting date and/or time from character string.")
+		case t.Kind == tds.KindUniqueIdentifier:
+			return tsql.Errorf(8169, 0, "Conversion failed when converting from a character string to uniqueidentifier.")
+		case t.Kind == tds.KindDecimal, t.Kind == tds.KindFloat:
+			return tsql.Errorf(8114, 0, "Error converting data type nvarchar to %s.", typeName(t))
+		}
+		return tsql.Errorf(245, 0, "Conversion failed when converting the nvarchar value '%s' to data type %s.", s, typeName(t))
+	}
+	return tsql.Errorf(529, 0, "Explicit conversion from data type %s to %s is not allowed.", valueTypeName(v), typeName(t))
+}
+
+// valueTypeName names the type of a value for messages.
+func valueTypeName(v any) string {
+	switch v.(type) {
+	case int64:
+		return "int"
+	case bool:
+		return "bit"
+	case float64:
+		return "float"
+	case time.Time:
+		return "datetime"
+	case []byte:
+		return "varbinary"
+	case [16]byte:
+		return "uniqueidentifier"
+	case tds.Decimal:
+		return "numeric"
+	case tds.Money:
+		return "money"
+	}
+	return "nvarchar"
+}
+
+// convert gives a value the form of a type, or fails as SQL Server would.
+func convert(v any, t tds.Type, style int) (any, error) {
+	if v == nil {
+		return nil, nil
+	}
+	switch t.Kind {
+	case tds.KindInt8, tds.KindInt16, tds.KindInt32, tds.KindInt64:
+		return toInteger(v, t)
+	case tds.KindBit:
+		return toBit(v, t)
+	case tds.KindMoney:
+		return toMoney(v, t)
+	case tds.KindDecimal:
+		d, err := toDecimal(v, t)
+		if err != nil {
+			return nil, err
+		}
+		return fitDecimal(d, t)
+	case tds.KindFloat:
+		return toFloat(v, t)
+	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
+		return toSizedText(v, t, style)
+	case tds.KindDateTime, tds.KindDateTime2, tds.KindDate:
+		return toTime(v, t)
+	case tds.KindVarBinary:
+		return toBinary(v, t, style)
+	case tds.KindUniqueIdentifier:
+		return toGUID(v, t)
+	}
+	return v, nil
+}
+
+var integerRange = map[tds.Kind][2]int64{
+	tds.KindInt8: {0, 255}, tds.KindInt16: {math.MinInt16, math.MaxInt16}, tds.KindInt32: {math.MinInt32, math.MaxInt32},
+	tds.KindInt64: {math.MinInt64, math.MaxInt64},
+}
+
+func toInteger(v any, t tds.Type) (any, error) {
+	n, err := wholeNumber(v, t)
+	if err != nil {
+		return nil, err
+	}
+	if limit := integerRange[t.Kind]; n < limit[0] || n > limit[1] {
+		if t.Kind == tds.KindInt8 || t.Kind == tds.KindInt16 {
+			return nil, tsql.Errorf(220, 0, "Arithmetic overflow error for data type %s, value = %d.", typeName(t), n)
+		}
+		return nil, overflow(t)
+	}
+	return n, nil
+}
+
+func wholeNumber(v any, t tds.Type) (int64, error) {
+	switch v := v.(type) {
+	case int64:
+		return v, nil
+	case bool:
+		return boolInt(v), nil
+	case tds.Money:
+		return int64(math.Round(float64(v) / moneyScale)), nil
+	case float64:
+		if math.IsNaN(v) || math.Abs(v) >= 1<<63 {
+			return 0, overflow(t)
+		}
+		return int64(v), nil
+	case tds.Decimal:
+		n := new(big.Int).Quo(v.Unscaled, pow10(v.Scale))
+		if !n.IsInt64() {
+			return 0, overflow(t)
+		}
+		return n.Int64(), nil
+	case []byte:
+		var n int64
+		for _, b := range v[max(0, len(v)-8):] {
+			n = n<<8 | int64(b)
+		}
+		if t.Kind == tds.KindInt32 {
+			n = int64(int32(n))
+		}
+		return n, nil
+	case string:
+		trimmed := strings.TrimSpace(v)
+		if trimmed == "" {
+			return 0, nil
+		}
+		n, err := strconv.ParseInt(trimmed, 10, 64)
+		if err != nil {
+			return 0, failConversion(v, t)
+		}
+		return n, nil
+	}
+	return 0, failConversion(v, t)
+}
+
+func boolInt(b bool) int64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func toBit(v any, t tds.Type) (any, error) {
+	if s, ok := v.(string); ok {
+		switch fold(strings.TrimSpace(s)) {
+		case "true":
+			return true, nil
+		case "false":
+			return false, nil
+		}
+	}
+	if f, ok := v.(float64); ok {
+		return f != 0, nil
+	}
+	if d, ok := v.(tds.Decimal); ok {
+		return d.Unscaled.Sign() != 0, nil
+	}
+	n, err := wholeNumber(v, t)
+	return n != 0, err
+}
+
+func toDecimal(v any, t tds.Type) (tds.Decimal, error) {
+	switch v := v.(type) {
+	case tds.Decimal:
+		return v, nil
+	case int64:
+		return newDecimal(big.NewInt(v), 0), nil
+	case bool:
+		return newDecimal(big.NewInt(boolInt(v)), 0), nil
+	case tds.Money:
+		return newDecimal(big.NewInt(int64(v)), 4), nil
+	case float64:
+		if d, ok := parseDecimal(strconv.FormatFloat(v, 'f', -1, 64)); ok {
+			return d, nil
+		}
+	case string:
+		if d, ok := parseDecimal(v); ok {
+			return d, nil
+		}
+	}
+	return tds.Decimal{}, failConversion(v, t)
+}
+
+func toMoney(v any, t tds.Type) (any, error) {
+	if m, ok := v.(tds.Money); ok {
+		return m, nil
+	}
+	if n, ok := v.(int64); ok && n > math.MinInt64/moneyScale && n < math.MaxInt64/moneyScale {
+		return tds.Money(n * moneyScale), nil
+	}
+	d, err := toDecimal(v, t)
+	if err != nil {
+		return nil, err
+	}
+	n := rescale(d, 4).Unscaled
+	if !n.IsInt64() {
+		return nil, overflow(t)
+	}
+	return tds.Money(n.Int64()), nil
+}
+
+func toFloat(v any, t tds.Type) (any, error) {
+	switch v := v.(type) {
+	case float64:
+		return v, nil
+	case int64:
+		return float64(v), nil
+	case bool:
+		return float64(boolInt(v)), nil
+	case tds.Money:
+		return float64(v) / moneyScale, nil
+	case tds.Decimal:
+		return decimalFloat(v), nil
+	case string:
+		if f, err := strconv.ParseFloat(strings.TrimSpace(v), 64); err == nil {
+			return f, nil
+		}
+	}
+	return nil, failConversion(v, t)
+}
+
+func toBinary(v any, t tds.Type, style int) (any, error) {
+	var b []byte
+	switch v := v.(type) {
+	case []byte:
+		b = v
+	case [16]byte:
+		swapGUID(&v)
+		b = v[:]
+	case int64:
+		b = integerBytes(v, t.Size)
+	case bool:
+		b = []byte{byte(boolInt(v))}
+	case string:
+		b = utf16Bytes(v)
+		if style == 1 || style == 2 {
+			digits := strings.TrimPrefix(strings.TrimPrefix(v, "0x"), "0X")
+			decoded, err := hex.DecodeString(digits)
+			if err != nil {
+				return nil, tsql.Errorf(8114, 0, "Error converting data type nvarchar to varbinary.")
+			}
+			b = decoded
+		}
+	default:
+		return nil, failConversion(v, t)
+	}
+	if t.Size >= 0 && len(b) > t.Size {
+		b = b[:t.Size]
+	}
+	return b, nil
+}
+
+// integerBytes is an integer as big-endian binary of at most size bytes (8 when unbounded).
+func integerBytes(n int64, size int) []byte {
+	if size < 0 {
+		size = 8
+	}
+	b := make([]byte, size)
+	for i := size - 1; i >= 0 && n != 0; i-- {
+		b[i] = byte(n)
+		n >>= 8
+	}
+	return b
+}
+
+// utf16Bytes is a text as the server stores it; half of the characters' bytes are little-endian zero for ASCII.
+func utf16Bytes(s string) []byte {
+	var b []byte
+	for _, r := range s {
+		b = append(b, byte(r), byte(r>>8))
+	}
+	return b
+}
+
+func toGUID(v any, t tds.Type) (any, error) {
+	switch v := v.(type) {
+	case [16]byte:
+		return v, nil
+	case []byte:
+		var g [16]byte
+		copy(g[:], v)
+		swapGUID(&g)
+		return g, nil
+	case string:
+		s := strings.Trim(strings.TrimSpace(v), "{}")
+		b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+		if err != nil || len(b) != 16 || len(s) != 36 {
+			return nil, failConversion(v, t)
+		}
+		var g [16]byte
+		copy(g[:], b)
+		return g, nil
+	}
+	return nil, failConversion(v, t)
+}
+
+// swapGUID turns the first three groups between the order of the text, in which a value is kept, and that of binary.
+func swapGUID(g *[16]byte) {
+	g[0], g[1], g[2], g[3] = g[3], g[2], g[1], g[0]
+	g[4], g[5] = g[5], g[4]
+	g[6], g[7] = g[7], g[6]
+}

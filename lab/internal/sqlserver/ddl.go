@@ -1,0 +1,323 @@
+package sqlserver
+
+import (
+	"fmt"
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// define runs CREATE TABLE, INDEX and SCHEMA, and DROP.
+func (b *batch) define(st tsql.Statement) error {
+	b.s.rowCount = 0
+	switch st := st.(type) {
+	case *tsql.CreateTable:
+		t, err := b.newTable(st, st)
+		if err != nil {
+			return err
+		}
+		return b.addTable(t)
+	case *tsql.CreateSchema:
+		return b.createSchema(st)
+	case *tsql.CreateIndex:
+		return b.createIndex(st)
+	case *tsql.Drop:
+		for _, n := range st.Names {
+			if err := b.drop(st, n); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return tsql.Unmodelled(st.Line(), "this definition")
+}
+
+// locate gives a new table its database, schema and name.
+func (b *batch) locate(t *table, n tsql.Name) error {
+	t.name, t.schema = n.Object(), "dbo"
+	if strings.HasPrefix(t.name, "#") || strings.HasPrefix(t.name, "@") {
+		return nil
+	}
+	inst := b.s.inst
+	inst.mu.Lock()
+	defer inst.mu.Unlock()
+	db, err := (b.newRun()).databaseOf(n)
+	if err != nil {
+		return err
+	}
+	schemaName := n.Qualifier(1)
+	if schemaName == "" {
+		schemaName = "dbo"
+	}
+	found := db.schemas[fold(schemaName)]
+	if found == nil {
+		return tsql.Errorf(2760, n.Line, "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", schemaName)
+	}
+	t.db, t.schema = db, found.name
+	return nil
+}
+
+// newTable builds a table from its definition; located is nil for a table variable.
+func (b *batch) newTable(def, located *tsql.CreateTable) (*table, error) {
+	t := &table{created: now(), memoryOptimized: def.MemoryOptimized, schemaOnly: def.SchemaOnly, name: def.Name.Object(), indexes: def.Indexes}
+	if located != nil {
+		if err := b.locate(t, def.Name); err != nil {
+			return nil, err
+		}
+	}
+	for _, c := range def.Columns {
+		if err := b.addColumn(t, c); err != nil {
+			return nil, err
+		}
+	}
+	if err := b.computeColumns(t); err != nil {
+		return nil, err
+	}
+	for i := range t.indexes {
+		if err := t.addIndex(&t.indexes[i]); err != nil {
+			return nil, err
+		}
+	}
+	t.identity = t.firstIdentity()
+	return t, b.checkMemoryOptimized(t, def.Line())
+}
+
+func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
+	if t.place(def.Name) >= 0 {
+		return tsql.Errorf(2705, 0, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.",
+			def.Name, t.name)
+	}
+	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def, computed: def.Computed, declared: def.Type.Name}
+	if def.Computed == nil {
+		var err error
+		if c.typ, err = resolveType(def.Type, 1); err != nil {
+			if failure := asSQL(err, 0); failure.Number == 243 {
+				err = tsql.Errorf(2715, def.Type.Line, "Column, parameter, or variable #%d: Cannot find data type %s.", len(t.columns)+1, def.Type.Name)
+			}
+			return err
+		}
+	}
+	if def.Default != nil {
+		r := b.newRun()
+		if err := b.compile(r, func(cc *compiler) error {
+			s, err := cc.expr(def.Default)
+			c.fallback = &s
+			return err
+		}); err != nil {
+			return err
+		}
+	}
+	t.columns = append(t.columns, c)
+	return nil
+}
+
+// computeColumns compiles the computed columns over the plain ones.
+func (b *batch) computeColumns(t *table) error {
+	for i := range t.columns {
+		c := &t.columns[i]
+		if c.computed == nil {
+			continue
+		}
+		r := b.newRun()
+		err := b.compile(r, func(cc *compiler) error {
+			s, err := cc.with(&scope{columns: t.plainColumns()}).expr(c.computed)
+			c.fallback, c.typ, c.nullable, c.declared = &s, s.typ, true, typeName(s.typ)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// addIndex checks an index and makes it enforce its key.
+func (t *table) addIndex(x *tsql.IndexDef) error {
+	var at []int
+	for _, name := range x.Columns {
+		i := t.place(name)
+		if i < 0 {
+			return tsql.Errorf(1911, 0, "Column name '%s' does not exist in the target table or view.", name)
+		}
+		if x.Primary && t.columns[i].def.Nullable && t.columns[i].nullable {
+			return tsql.Errorf(8111, 0, "Cannot define PRIMARY KEY constraint on nullable column in table '%s'.", t.name)
+		}
+		at = append(at, i)
+	}
+	if x.Name == "" {
+		x.Name = fmt.Sprintf("%s__%.9s__%08X", map[bool]string{true: "PK", false: "UQ"}[x.Primary], t.name, hash32([]byte(t.fullName())))
+	}
+	if x.Unique || x.Primary {
+		t.unique = append(t.unique, &uniqueKey{index: *x, places: at})
+	}
+	return nil
+}
+
+// checkMemoryOptimized applies the rules for memory-optimised tables.
+func (b *batch) checkMemoryOptimized(t *table, line int) error {
+	if !t.memoryOptimized || t.db == nil {
+		return nil
+	}
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	if !t.db.hasMemoryOptimizedFilegroup() {
+		return tsql.Errorf(41337, line, "Cannot create memory optimized tables. To create memory optimized tables, the database must "+
+			"have a MEMORY_OPTIMIZED_FILEGROUP that is online and has at least one container.")
+	}
+	hasKey := false
+	for _, x := range t.indexes {
+		hasKey = hasKey || x.Primary
+		if x.Hash && x.BucketCount <= 0 {
+			return tsql.Errorf(10794, line, "A hash index on the memory optimized table '%s' needs a BUCKET_COUNT.", t.name)
+		}
+	}
+	if !hasKey && !t.schemaOnly {
+		return tsql.Errorf(41321, line, "The memory optimized table '%s' with DURABILITY=SCHEMA_AND_DATA must have a primary key.", t.name)
+	}
+	if len(t.indexes) == 0 {
+		return tsql.Errorf(41327, line, "The memory optimized table '%s' must have at least one index or a primary key.", t.name)
+	}
+	return nil
+}
+
+// addTable puts a table where its name says.
+func (b *batch) addTable(t *table) error {
+	s := b.s
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	exists := tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name)
+	if strings.HasPrefix(t.name, "#") {
+		key := fold(t.name)
+		if s.temp[key] != nil {
+			return exists
+		}
+		tempdb := s.inst.lookup("tempdb")
+		t.id = -tempdb.newObjectID()
+		s.temp[key] = t
+		s.remember(func() { delete(s.temp, key) })
+		return nil
+	}
+	key := fold(t.schema + "." + t.name)
+	if t.db.find(t.schema, t.name) != nil {
+		return exists
+	}
+	t.id = t.db.newObjectID()
+	t.db.tables[key] = t
+	s.remember(func() { delete(t.db.tables, key) })
+	return nil
+}
+
+func (b *batch) createSchema(st *tsql.CreateSchema) error {
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	db := b.s.db
+	key := fold(st.Name)
+	if db.schemas[key] != nil {
+		return tsql.Errorf(2714, st.Line(), "There is already an object named '%s' in the database.", st.Name)
+	}
+	db.schemas[key] = &schema{id: len(db.schemas) + 1, name: st.Name}
+	b.s.remember(func() { delete(db.schemas, key) })
+	return nil
+}
+
+func (b *batch) createIndex(st *tsql.CreateIndex) error {
+	r := b.newRun()
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	t, err := r.stored(st.Table)
+	if err != nil {
+		return tsql.Errorf(1088, st.Line(), "Cannot find the object \"%s\" because it does not exist or you do not have permissions.",
+			strings.Join(st.Table.Parts, "."))
+	}
+	if t.memoryOptimized {
+		return tsql.Errorf(10794, st.Line(), "The operation 'CREATE INDEX' is not supported with memory optimized tables.")
+	}
+	t.expand()
+	x := st.Index
+	if err := t.addIndex(&x); err != nil {
+		return err
+	}
+	if err := t.checkKeys(); err != nil {
+		t.unique = t.unique[:len(t.unique)-1]
+		return err
+	}
+	t.indexes = append(t.indexes, x)
+	return nil
+}
+
+// drop removes one table, schema or database.
+func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
+	missing := func(kind string) error {
+		if st.IfExists {
+			return nil
+		}
+		return &tsql.Error{Number: 3701, Class: 11, State: 5, Line: n.Line, Text: fmt.Sprintf("Cannot drop the %s '%s', because it does not "+
+			"exist or you do not have permission.", kind, strings.Join(n.Parts, "."))}
+	}
+	r := b.newRun()
+	s := b.s
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	switch st.What {
+	case "DATABASE":
+		if s.inst.lookup(n.Object()) == nil {
+			return missing("database")
+		}
+		return s.dropDatabase(n.Object())
+	case "SCHEMA":
+		if s.db.schemas[fold(n.Object())] == nil {
+			return missing("schema")
+		}
+		return s.dropSchema(n.Object())
+	}
+	t, err := r.stored(n)
+	if err != nil {
+		return missing("table")
+	}
+	s.dropTable(t)
+	return nil
+}
+
+func (s *Session) dropTable(t *table) {
+	if t.db == nil {
+		key := fold(t.name)
+		delete(s.temp, key)
+		s.remember(func() { s.temp[key] = t })
+		return
+	}
+	key := fold(t.schema + "." + t.name)
+	delete(t.db.tables, key)
+	s.remember(func() { t.db.tables[key] = t })
+}
+
+func (s *Session) dropSchema(name string) error {
+	for _, t := range s.db.tables {
+		if strings.EqualFold(t.schema, name) {
+			return tsql.Errorf(3729, 0, "Cannot drop schema '%s' because it is being referenced by object '%s'.", name, t.name)
+		}
+	}
+	delete(s.db.schemas, fold(name))
+	return nil
+}
+
+func (s *Session) dropDatabase(name string) error {
+	db := s.inst.lookup(name)
+	if db.system() {
+		return tsql.Errorf(3708, 0, "Cannot drop the database '%s' because it is a system database.", db.name)
+	}
+	if s.tx.depth > 0 {
+		return tsql.Errorf(226, 0, "DROP DATABASE statement not allowed within multi-statement transaction.")
+	}
+	for _, other := range s.inst.sessions {
+		if other.db == db && (other == s || db.option("USER_ACCESS", "MULTI_USER") != "SINGLE_USER") {
+			return tsql.Errorf(3702, 0, "Cannot drop database \"%s\" because it is currently in use.", db.name)
+		}
+	}
+	for i, d := range s.inst.databases {
+		if d == db {
+			s.inst.databases = append(s.inst.databases[:i:i], s.inst.databases[i+1:]...)
+			break
+		}
+	}
+	return nil
+}

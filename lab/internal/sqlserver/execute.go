@@ -1,0 +1,308 @@
+package sqlserver
+
+import (
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// execute runs one statement.
+func (b *batch) execute(st tsql.Statement) (outcome, error) {
+	switch st := st.(type) {
+	case *tsql.SelectStatement:
+		return b.selectStatement(st)
+	case *tsql.Insert:
+		return b.insert(st)
+	case *tsql.Update:
+		return b.update(st)
+	case *tsql.Delete:
+		return b.remove(st)
+	case *tsql.Truncate:
+		return b.truncate(st)
+	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.Drop:
+		return outcome{done: &tds.Done{}}, b.define(st)
+	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer:
+		return outcome{done: &tds.Done{}}, b.administer(st)
+	case *tsql.Use:
+		return outcome{}, b.use(st.Database)
+	case *tsql.SetOption:
+		return b.setOption(st)
+	case *tsql.Exec:
+		return b.exec(st)
+	case *tsql.Transaction:
+		return outcome{}, b.transaction(st)
+	case *tsql.Accepted:
+		b.s.rowCount = 0
+		return outcome{}, nil
+	}
+	return b.control(st)
+}
+
+// control runs variables, messages and the flow of control.
+func (b *batch) control(st tsql.Statement) (outcome, error) {
+	switch st := st.(type) {
+	case *tsql.Declare:
+		return outcome{}, b.declare(st)
+	case *tsql.SetVariable:
+		v, err := b.value(st.X)
+		if err == nil {
+			err = b.assign(st.Name, v)
+		}
+		b.s.rowCount = 1
+		return outcome{}, err
+	case *tsql.Print:
+		return outcome{}, b.print(st)
+	case *tsql.RaiseError:
+		return outcome{}, b.raise(st)
+	case *tsql.Throw:
+		return outcome{}, b.throw(st)
+	case *tsql.WaitFor:
+		return outcome{}, b.waitFor(st)
+	case *tsql.Block:
+		return outcome{silent: true}, b.list(st.Body)
+	case *tsql.If:
+		return outcome{silent: true}, b.choose(st)
+	case *tsql.While:
+		return outcome{silent: true}, b.loop(st)
+	case *tsql.Try:
+		return outcome{silent: true}, b.tryCatch(st)
+	case *tsql.Jump:
+		b.jump = st.Kind
+		return outcome{}, nil
+	}
+	return outcome{}, tsql.Unmodelled(st.Line(), "this statement")
+}
+
+// compile runs a compilation under the instance's lock.
+func (b *batch) compile(r *run, work func(c *compiler) error) error {
+	b.s.inst.mu.Lock()
+	err := work(&compiler{run: r})
+	b.s.inst.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	return r.use.check(b.s)
+}
+
+// value computes an expression without columns.
+func (b *batch) value(x tsql.Expr) (any, error) {
+	r := b.newRun()
+	var s scalar
+	err := b.compile(r, func(c *compiler) (err error) {
+		s, err = c.expr(x)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s.eval(&frame{run: r})
+}
+
+func (b *batch) text(x tsql.Expr) (string, error) {
+	v, err := b.value(x)
+	if err != nil || v == nil {
+		return "", err
+	}
+	return toText(v, 0)
+}
+
+// assign sets a variable, converting to its type.
+func (b *batch) assign(name string, v any) error {
+	target, ok := b.vars[name]
+	if !ok || target.table != nil {
+		return tsql.Errorf(137, 0, "Must declare the scalar variable \"%s\".", name)
+	}
+	converted, err := convert(v, target.typ, 0)
+	target.value = converted
+	return err
+}
+
+func (b *batch) declare(st *tsql.Declare) error {
+	for _, d := range st.Variables {
+		if b.vars[d.Name] != nil {
+			return tsql.Errorf(134, st.Line(), "The variable name '%s' has already been declared. Variable names must be unique "+
+				"within a query batch or stored procedure.", d.Name)
+		}
+		v := &variable{}
+		var err error
+		if d.Table != nil {
+			v.table, err = b.newTable(d.Table, nil)
+		} else {
+			v.typ, err = resolveType(d.Type, 1)
+		}
+		if err != nil {
+			return err
+		}
+		b.vars[d.Name] = v
+		if d.Init == nil {
+			continue
+		}
+		value, err := b.value(d.Init)
+		if err == nil {
+			err = b.assign(d.Name, value)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *batch) condition(x tsql.Expr) (bool, error) {
+	v, err := b.value(x)
+	return v == true, err
+}
+
+func (b *batch) choose(st *tsql.If) error {
+	holds, err := b.condition(st.Cond)
+	switch {
+	case err != nil:
+		return err
+	case holds:
+		return b.statement(st.Then)
+	case st.Else != nil:
+		return b.statement(st.Else)
+	}
+	return nil
+}
+
+func (b *batch) loop(st *tsql.While) error {
+	for b.ctx.Err() == nil && b.w.Err() == nil {
+		holds, err := b.condition(st.Cond)
+		if err != nil || !holds {
+			return err
+		}
+		if err := b.statement(st.Body); err != nil {
+			return err
+		}
+		switch b.jump {
+		case "BREAK":
+			b.jump = ""
+			return nil
+		case "CONTINUE":
+			b.jump = ""
+		case "RETURN", "abort":
+			return nil
+		}
+	}
+	return nil
+}
+
+func (b *batch) tryCatch(st *tsql.Try) error {
+	b.try++
+	err := b.list(st.Body)
+	b.try--
+	if err == nil {
+		return nil
+	}
+	before := b.caught
+	b.caught = asSQL(err, st.Line())
+	err = b.list(st.Catch)
+	b.caught = before
+	return err
+}
+
+func (b *batch) print(st *tsql.Print) error {
+	text, err := b.text(st.X)
+	if err == nil {
+		b.info(tds.Message{Number: 0, State: 1, Class: 0, Line: int32(st.Line()), Text: text})
+	}
+	b.s.rowCount = 0
+	return err
+}
+
+// raise is RAISERROR: severities up to 10 are messages.
+func (b *batch) raise(st *tsql.RaiseError) error {
+	text, err := b.text(st.Args[0])
+	if err != nil {
+		return err
+	}
+	var numbers [2]int64
+	for i := range numbers {
+		v, err := b.value(st.Args[i+1])
+		if err != nil {
+			return err
+		}
+		if numbers[i], err = wholeNumber(v, typeInt); err != nil {
+			return err
+		}
+	}
+	var args []any
+	for _, x := range st.Args[3:] {
+		v, err := b.value(x)
+		if err != nil {
+			return err
+		}
+		args = append(args, v)
+	}
+	text = substitute(text, args)
+	failure := &tsql.Error{Number: 50000, Class: uint8(numbers[0]), State: uint8(numbers[1]), Line: st.Line(), Text: text}
+	if numbers[0] > 10 {
+		return failure
+	}
+	b.info(message(failure))
+	return nil
+}
+
+func (b *batch) throw(st *tsql.Throw) error {
+	if st.Args == nil {
+		if b.caught == nil {
+			return tsql.Errorf(10704, st.Line(), "To rethrow an error, a THROW statement must be used inside a CATCH block.")
+		}
+		return b.caught
+	}
+	number, err := b.value(st.Args[0])
+	if err != nil {
+		return err
+	}
+	n, err := wholeNumber(number, typeInt)
+	if err != nil {
+		return err
+	}
+	text, err := b.text(st.Args[1])
+	if err != nil {
+		return err
+	}
+	return tsql.Errorf(int32(n), st.Line(), "%s", text)
+}
+
+func (b *batch) waitFor(st *tsql.WaitFor) error {
+	text, err := b.text(st.Delay)
+	if err != nil {
+		return err
+	}
+	at, err := time.Parse("15:04:05.999", text)
+	if err != nil {
+		return tsql.Errorf(148, st.Line(), "Incorrect time syntax in time string '%s' used with WAITFOR.", text)
+	}
+	b.s.inst.pace(at.Sub(at.Truncate(24*time.Hour)), b.ctx.Done())
+	return nil
+}
+
+// transaction is BEGIN, COMMIT or ROLLBACK as a statement.
+func (b *batch) transaction(st *tsql.Transaction) error {
+	s := b.s
+	s.rowCount = 0
+	if st.Kind == "BEGIN" {
+		s.tx.depth++
+		if s.tx.depth == 1 {
+			b.w.Transaction(tds.TxBegin)
+		}
+		return nil
+	}
+	if s.tx.depth == 0 {
+		number := map[string]int32{"COMMIT": 3902, "ROLLBACK": 3903}[st.Kind]
+		return tsql.Errorf(number, st.Line(), "The %s TRANSACTION request has no corresponding BEGIN TRANSACTION.", st.Kind)
+	}
+	if st.Kind == "ROLLBACK" {
+		s.rollback()
+		b.w.Transaction(tds.TxRollback)
+		return nil
+	}
+	s.commit()
+	if s.tx.depth == 0 {
+		b.w.Transaction(tds.TxCommit)
+	}
+	return nil
+}

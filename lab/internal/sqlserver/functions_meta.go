@@ -1,0 +1,380 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+func init() { register(metaFunctions) }
+
+// meta is a function of texts that reads the catalogue under the instance's lock.
+func meta(least, most int, t tds.Type, eval func(r *run, a []string) any) function {
+	return function{least: least, most: most, args: anyText, nulls: true, result: always(t), eval: func(r *run, args []any) (any, error) {
+		texts := make([]string, len(args))
+		for i, v := range args {
+			texts[i], _ = v.(string)
+		}
+		r.inst.mu.Lock()
+		defer r.inst.mu.Unlock()
+		return eval(r, texts), nil
+	}}
+}
+
+var metaFunctions = map[string]function{
+	"serverproperty":     meta(1, 1, textType(4000), func(r *run, a []string) any { return r.inst.serverProperty(a[0]) }),
+	"databasepropertyex": meta(2, 2, textType(4000), func(r *run, a []string) any { return r.inst.databaseProperty(a[0], a[1]) }),
+	"db_id": meta(0, 1, typeInt, func(r *run, a []string) any {
+		if len(a) == 0 {
+			return int64(r.s.db.id)
+		}
+		if db := r.inst.lookup(a[0]); db != nil {
+			return int64(db.id)
+		}
+		return nil
+	}),
+	"db_name": {most: 1, args: typeInt, result: always(typeSysname), nulls: true, eval: dbName},
+	"object_id": meta(1, 2, typeInt, func(r *run, a []string) any {
+		kind := ""
+		if len(a) > 1 {
+			kind = a[1]
+		}
+		return r.objectID(a[0], kind)
+	}),
+	"object_name": {least: 1, most: 2, args: typeInt, result: always(typeSysname), eval: func(r *run, a []any) (any, error) {
+		return r.objectName(a[0].(int64)), nil
+	}},
+	"schema_id": meta(0, 1, typeInt, func(r *run, a []string) any {
+		name := "dbo"
+		if len(a) > 0 {
+			name = a[0]
+		}
+		if found := r.s.db.schemas[fold(name)]; found != nil {
+			return int64(found.id)
+		}
+		return nil
+	}),
+	"schema_name": {most: 1, args: typeInt, result: always(typeSysname), eval: func(r *run, a []any) (any, error) {
+		r.inst.mu.Lock()
+		defer r.inst.mu.Unlock()
+		id := int64(1)
+		if len(a) > 0 {
+			id = a[0].(int64)
+		}
+		for _, s := range r.s.db.schemas {
+			if int64(s.id) == id {
+				return s.name, nil
+			}
+		}
+		return nil, nil
+	}},
+	"columnproperty": meta(3, 3, typeInt, func(r *run, a []string) any { return r.columnProperty(a[0], a[1], a[2]) }),
+	"col_length":     meta(2, 2, typeSmallInt, func(r *run, a []string) any { return r.columnLength(a[0], a[1]) }),
+	"suser_sname":    loginName, "suser_name": loginName, "original_login": loginName, "system_user": loginName,
+	"user_name":    meta(0, 1, typeSysname, func(*run, []string) any { return "dbo" }),
+	"session_user": meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
+	"user":         meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
+	"host_name":    meta(0, 0, typeSysname, func(r *run, _ []string) any { return r.s.login.Host }),
+	"app_name":     meta(0, 0, typeSysname, func(r *run, _ []string) any { return r.s.login.App }),
+	"has_dbaccess": meta(1, 1, typeInt, func(r *run, a []string) any {
+		db := r.inst.lookup(a[0])
+		if db == nil {
+			return nil
+		}
+		return boolInt(r.inst.state(db) == "ONLINE")
+	}),
+	"has_perms_by_name": meta(3, 5, typeInt, func(r *run, a []string) any { return r.inst.hasPermission(a[2]) }),
+	"is_srvrolemember": meta(1, 2, typeInt, func(_ *run, a []string) any {
+		if serverRoles[fold(a[0])] {
+			return int64(1)
+		}
+		return nil
+	}),
+	"is_member": meta(1, 1, typeInt, func(_ *run, a []string) any {
+		if strings.HasPrefix(fold(a[0]), "db_") {
+			return int64(1)
+		}
+		return nil
+	}),
+	"rowcount_big":    {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
+	"xact_state":      {result: always(typeSmallInt), eval: func(r *run, _ []any) (any, error) { return min(int64(r.s.tx.depth), 1), nil }},
+	"error_number":    caught(typeInt, func(e *tsql.Error) any { return int64(e.Number) }),
+	"error_message":   caught(textType(4000), func(e *tsql.Error) any { return e.Text }),
+	"error_severity":  caught(typeInt, func(e *tsql.Error) any { return int64(e.Class) }),
+	"error_state":     caught(typeInt, func(e *tsql.Error) any { return int64(e.State) }),
+	"error_line":      caught(typeInt, func(e *tsql.Error) any { return int64(e.Line) }),
+	"error_procedure": caught(typeSysname, func(*tsql.Error) any { return nil }),
+}
+
+var loginName = meta(0, 1, typeSysname, func(r *run, _ []string) any { return r.s.login.User })
+
+var serverRoles = map[string]bool{"sysadmin": true, "public": true, "serveradmin": true, "securityadmin": true, "setupadmin": true,
+	"processadmin": true, "diskadmin": true, "dbcreator": true, "bulkadmin": true}
+
+func caught(t tds.Type, of func(*tsql.Error) any) function {
+	return function{result: always(t), eval: func(r *run, _ []any) (any, error) {
+		if r.batch.caught == nil {
+			return nil, nil
+		}
+		return of(r.batch.caught), nil
+	}}
+}
+
+func dbName(r *run, args []any) (any, error) {
+	r.inst.mu.Lock()
+	defer r.inst.mu.Unlock()
+	if len(args) == 0 || args[0] == nil {
+		return r.s.db.name, nil
+	}
+	for _, db := range r.inst.databases {
+		if int64(db.id) == args[0].(int64) {
+			return db.name, nil
+		}
+	}
+	return nil, nil
+}
+
+// serverProperty is SERVERPROPERTY(name); NULL for a name that is not known.
+func (i *Instance) serverProperty(name string) any {
+	path := `C:\Program Files\Microsoft SQL Server\MSSQL` + strings.SplitN(i.version.text, ".", 2)[0] + `.MSSQLSERVER\MSSQL\DATA\`
+	switch fold(name) {
+	case "productversion":
+		return i.version.text
+	case "productlevel":
+		return i.version.level()
+	case "productmajorversion":
+		return strings.SplitN(i.version.text, ".", 2)[0]
+	case "edition":
+		return i.edition()
+	case "engineedition":
+		return textOf(i.engineEdition())
+	case "servername", "machinename", "computernamephysicalnetbios":
+		return i.serverName()
+	case "collation":
+		return "SQL_Latin1_General_CP1_CI_AS"
+	case "isxtpsupported", "isfulltextinstalled":
+		return "1"
+	case "ishadrenabled", "isclustered", "isintegratedsecurityonly", "issingleuser", "islocaldb":
+		return "0"
+	case "instancedefaultdatapath", "instancedefaultlogpath":
+		return path
+	case "processid":
+		return "4242"
+	case "hadrmanagerstatus":
+		return "2"
+	}
+	return nil
+}
+
+func textOf(n int64) string {
+	s, err := toText(n, 0)
+	if err != nil { // an integer always has a text
+		panic(err)
+	}
+	return s
+}
+
+// databaseProperty is DATABASEPROPERTYEX(database, property).
+func (i *Instance) databaseProperty(database, name string) any {
+	db := i.lookup(database)
+	if db == nil {
+		return nil
+	}
+	switch fold(name) {
+	case "status":
+		return i.state(db)
+	case "recovery":
+		return db.option("RECOVERY", "FULL")
+	case "updateability":
+		return db.option("UPDATEABILITY", "READ_WRITE")
+	case "useraccess":
+		return db.option("USER_ACCESS", "MULTI_USER")
+	case "collation":
+		return "SQL_Latin1_General_CP1_CI_AS"
+	case "isxtpsupported":
+		return "1"
+	case "isautoclose", "isautoshrink", "isparameterizationforced":
+		return "0"
+	}
+	return nil
+}
+
+// hasPermission is what HAS_PERMS_BY_NAME answers to a member of sysadmin: NULL for an unknown name.
+func (i *Instance) hasPermission(name string) any {
+	switch strings.ToUpper(name) {
+	case "VIEW SERVER STATE", "ALTER SERVER STATE", "ALTER SETTINGS", "CREATE ANY DATABASE", "CONTROL SERVER", "VIEW ANY DEFINITION",
+		"VIEW ANY DATABASE", "ALTER ANY DATABASE", "CONNECT SQL", "SHOWPLAN", "SELECT", "INSERT", "CONTROL", "ALTER", "VIEW DATABASE STATE":
+		return int64(1)
+	case "VIEW SERVER PERFORMANCE STATE", "VIEW SERVER SECURITY STATE", "VIEW DATABASE PERFORMANCE STATE":
+		if i.version.major >= 16 {
+			return int64(1)
+		}
+	}
+	return nil
+}
+
+// splitName reads a quoted, dotted name as functions take it; nil when it is not one.
+func splitName(text string) *tsql.Name {
+	tokens, err := tsql.Lex(text)
+	if err != nil {
+		return nil
+	}
+	n := &tsql.Name{}
+	for i, t := range tokens {
+		switch {
+		case t.Kind == tsql.EOF:
+		case t.Kind == tsql.Word || t.Kind == tsql.Quoted:
+			n.Parts = append(n.Parts, t.Text)
+		case t.Text != ".":
+			return nil
+		case i > 0 && tokens[i-1].Text == "." && tokens[i-1].Kind == tsql.Symbol:
+			n.Parts = append(n.Parts, "")
+		}
+	}
+	if len(n.Parts) == 0 || len(n.Parts) > 3 {
+		return nil
+	}
+	return n
+}
+
+// objectID is OBJECT_ID(name, kind). The caller holds Instance.mu.
+func (r *run) objectID(name, kind string) any {
+	n := splitName(name)
+	if n == nil {
+		return nil
+	}
+	if v := views[fold(n.Qualifier(1))+"."+fold(n.Object())]; v != nil && r.inst.version.has(v.since) && (kind == "" || kind == "V") {
+		return int64(v.id)
+	}
+	if kind != "" && !strings.EqualFold(strings.TrimSpace(kind), "U") {
+		return nil
+	}
+	if strings.HasPrefix(n.Object(), "#") {
+		if !strings.EqualFold(n.Qualifier(2), "tempdb") && r.s.db.name != "tempdb" {
+			return nil
+		}
+		if t := r.s.temp[fold(n.Object())]; t != nil {
+			return int64(t.id)
+		}
+		return nil
+	}
+	if t, err := r.stored(*n); err == nil && !strings.HasPrefix(n.Object(), "@") {
+		return int64(t.id)
+	}
+	return nil
+}
+
+// objectName is OBJECT_NAME(id) in the current database.
+func (r *run) objectName(id int64) any {
+	r.inst.mu.Lock()
+	defer r.inst.mu.Unlock()
+	for _, t := range r.s.db.sortedTables() {
+		if int64(t.id) == id {
+			return t.name
+		}
+	}
+	for _, v := range views {
+		if int64(v.id) == id {
+			return v.name
+		}
+	}
+	return nil
+}
+
+// columnsOf are the columns of a table or view, by object id. The caller holds Instance.mu.
+func (r *run) columnsOf(id int64) []column {
+	for _, v := range views {
+		if int64(v.id) == id {
+			return v.columns(r.inst.version)
+		}
+	}
+	for _, t := range r.s.db.tables {
+		if int64(t.id) == id {
+			return t.plainColumns()
+		}
+	}
+	return nil
+}
+
+func (r *run) columnProperty(id, name, property string) any {
+	n, err := wholeNumber(id, typeInt)
+	if err != nil {
+		return nil
+	}
+	for i, c := range r.columnsOf(n) {
+		if !strings.EqualFold(c.name, name) {
+			continue
+		}
+		switch fold(property) {
+		case "columnid", "ordinal":
+			return int64(i + 1)
+		case "allowsnull":
+			return boolInt(c.nullable)
+		case "precision":
+			return int64(c.typ.Precision)
+		case "scale":
+			return int64(c.typ.Scale)
+		case "isidentity", "iscomputed", "isrowguidcol":
+			return int64(0)
+		}
+	}
+	return nil
+}
+
+func (r *run) columnLength(object, name string) any {
+	id, ok := r.objectID(object, "").(int64)
+	if !ok {
+		return nil
+	}
+	for _, c := range r.columnsOf(id) {
+		if strings.EqualFold(c.name, name) {
+			return int64(storageBytes(c.typ))
+		}
+	}
+	return nil
+}
+
+// variable compiles @v and @@v.
+func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
+	if strings.HasPrefix(x.Name, "@@") {
+		f, ok := globals[x.Name]
+		if !ok {
+			return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+		}
+		return c.apply(f, nil), nil
+	}
+	v := c.run.batch.vars[x.Name]
+	if v == nil || v.table != nil {
+		return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
+	}
+	return scalar{typ: v.typ, nullable: true, eval: func(*frame) (any, error) { return v.value, nil }}, nil
+}
+
+func global(t tds.Type, eval func(r *run) any) function {
+	return function{result: always(t), eval: func(r *run, _ []any) (any, error) { return eval(r), nil }}
+}
+
+// globals are the @@ functions.
+var globals = map[string]function{
+	"@@version":     global(textType(300), func(r *run) any { return r.inst.banner() }),
+	"@@error":       global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
+	"@@rowcount":    global(typeInt, func(r *run) any { return r.s.rowCount }),
+	"@@spid":        global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
+	"@@servername":  global(typeSysname, func(r *run) any { return r.inst.serverName() }),
+	"@@servicename": global(typeSysname, func(*run) any { return "MSSQLSERVER" }),
+	"@@trancount":   global(typeInt, func(r *run) any { return int64(r.s.tx.depth) }),
+	"@@language":    global(typeSysname, func(r *run) any { return r.s.options.language }),
+	"@@max_precision": global(typeTinyInt, func(*run) any {
+		return int64(38)
+	}),
+	"@@microsoftversion": global(typeInt, func(r *run) any {
+		return int64(r.inst.version.major)<<24 | int64(r.inst.version.minor)<<16 | int64(r.inst.version.build)
+	}),
+	"@@lock_timeout": global(typeInt, func(r *run) any { return r.s.options.lockTimeout }),
+	"@@textsize":     global(typeInt, func(r *run) any { return r.s.options.textSize }),
+	"@@nestlevel":    global(typeInt, func(r *run) any { return int64(r.batch.nesting) }),
+	"@@options":      global(typeInt, func(*run) any { return int64(5496) }),
+	"@@datefirst":    global(typeTinyInt, func(*run) any { return int64(7) }),
+	"@@procid":       global(typeInt, func(*run) any { return int64(0) }),
+}

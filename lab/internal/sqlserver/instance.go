@@ -1,0 +1,246 @@
+// Package sqlserver is the SQL Server that runs inside a guest of the lab: databases, dynamic management
+// views that show what the guest was given at power-on, and an executor for a subset of T-SQL.
+package sqlserver
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// Config is what stays the same over the reboots of an instance.
+type Config struct {
+	Address        string // "127.0.0.1:0" takes a free port once and keeps it
+	User, Password string // the one login; a member of sysadmin
+	Version        string // "16.0.4135.4": decides which columns the views have
+	Edition        string // "Developer Edition (64-bit)"
+	Cost           cost.Model
+	TimeScale      float64 // 0 = never wait; 1 = statements take as long as they say
+	Seed           int64
+	SoftNUMA       bool // automatic soft-NUMA
+	AdventureWorks bool // a database AdventureWorks2019 with synthetic rows exists
+}
+
+// String leaves the password out.
+func (c Config) String() string {
+	return fmt.Sprintf("SQL Server %s (%s) at %s", c.Version, c.Edition, c.Address)
+}
+
+// Instance is a SQL Server; it implements guest.Service. Databases outlive Stop and Start.
+type Instance struct {
+	config  Config
+	version version
+	address string
+
+	mu        sync.Mutex // guards all below, the databases included
+	boot      guest.Boot
+	topology  topology
+	started   time.Time
+	server    *tds.Server
+	databases []*database
+	sessions  map[int]*Session
+	nextSPID  int
+	joins     int // cross joins run since the boot
+	softNUMA  bool
+	affinity  string // of ALTER SERVER CONFIGURATION
+	guids     *rand.Rand
+}
+
+var _ guest.Service = (*Instance)(nil)
+
+// New reserves the address; the port stays closed until Start.
+func New(cfg Config) (*Instance, error) {
+	v, err := parseVersion(cfg.Version)
+	if err != nil {
+		return nil, err
+	}
+	if err := cfg.Cost.Validate(); err != nil {
+		return nil, err
+	}
+	probe, err := net.Listen("tcp", cfg.Address)
+	if err != nil {
+		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
+	}
+	address := probe.Addr().String()
+	if err := probe.Close(); err != nil {
+		return nil, fmt.Errorf("releasing %s: %w", address, err)
+	}
+	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
+	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
+	now := time.Now().UTC()
+	for n, name := range []string{"master", "tempdb", "model", "msdb"} {
+		i.databases = append(i.databases, newDatabase(n+1, name, now))
+	}
+	if cfg.AdventureWorks {
+		db := newDatabase(5, "AdventureWorks2019", now)
+		db.populate = populateAdventureWorks
+		i.databases = append(i.databases, db)
+	}
+	return i, nil
+}
+
+// Addr is host:port, the same for the life of the instance.
+func (i *Instance) Addr() string { return i.address }
+
+// Start begins a boot: recovery of the databases, then the listener.
+func (i *Instance) Start(b guest.Boot) error {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.server != nil {
+		return errors.New("SQL Server runs already")
+	}
+	i.boot, i.started, i.joins, i.nextSPID = b, time.Now().UTC(), 0, 51
+	i.topology = i.layout(b)
+	i.recover()
+	if b.Faults.NeverListens {
+		return nil
+	}
+	listener, err := net.Listen("tcp", i.address)
+	if err != nil {
+		return fmt.Errorf("SQL Server cannot listen: %w", err)
+	}
+	i.server = tds.Serve(listener, i, tds.Options{
+		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows,
+	})
+	return nil
+}
+
+// recover drops what does not outlive a restart: tempdb, and rows of tables that keep their schema only.
+func (i *Instance) recover() {
+	for n, db := range i.databases {
+		if db.name == "tempdb" {
+			i.databases[n] = newDatabase(db.id, db.name, i.started)
+			continue
+		}
+		for _, t := range db.tables {
+			if t.schemaOnly {
+				t.replace(nil)
+			}
+		}
+	}
+}
+
+// Stop closes the listener and every connection at once.
+func (i *Instance) Stop() {
+	i.mu.Lock()
+	server := i.server
+	i.server = nil
+	i.mu.Unlock()
+	if server != nil {
+		server.Close()
+		server.Wait()
+	}
+}
+
+// port is the number of the port that the instance listens on.
+func (i *Instance) port() int64 {
+	_, port, err := net.SplitHostPort(i.address)
+	if err != nil { // the address comes from a listener
+		panic(err)
+	}
+	n, err := strconv.ParseInt(port, 10, 32)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
+
+func (i *Instance) serverName() string {
+	if i.boot.VM == "" {
+		return "SQL"
+	}
+	return strings.ToUpper(i.boot.VM)
+}
+
+// Open checks a login and its database.
+func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.boot.Faults.RefuseLogins || !strings.EqualFold(l.User, i.config.User) || l.Password != i.config.Password {
+		return nil, &tds.Message{Number: 18456, State: 1, Class: 14, Text: fmt.Sprintf("Login failed for user '%s'.", l.User)}
+	}
+	name := l.Database
+	if name == "" {
+		name = "master"
+	}
+	db, err := i.database(name)
+	if err != nil {
+		return nil, &tds.Message{Number: 4060, State: 1, Class: 11,
+			Text: fmt.Sprintf("Cannot open database \"%s\" requested by the login. The login failed.", name)}
+	}
+	s := newSession(i, i.nextSPID, l, db)
+	i.sessions[i.nextSPID] = s
+	i.nextSPID++
+	return s, nil
+}
+
+// database finds a database that can be used now. The caller holds mu.
+func (i *Instance) database(name string) (*database, error) {
+	db := i.lookup(name)
+	switch {
+	case db == nil:
+		return nil, tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", name)
+	case i.state(db) == "RECOVERING":
+		return nil, &tsql.Error{Number: 922, Class: 14, State: 1,
+			Text: fmt.Sprintf("Database '%s' is being recovered. Waiting until recovery is finished.", db.name)}
+	case i.state(db) == "OFFLINE":
+		return nil, &tsql.Error{Number: 942, Class: 14, State: 4,
+			Text: fmt.Sprintf("Database '%s' cannot be opened because it is offline.", db.name)}
+	}
+	return db, nil
+}
+
+func (i *Instance) lookup(name string) *database {
+	for _, db := range i.databases {
+		if strings.EqualFold(db.name, name) {
+			return db
+		}
+	}
+	return nil
+}
+
+// state is the state_desc of a database.
+func (i *Instance) state(db *database) string {
+	switch {
+	case db.system():
+		return "ONLINE"
+	case i.boot.Faults.DatabaseRecovering:
+		return "RECOVERING"
+	}
+	return db.option("STATE", "ONLINE")
+}
+
+func (i *Instance) newGUID() [16]byte {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var g [16]byte
+	for n := range g {
+		g[n] = byte(i.guids.Uint32())
+	}
+	g[6], g[8] = g[6]&0x0f|0x40, g[8]&0x3f|0x80
+	return g
+}
+
+// pace waits as long as the time scale says that a modelled time takes.
+func (i *Instance) pace(elapsed time.Duration, done <-chan struct{}) {
+	wait := time.Duration(float64(elapsed) * i.config.TimeScale)
+	if wait <= 0 {
+		return
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-done:
+	}
+}

@@ -1,0 +1,256 @@
+package sqlserver
+
+import (
+	"math"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+func (c *compiler) unary(x *tsql.Unary) (scalar, error) {
+	if x.Op == "~" {
+		return c.arithmetic(&tsql.Arith{Op: "^", L: x.X, R: &tsql.Unary{Op: "-", X: &tsql.NumberLit{Text: "1"}}})
+	}
+	operand, err := c.expr(x.X)
+	if err != nil || x.Op == "+" {
+		return operand, err
+	}
+	if n, ok := x.X.(*tsql.NumberLit); ok { // a negative literal keeps the type of its digits
+		return numberLiteral("-" + n.Text)
+	}
+	return arithmetic("-", constant(operand.typ, zeroOf(operand.typ)), operand)
+}
+
+func zeroOf(t tds.Type) any {
+	v, err := convert(int64(0), t, 0)
+	if err != nil {
+		return int64(0)
+	}
+	return v
+}
+
+func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
+	left, err := c.expr(x.L)
+	if err != nil {
+		return scalar{}, err
+	}
+	right, err := c.expr(x.R)
+	if err != nil {
+		return scalar{}, err
+	}
+	return arithmetic(x.Op, left, right)
+}
+
+// arithmetic compiles an operator for the types of its operands.
+func arithmetic(op string, left, right scalar) (scalar, error) {
+	top := unify(left.typ, right.typ)
+	switch {
+	case op == "+" && (isText(top.Kind) || top.Kind == tds.KindVarBinary):
+		return concatenation(left, right, top), nil
+	case isTime(top.Kind):
+		return timeArithmetic(op, left, right)
+	case isText(top.Kind) && top.Kind != 0, top.Kind == 0:
+		top = typeInt
+	}
+	switch {
+	case op == "&" || op == "|" || op == "^":
+		if !isInteger(top.Kind) {
+			return scalar{}, badOperands(op, left.typ, right.typ)
+		}
+		return numeric(op, left, right, top, integerOp), nil
+	case top.Kind == tds.KindBit:
+		return numeric(op, left, right, typeInt, integerOp), nil
+	case isInteger(top.Kind):
+		return numeric(op, left, right, top, integerOp), nil
+	case top.Kind == tds.KindMoney:
+		return numeric(op, left, right, top, moneyOp), nil
+	case top.Kind == tds.KindFloat:
+		return numeric(op, left, right, top, floatOp), nil
+	case top.Kind == tds.KindDecimal:
+		return decimals(op, left, right), nil
+	}
+	return scalar{}, badOperands(op, left.typ, right.typ)
+}
+
+func badOperands(op string, a, b tds.Type) error {
+	return tsql.Errorf(402, 0, "The data types %s and %s are incompatible in the %s operator.", typeName(a), typeName(b), op)
+}
+
+type operation func(op string, a, b any, t tds.Type) (any, error)
+
+// numeric brings both operands to one type and applies the operation.
+func numeric(op string, left, right scalar, t tds.Type, apply operation) scalar {
+	left, right = converted(left, t), converted(right, t)
+	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		return apply(op, a, b, t)
+	}}
+}
+
+func integerOp(op string, x, y any, t tds.Type) (any, error) {
+	a, errA := wholeNumber(x, t)
+	b, errB := wholeNumber(y, t)
+	if errA != nil || errB != nil {
+		return nil, overflow(t)
+	}
+	n, err := integerArithmetic(op, a, b, t)
+	if t.Kind == tds.KindBit {
+		return n != 0, err
+	}
+	return n, err
+}
+
+// integerArithmetic works on 64 bits and checks the range of the type.
+func integerArithmetic(op string, a, b int64, t tds.Type) (int64, error) {
+	var n int64
+	exact := true
+	switch op {
+	case "+":
+		n = a + b
+		exact = (n > a) == (b > 0)
+	case "-":
+		n = a - b
+		exact = (n < a) == (b > 0)
+	case "*":
+		n = a * b
+		exact = a == 0 || n/a == b && !(a == -1 && b == math.MinInt64)
+	case "/", "%":
+		if b == 0 {
+			return 0, divideByZero()
+		}
+		if n = a % b; op == "/" {
+			n = a / b
+		}
+	case "&":
+		n = a & b
+	case "|":
+		n = a | b
+	case "^":
+		n = a ^ b
+	}
+	limit, bounded := integerRange[t.Kind]
+	if !exact || bounded && (n < limit[0] || n > limit[1]) {
+		return 0, overflow(t)
+	}
+	return n, nil
+}
+
+func moneyOp(op string, x, y any, t tds.Type) (any, error) {
+	a, b := x.(tds.Money), y.(tds.Money)
+	switch op {
+	case "+":
+		return a + b, nil
+	case "-":
+		return a - b, nil
+	}
+	if b == 0 && op != "*" {
+		return nil, divideByZero()
+	}
+	result, err := decimalArithmetic(op, tds.NewDecimal(int64(a), 4), tds.NewDecimal(int64(b), 4), decimalType(38, 8))
+	if err != nil {
+		return nil, err
+	}
+	return toMoney(result, t)
+}
+
+func floatOp(op string, x, y any, t tds.Type) (any, error) {
+	a, b := x.(float64), y.(float64)
+	switch op {
+	case "+":
+		a += b
+	case "-":
+		a -= b
+	case "*":
+		a *= b
+	case "/":
+		if b == 0 {
+			return nil, divideByZero()
+		}
+		a /= b
+	default:
+		return nil, badOperands(op, t, t)
+	}
+	if math.IsInf(a, 0) || math.IsNaN(a) {
+		return nil, overflow(t)
+	}
+	return a, nil
+}
+
+func decimals(op string, left, right scalar) scalar {
+	result := decimalResult(op, asDecimalType(left.typ), asDecimalType(right.typ))
+	left, right = converted(left, asDecimalType(left.typ)), converted(right, asDecimalType(right.typ))
+	apply := func(op string, a, b any, t tds.Type) (any, error) {
+		return decimalArithmetic(op, a.(tds.Decimal), b.(tds.Decimal), t)
+	}
+	out := scalar{typ: result, nullable: left.nullable || right.nullable}
+	out.eval = func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		return apply(op, a, b, result)
+	}
+	return out
+}
+
+func concatenation(left, right scalar, t tds.Type) scalar {
+	if t.Kind == tds.KindNChar {
+		t.Kind = tds.KindNVarChar
+	}
+	t.Size = -1
+	if left.typ.Size > 0 && right.typ.Size > 0 {
+		t.Size = min(left.typ.Size+right.typ.Size, 4000)
+	}
+	wide := t
+	wide.Size = -1
+	left, right = converted(left, wide), converted(right, wide)
+	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		if x, ok := a.([]byte); ok {
+			return append(append([]byte(nil), x...), b.([]byte)...), nil
+		}
+		return a.(string) + b.(string), nil
+	}}
+}
+
+// timeArithmetic adds whole days and parts of days to datetime.
+func timeArithmetic(op string, left, right scalar) (scalar, error) {
+	if left.typ.Kind != tds.KindDateTime || isTime(right.typ.Kind) || op != "+" && op != "-" {
+		return scalar{}, badOperands(op, left.typ, right.typ)
+	}
+	days := converted(right, typeFloat)
+	return scalar{typ: typeDateTime, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
+		start, err := left.eval(f)
+		if err != nil || start == nil {
+			return nil, err
+		}
+		n, err := days.eval(f)
+		if err != nil || n == nil {
+			return nil, err
+		}
+		part := time.Duration(n.(float64) * 24 * float64(time.Hour))
+		if op == "-" {
+			part = -part
+		}
+		return fitTime(start.(time.Time).Add(part), typeDateTime), nil
+	}}, nil
+}

@@ -1,0 +1,346 @@
+package sqlserver
+
+import (
+	"errors"
+	"sort"
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// plan is a compiled source of rows.
+type plan interface {
+	columns() []column
+	// each hands over one row after the other; a row may be overwritten after yield returns.
+	// The frame is that of the enclosing query, nil at the top. yield ends the run by an error.
+	each(f *frame, yield func(row []any) error) error
+}
+
+// errStop ends a plan early without being an error.
+var errStop = errors.New("enough rows")
+
+// stoppable takes errStop for success: the consumer of a plan had enough.
+func stoppable(err error) error {
+	if errors.Is(err, errStop) {
+		return nil
+	}
+	return err
+}
+
+// collect keeps all rows of a plan.
+func collect(p plan, f *frame) ([][]any, error) {
+	switch p := p.(type) {
+	case *rowsPlan:
+		return p.rows, nil
+	case *renamedPlan:
+		return collect(p.plan, f)
+	}
+	var out [][]any
+	err := p.each(f, func(row []any) error {
+		out = append(out, append([]any(nil), row...))
+		return nil
+	})
+	return out, err
+}
+
+// rowsPlan gives rows that are at hand: a snapshot of a table, or a system view.
+type rowsPlan struct {
+	cols []column
+	rows [][]any
+	name string
+	run  *run
+	user bool // rows of a table of a user, not of a view
+
+	memoryOptimized bool
+}
+
+func (p *rowsPlan) columns() []column { return p.cols }
+
+func (p *rowsPlan) each(_ *frame, yield func([]any) error) error {
+	for i, row := range p.rows {
+		if i&1023 == 1023 {
+			if err := p.run.ended(); err != nil {
+				return err
+			}
+		}
+		if err := yield(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// valuesPlan computes rows from lists of expressions.
+type valuesPlan struct {
+	cols []column
+	rows [][]scalar
+	run  *run
+}
+
+func (p *valuesPlan) columns() []column { return p.cols }
+
+func (p *valuesPlan) each(f *frame, yield func([]any) error) error {
+	fr := &frame{outer: f, run: p.run}
+	for _, exprs := range p.rows {
+		row, err := evaluate(exprs, fr, make([]any, len(exprs)))
+		if err != nil {
+			return err
+		}
+		if err := yield(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// evaluate computes expressions into a row.
+func evaluate(exprs []scalar, f *frame, into []any) ([]any, error) {
+	for i := range exprs {
+		v, err := exprs[i].eval(f)
+		if err != nil {
+			return nil, err
+		}
+		into[i] = v
+	}
+	return into, nil
+}
+
+// filterPlan keeps the rows for which a condition is true.
+type filterPlan struct {
+	input plan
+	cond  scalar
+	run   *run
+}
+
+func (p *filterPlan) columns() []column { return p.input.columns() }
+
+func (p *filterPlan) each(f *frame, yield func([]any) error) error {
+	fr := &frame{outer: f, run: p.run}
+	return p.input.each(f, func(row []any) error {
+		fr.row = row
+		v, err := p.cond.eval(fr)
+		if err != nil || v != true {
+			return err
+		}
+		return yield(row)
+	})
+}
+
+// projectPlan computes the columns of a select list.
+type projectPlan struct {
+	input plan
+	exprs []scalar
+	cols  []column
+	run   *run
+}
+
+func (p *projectPlan) columns() []column { return p.cols }
+
+func (p *projectPlan) each(f *frame, yield func([]any) error) error {
+	fr := &frame{outer: f, run: p.run}
+	buffer := make([]any, len(p.exprs))
+	return p.input.each(f, func(row []any) error {
+		fr.row = row
+		out, err := evaluate(p.exprs, fr, buffer)
+		if err != nil {
+			return err
+		}
+		return yield(out)
+	})
+}
+
+// cutPlan keeps the first columns of its input: it drops hidden sort keys.
+type cutPlan struct {
+	input plan
+	width int
+}
+
+func (p *cutPlan) columns() []column { return p.input.columns()[:p.width] }
+
+func (p *cutPlan) each(f *frame, yield func([]any) error) error {
+	return p.input.each(f, func(row []any) error { return yield(row[:p.width]) })
+}
+
+// sortKey is one key of an order: a column of the input.
+type sortKey struct {
+	column int
+	desc   bool
+}
+
+// sortPlan orders its input; limit, when given, makes it a Top N Sort in the showplan.
+type sortPlan struct {
+	input plan
+	keys  []sortKey
+	top   bool
+	run   *run
+}
+
+func (p *sortPlan) columns() []column { return p.input.columns() }
+
+func (p *sortPlan) each(f *frame, yield func([]any) error) error {
+	rows, err := collect(p.input, f)
+	if err != nil {
+		return err
+	}
+	rows = sorted(rows, p.keys)
+	return (&rowsPlan{rows: rows, run: p.run}).each(f, yield)
+}
+
+// sorted is a stable order of rows; rows that are in order already are not copied.
+func sorted(rows [][]any, keys []sortKey) [][]any {
+	less := func(a, b []any) bool { return compareRows(a, b, keys) < 0 }
+	if sort.SliceIsSorted(rows, func(i, j int) bool { return less(rows[i], rows[j]) }) {
+		return rows
+	}
+	rows = append([][]any(nil), rows...)
+	sort.SliceStable(rows, func(i, j int) bool { return less(rows[i], rows[j]) })
+	return rows
+}
+
+func compareRows(a, b []any, keys []sortKey) int {
+	for _, k := range keys {
+		c := compareValues(a[k.column], b[k.column])
+		if c != 0 {
+			if k.desc {
+				return -c
+			}
+			return c
+		}
+	}
+	return 0
+}
+
+// limitPlan is TOP and OFFSET ... FETCH.
+type limitPlan struct {
+	input   plan
+	skip    *scalar
+	take    *scalar
+	percent bool
+	ties    []sortKey // TOP ... WITH TIES
+	run     *run
+}
+
+func (p *limitPlan) columns() []column { return p.input.columns() }
+
+func (p *limitPlan) each(f *frame, yield func([]any) error) error {
+	skip, err := p.count(p.skip, f, 0)
+	if err != nil {
+		return err
+	}
+	take, err := p.count(p.take, f, -1)
+	if err != nil {
+		return err
+	}
+	if p.percent {
+		return p.eachPercent(f, take, yield)
+	}
+	if take == 0 {
+		return nil
+	}
+	var n int64
+	var last []any
+	defer func() { p.run.known[p] = n }()
+	return stoppable(p.input.each(f, func(row []any) error {
+		n++
+		switch {
+		case n <= skip:
+			return nil
+		case take >= 0 && n > skip+take: // only reached to look for ties
+			if compareRows(last, row, p.ties) != 0 {
+				return errStop
+			}
+		}
+		if err := yield(row); err != nil {
+			return err
+		}
+		if take >= 0 && n == skip+take {
+			if p.ties == nil {
+				return errStop
+			}
+			last = append([]any(nil), row...)
+		}
+		return nil
+	}))
+}
+
+func (p *limitPlan) eachPercent(f *frame, percent int64, yield func([]any) error) error {
+	rows, err := collect(p.input, f)
+	if err != nil {
+		return err
+	}
+	n := (int64(len(rows))*percent + 99) / 100
+	return (&rowsPlan{rows: rows[:min(n, int64(len(rows)))], run: p.run}).each(f, yield)
+}
+
+func (p *limitPlan) count(s *scalar, f *frame, otherwise int64) (int64, error) {
+	if s == nil {
+		return otherwise, nil
+	}
+	v, err := s.eval(&frame{outer: f, run: p.run})
+	if err != nil {
+		return 0, err
+	}
+	n, ok := v.(int64)
+	if !ok || n < 0 {
+		return 0, tsql.Errorf(127, 0, "A TOP N or FETCH rowcount value may not be negative.")
+	}
+	return n, nil
+}
+
+// distinctPlan leaves out rows that came before.
+type distinctPlan struct{ input plan }
+
+func (p *distinctPlan) columns() []column { return p.input.columns() }
+
+func (p *distinctPlan) each(f *frame, yield func([]any) error) error {
+	seen := map[string]bool{}
+	all := places(len(p.input.columns()))
+	return p.input.each(f, func(row []any) error {
+		key := rowKey(row, all)
+		if seen[key] {
+			return nil
+		}
+		seen[key] = true
+		return yield(row)
+	})
+}
+
+func places(n int) []int {
+	out := make([]int, n)
+	for i := range out {
+		out[i] = i
+	}
+	return out
+}
+
+// setPlan is UNION ALL, EXCEPT and INTERSECT of inputs of one shape.
+type setPlan struct {
+	op          string
+	left, right plan
+	cols        []column
+}
+
+func (p *setPlan) columns() []column { return p.cols }
+
+func (p *setPlan) each(f *frame, yield func([]any) error) error {
+	if strings.HasPrefix(p.op, "UNION") {
+		if err := p.left.each(f, yield); err != nil {
+			return err
+		}
+		return p.right.each(f, yield)
+	}
+	right := map[string]bool{}
+	all := places(len(p.cols))
+	if err := p.right.each(f, func(row []any) error {
+		right[rowKey(row, all)] = true
+		return nil
+	}); err != nil {
+		return err
+	}
+	return (&distinctPlan{p.left}).each(f, func(row []any) error {
+		if right[rowKey(row, all)] != (p.op == "INTERSECT") {
+			return nil
+		}
+		return yield(row)
+	})
+}

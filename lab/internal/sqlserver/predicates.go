@@ -1,0 +1,235 @@
+package sqlserver
+
+import (
+	"regexp"
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// predicate compiles a condition; its value is true, false or nil for unknown.
+func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
+	switch x := x.(type) {
+	case *tsql.Compare:
+		return c.comparison(x.Op, x.L, x.R)
+	case *tsql.Logic:
+		return c.logic(x)
+	case *tsql.Not:
+		operand, err := c.expr(x.X)
+		return negate(operand), err
+	case *tsql.IsNull:
+		return c.isNull(x)
+	case *tsql.Between:
+		both := &tsql.Logic{Op: "AND", L: &tsql.Compare{Op: ">=", L: x.X, R: x.Lo}, R: &tsql.Compare{Op: "<=", L: x.X, R: x.Hi}}
+		s, err := c.logic(both)
+		return negateIf(x.Not, s), err
+	case *tsql.In:
+		return c.in(x)
+	case *tsql.Like:
+		return c.like(x)
+	case *tsql.Exists:
+		return c.exists(x.Query)
+	}
+	return scalar{}, tsql.Unmodelled(0, "the expression %s", tsql.Format(x))
+}
+
+func test(eval evalFunc) scalar { return scalar{typ: typeBit, nullable: true, eval: eval} }
+
+func negate(s scalar) scalar {
+	return test(func(f *frame) (any, error) {
+		v, err := s.eval(f)
+		if err != nil || v == nil {
+			return nil, err
+		}
+		return v != true, nil
+	})
+}
+
+func negateIf(not bool, s scalar) scalar {
+	if not {
+		return negate(s)
+	}
+	return s
+}
+
+var comparisonHolds = map[string]func(int) bool{
+	"=": func(c int) bool { return c == 0 }, "<>": func(c int) bool { return c != 0 },
+	"<": func(c int) bool { return c < 0 }, "<=": func(c int) bool { return c <= 0 },
+	">": func(c int) bool { return c > 0 }, ">=": func(c int) bool { return c >= 0 },
+}
+
+func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
+	left, err := c.expr(l)
+	if err != nil {
+		return scalar{}, err
+	}
+	right, err := c.expr(r)
+	if err != nil {
+		return scalar{}, err
+	}
+	left, right = comparable(left, right)
+	holds := comparisonHolds[op]
+	return test(func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		return holds(compareValues(a, b)), nil
+	}), nil
+}
+
+// comparable converts both sides to the type in which they are compared.
+func comparable(left, right scalar) (scalar, scalar) {
+	t := unify(left.typ, right.typ)
+	if isText(t.Kind) || t.Kind == tds.KindVarBinary {
+		t.Size = -1
+		t.Kind = map[bool]tds.Kind{true: tds.KindNVarChar, false: t.Kind}[isText(t.Kind)]
+	}
+	return converted(left, t), converted(right, t)
+}
+
+func (c *compiler) logic(x *tsql.Logic) (scalar, error) {
+	left, err := c.expr(x.L)
+	if err != nil {
+		return scalar{}, err
+	}
+	right, err := c.expr(x.R)
+	if err != nil {
+		return scalar{}, err
+	}
+	decisive := x.Op == "OR" // true decides OR, false decides AND
+	return test(func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == decisive {
+			return a, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == decisive {
+			return b, err
+		}
+		if a == nil || b == nil {
+			return nil, nil
+		}
+		return !decisive, nil
+	}), nil
+}
+
+func (c *compiler) isNull(x *tsql.IsNull) (scalar, error) {
+	operand, err := c.expr(x.X)
+	if err != nil {
+		return scalar{}, err
+	}
+	return test(func(f *frame) (any, error) {
+		v, err := operand.eval(f)
+		return (v == nil) != x.Not, err
+	}), nil
+}
+
+func (c *compiler) in(x *tsql.In) (scalar, error) {
+	if x.Query != nil {
+		return c.inQuery(x)
+	}
+	var any scalar
+	for i, item := range x.List {
+		equal, err := c.comparison("=", x.X, item)
+		if err != nil {
+			return scalar{}, err
+		}
+		if i == 0 {
+			any = equal
+			continue
+		}
+		any = either(any, equal)
+	}
+	return negateIf(x.Not, any), nil
+}
+
+func either(a, b scalar) scalar {
+	return test(func(f *frame) (any, error) {
+		x, err := a.eval(f)
+		if err != nil || x == true {
+			return x, err
+		}
+		y, err := b.eval(f)
+		if err != nil || y == true {
+			return y, err
+		}
+		if x == nil || y == nil {
+			return nil, nil
+		}
+		return false, nil
+	})
+}
+
+func (c *compiler) like(x *tsql.Like) (scalar, error) {
+	operand, err := c.expr(x.X)
+	if err != nil {
+		return scalar{}, err
+	}
+	pattern, err := c.expr(x.Pattern)
+	if err != nil {
+		return scalar{}, err
+	}
+	escape := constant(textType(1), "")
+	if x.Escape != nil {
+		if escape, err = c.expr(x.Escape); err != nil {
+			return scalar{}, err
+		}
+	}
+	text := textType(-1)
+	operand, pattern, escape = converted(operand, text), converted(pattern, text), converted(escape, text)
+	cache := map[string]*regexp.Regexp{}
+	return test(func(f *frame) (any, error) {
+		var values [3]string
+		for i, s := range []scalar{operand, pattern, escape} {
+			v, err := s.eval(f)
+			if err != nil || v == nil {
+				return nil, err
+			}
+			values[i] = v.(string)
+		}
+		key := values[1] + "\x00" + values[2]
+		if cache[key] == nil {
+			compiled, err := regexp.Compile(likePattern(values[1], values[2]))
+			if err != nil {
+				return false, nil // an unfinished class matches nothing
+			}
+			cache[key] = compiled
+		}
+		return cache[key].MatchString(values[0]) != x.Not, nil
+	}), nil
+}
+
+// likePattern is a LIKE pattern as a regular expression.
+func likePattern(pattern, escape string) string {
+	var b strings.Builder
+	b.WriteString("(?is)^")
+	runes := []rune(pattern)
+	for i := 0; i < len(runes); i++ {
+		switch r := runes[i]; {
+		case escape != "" && string(r) == escape && i+1 < len(runes):
+			i++
+			b.WriteString(regexp.QuoteMeta(string(runes[i])))
+		case r == '%':
+			b.WriteString(".*")
+		case r == '_':
+			b.WriteString(".")
+		case r == '[':
+			end := strings.IndexRune(string(runes[i:]), ']')
+			if end < 0 {
+				return "[" // does not compile: no match
+			}
+			class := string(runes[i:])[:end+1]
+			b.WriteString(strings.ReplaceAll(class, `\`, `\\`))
+			i += len([]rune(class)) - 1
+		default:
+			b.WriteString(regexp.QuoteMeta(string(r)))
+		}
+	}
+	return b.String() + " *$"
+}

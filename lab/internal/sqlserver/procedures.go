@@ -1,0 +1,266 @@
+package sqlserver
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// procedure is a system procedure; arguments are positional, named ones come by name.
+type procedure func(b *batch, args []argument) error
+
+// argument is a value given to a procedure.
+type argument struct {
+	name  string
+	value any
+	typ   tds.Type
+}
+
+var procedures map[string]procedure
+
+func init() {
+	procedures = map[string]procedure{
+		"sp_executesql":        executeSQL,
+		"sp_datatype_info_100": dataTypes, "sp_datatype_info": dataTypes,
+		"sp_readerrorlog": readErrorLog, "xp_readerrorlog": readErrorLog,
+		"sp_configure": configure,
+	}
+}
+
+// find a procedure by its last part: it may be called as sys.x, [sys].[x], master..x or x.
+func findProcedure(name string) procedure {
+	n := splitName(name)
+	if n == nil {
+		return nil
+	}
+	return procedures[fold(n.Object())]
+}
+
+func noProcedure(name string) error {
+	return &tsql.Error{Number: 2812, Class: 16, State: 62, Text: fmt.Sprintf("Could not find stored procedure '%s'.", name)}
+}
+
+// Call runs a procedure by name.
+func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *tds.Writer) {
+	s.begin()
+	defer s.end()
+	b := newBatch(ctx, s, w)
+	run := findProcedure(name)
+	if run == nil {
+		b.report(noProcedure(name))
+		return
+	}
+	var args []argument
+	for _, p := range params {
+		args = append(args, argument{name: fold(p.Name), value: p.Value, typ: plainType(p.Type)})
+	}
+	if err := run(b, args); err != nil {
+		b.report(err)
+		return
+	}
+	b.close()
+}
+
+// exec runs EXEC: a procedure, or a text.
+func (b *batch) exec(st *tsql.Exec) (outcome, error) {
+	if b.nesting >= maxNesting {
+		return outcome{}, tsql.Errorf(217, st.Line(), "Maximum stored procedure, function, trigger, or view nesting level exceeded (limit %d).", maxNesting)
+	}
+	if st.Text != nil {
+		text, err := b.text(st.Text)
+		if err != nil {
+			return outcome{}, err
+		}
+		return outcome{}, b.nested(text, map[string]*variable{})
+	}
+	run := findProcedure(strings.Join(st.Name.Parts, "."))
+	if run == nil {
+		return outcome{}, noProcedure(strings.Join(st.Name.Parts, "."))
+	}
+	var args []argument
+	for _, a := range st.Args {
+		if a.Output {
+			return outcome{}, tsql.Unmodelled(st.Line(), "output parameters")
+		}
+		v, err := b.value(a.X)
+		if err != nil {
+			return outcome{}, err
+		}
+		args = append(args, argument{name: a.Name, value: v})
+	}
+	return outcome{}, run(b, args)
+}
+
+// nested runs a text as a batch within the batch.
+func (b *batch) nested(text string, vars map[string]*variable) error {
+	statements, err := tsql.Parse(text)
+	if err != nil {
+		return err
+	}
+	inner := &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, try: b.try, caught: b.caught, open: b.open, sent: b.sent}
+	if b.s.options.statisticsTime && len(statements) > 0 {
+		inner.info(compileTimes(0, 0))
+	}
+	failure := inner.list(statements)
+	b.open, b.sent = inner.open, inner.sent
+	if inner.jump == "abort" {
+		b.jump = "abort"
+	}
+	return failure
+}
+
+// executeSQL is sp_executesql @statement, @declarations, values....
+func executeSQL(b *batch, args []argument) error {
+	if len(args) == 0 {
+		return tsql.Errorf(201, 0, "Procedure or function 'sp_executesql' expects parameter '@statement', which was not supplied.")
+	}
+	text, ok := args[0].value.(string)
+	if !ok {
+		return tsql.Errorf(214, 0, "Procedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'.")
+	}
+	vars := map[string]*variable{}
+	if len(args) > 1 {
+		declared, _ := args[1].value.(string)
+		declarations, err := tsql.ParseDeclarations(declared)
+		if err != nil {
+			return err
+		}
+		if err := bind(declarations, args[2:], vars); err != nil {
+			return err
+		}
+	}
+	return b.nested(text, vars)
+}
+
+// bind gives the declared parameters their values, by name or by place.
+func bind(declarations []tsql.Declaration, args []argument, into map[string]*variable) error {
+	for i, d := range declarations {
+		typ, err := resolveType(d.Type, 1)
+		if err != nil {
+			return err
+		}
+		v := &variable{typ: typ}
+		into[d.Name] = v
+		given := -1
+		for k, a := range args {
+			if a.name == d.Name || a.name == "" && k == i {
+				given = k
+			}
+		}
+		if given < 0 {
+			return tsql.Errorf(8178, 0, "The parameterized query expects the parameter '%s', which was not supplied.", d.Name)
+		}
+		if v.value, err = convert(args[given].value, typ, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// table sends a result of a procedure.
+func (b *batch) table(cols []column, rows [][]any) {
+	b.open = true
+	b.w.Columns(wireColumns(cols))
+	for _, row := range rows {
+		b.w.Row(row)
+	}
+	b.s.rowCount = int64(len(rows))
+	b.done(tds.Done{Count: b.s.rowCount, HasCount: true, Command: tds.CommandSelect})
+}
+
+// odbcTypes are the rows of sp_datatype_info_100: name, ODBC type, precision, literal prefix and suffix.
+var odbcTypes = []struct {
+	name           string
+	odbc           int64
+	size           int64
+	prefix, suffix any
+	params         any
+}{
+	{"bit", -7, 1, nil, nil, nil}, {"tinyint", -6, 3, nil, nil, nil}, {"smallint", 5, 5, nil, nil, nil}, {"int", 4, 10, nil, nil, nil},
+	{"bigint", -5, 19, nil, nil, nil}, {"money", 3, 19, "$", nil, nil}, {"numeric", 2, 38, nil, nil, "precision,scale"},
+	{"decimal", 3, 38, nil, nil, "precision,scale"}, {"float", 6, 53, nil, nil, nil}, {"real", 7, 24, nil, nil, nil},
+	{"nvarchar", -9, 4000, "N'", "'", "max length"}, {"varchar", 12, 8000, "'", "'", "max length"}, {"nchar", -8, 4000, "N'", "'", "length"},
+	{"char", 1, 8000, "'", "'", "length"}, {"varbinary", -3, 8000, "0x", nil, "max length"}, {"binary", -2, 8000, "0x", nil, "length"},
+	{"datetime", 93, 23, "'", "'", nil}, {"datetime2", 93, 27, "'", "'", "scale"}, {"date", 91, 10, "'", "'", nil},
+	{"uniqueidentifier", -11, 36, "'", "'", nil}, {"xml", -152, 0, "N'", "'", nil},
+}
+
+func dataTypes(b *batch, args []argument) error {
+	wanted := int64(0)
+	if len(args) > 0 && args[0].value != nil {
+		n, err := wholeNumber(args[0].value, typeInt)
+		if err != nil {
+			return err
+		}
+		wanted = n
+	}
+	small := func(name string) column { return column{name: name, typ: typeSmallInt, nullable: true} }
+	text := func(name string, size int) column { return column{name: name, typ: textType(size), nullable: true} }
+	whole := func(name string) column { return column{name: name, typ: typeInt, nullable: true} }
+	cols := []column{text("TYPE_NAME", 128), small("DATA_TYPE"), whole("PRECISION"), text("LITERAL_PREFIX", 32), text("LITERAL_SUFFIX", 32),
+		text("CREATE_PARAMS", 32), small("NULLABLE"), small("CASE_SENSITIVE"), small("SEARCHABLE"), small("UNSIGNED_ATTRIBUTE"), small("MONEY"),
+		small("AUTO_INCREMENT"), text("LOCAL_TYPE_NAME", 128), small("MINIMUM_SCALE"), small("MAXIMUM_SCALE"), small("SQL_DATA_TYPE"),
+		small("SQL_DATETIME_SUB"), whole("NUM_PREC_RADIX"), small("INTERVAL_PRECISION"), small("USERTYPE"), whole("LENGTH"), text("SS_TYPE_CATALOG_NAME", 128)}
+	var rows [][]any
+	for _, t := range odbcTypes {
+		if wanted != 0 && wanted != t.odbc {
+			continue
+		}
+		rows = append(rows, []any{t.name, t.odbc, t.size, t.prefix, t.suffix, t.params, int64(1), int64(0), int64(3), nil, int64(0), nil, t.name,
+			nil, nil, t.odbc, nil, nil, nil, int64(0), t.size, nil})
+	}
+	b.table(cols, rows)
+	return nil
+}
+
+// readErrorLog is sp_readerrorlog log, type, search1, search2.
+func readErrorLog(b *batch, args []argument) error {
+	var search []string
+	for i, a := range args {
+		if s, ok := a.value.(string); ok && i >= 2 {
+			search = append(search, fold(s))
+		}
+	}
+	i := b.s.inst
+	i.mu.Lock()
+	lines, started := i.errorLog(), i.started
+	i.mu.Unlock()
+	var rows [][]any
+	for _, line := range lines {
+		wanted := true
+		for _, s := range search {
+			wanted = wanted && strings.Contains(fold(line), s)
+		}
+		if wanted {
+			rows = append(rows, []any{fitTime(started, typeDateTime), "Server", line})
+		}
+	}
+	b.table([]column{{name: "LogDate", typ: typeDateTime}, {name: "ProcessInfo", typ: textType(50)}, {name: "Text", typ: textType(-1), nullable: true}}, rows)
+	return nil
+}
+
+// configure shows options; changing them is not modelled.
+func configure(b *batch, args []argument) error {
+	if len(args) > 1 {
+		return tsql.Unmodelled(0, "changing an option by sp_configure")
+	}
+	wanted := ""
+	if len(args) == 1 {
+		wanted, _ = args[0].value.(string)
+	}
+	var rows [][]any
+	for _, c := range configurations(nil) {
+		if strings.HasPrefix(c["name"].(string), fold(wanted)) {
+			rows = append(rows, []any{c["name"], c["minimum"], c["maximum"], c["value"], c["value_in_use"]})
+		}
+	}
+	if rows == nil {
+		return tsql.Errorf(15123, 0, "The configuration option '%s' does not exist, or it may be an advanced option.", wanted)
+	}
+	b.table([]column{{name: "name", typ: textType(35)}, {name: "minimum", typ: typeBigInt}, {name: "maximum", typ: typeBigInt},
+		{name: "config_value", typ: typeBigInt}, {name: "run_value", typ: typeBigInt}}, rows)
+	return nil
+}

@@ -1,0 +1,387 @@
+package sqlserver
+
+import (
+	"strconv"
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// cteScope holds the common table expressions that a query can see.
+type cteScope struct {
+	name   string
+	cte    tsql.CTE
+	parent *cteScope
+}
+
+func (s *cteScope) find(name string) *cteScope {
+	for ; s != nil; s = s.parent {
+		if s.name == fold(name) {
+			return s
+		}
+	}
+	return nil
+}
+
+// query compiles a query expression; outer is the scope of the query that encloses it.
+func (c *compiler) query(q *tsql.Query, outer *scope) (plan, error) {
+	inner := &compiler{run: c.run, scope: outer, ctes: c.ctes}
+	for _, cte := range q.With {
+		inner.ctes = &cteScope{name: fold(cte.Name), cte: cte, parent: inner.ctes}
+	}
+	p, err := inner.body(q.Body, q)
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// body compiles a body with the ORDER BY and OFFSET of its query.
+func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
+	switch b := b.(type) {
+	case *tsql.Select:
+		return c.selectBlock(b, q)
+	case *tsql.Values:
+		p, err := c.values(b)
+		if err != nil {
+			return nil, err
+		}
+		return c.outputOrder(p, q)
+	case *tsql.SetOperation:
+		p, err := c.setOperation(b)
+		if err != nil {
+			return nil, err
+		}
+		return c.outputOrder(p, q)
+	case *tsql.Nested:
+		p, err := c.query(b.Query, c.scope)
+		if err != nil {
+			return nil, err
+		}
+		return c.outputOrder(p, q)
+	}
+	return nil, tsql.Unmodelled(q.Line, "this kind of query")
+}
+
+func (c *compiler) values(v *tsql.Values) (plan, error) {
+	p := &valuesPlan{run: c.run, cols: make([]column, len(v.Rows[0]))}
+	at := c.with(&scope{outer: c.scope})
+	for _, list := range v.Rows {
+		for _, x := range list {
+			if x == nil {
+				return nil, tsql.Errorf(156, 0, "Incorrect syntax near the keyword 'DEFAULT'.")
+			}
+		}
+		row, err := at.exprs(list)
+		if err != nil {
+			return nil, err
+		}
+		for i, s := range row {
+			p.cols[i].typ = unify(p.cols[i].typ, s.typ)
+			p.cols[i].nullable = p.cols[i].nullable || s.nullable
+		}
+		p.rows = append(p.rows, row)
+	}
+	for _, row := range p.rows {
+		for i := range row {
+			row[i] = converted(row[i], p.cols[i].typ)
+		}
+	}
+	return p, nil
+}
+
+func (c *compiler) setOperation(s *tsql.SetOperation) (plan, error) {
+	none := &tsql.Query{}
+	left, err := c.body(s.Left, none)
+	if err != nil {
+		return nil, err
+	}
+	right, err := c.body(s.Right, none)
+	if err != nil {
+		return nil, err
+	}
+	if len(left.columns()) != len(right.columns()) {
+		return nil, tsql.Errorf(205, 0, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "+
+			"number of expressions in their target lists.")
+	}
+	p := &setPlan{op: s.Op, cols: append([]column(nil), left.columns()...)}
+	for i, col := range right.columns() {
+		p.cols[i].typ = unify(p.cols[i].typ, col.typ)
+		p.cols[i].nullable = p.cols[i].nullable || col.nullable
+		p.cols[i].table = ""
+	}
+	p.left, p.right = c.coerced(left, p.cols), c.coerced(right, p.cols)
+	if s.Op == "UNION" {
+		return &distinctPlan{p}, nil
+	}
+	return p, nil
+}
+
+// coerced converts the columns of a plan to given types.
+func (c *compiler) coerced(p plan, cols []column) plan {
+	exprs := make([]scalar, len(cols))
+	at := c.with(&scope{columns: p.columns()})
+	same := true
+	for i := range cols {
+		exprs[i] = converted(at.columnAt(i), cols[i].typ)
+		same = same && exprs[i].ref > 0
+	}
+	if same {
+		return p
+	}
+	return &projectPlan{input: p, exprs: exprs, cols: cols, run: c.run}
+}
+
+// outputOrder applies ORDER BY and OFFSET where only the output columns can be named.
+func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
+	if q.OrderBy == nil {
+		return p, nil
+	}
+	var keys []sortKey
+	for _, item := range q.OrderBy {
+		i, err := outputPlace(item.X, p.columns())
+		if err != nil {
+			return nil, err
+		}
+		if i < 0 {
+			return nil, tsql.Errorf(104, q.Line, "ORDER BY items must appear in the select list if the statement contains a "+
+				"UNION, INTERSECT or EXCEPT operator.")
+		}
+		keys = append(keys, sortKey{column: i, desc: item.Desc})
+	}
+	return c.limit(&sortPlan{input: p, keys: keys, run: c.run}, nil, q, keys)
+}
+
+// outputPlace finds an ORDER BY item among output columns: by number or by name; -1 when it is neither.
+func outputPlace(x tsql.Expr, cols []column) (int, error) {
+	switch x := x.(type) {
+	case *tsql.NumberLit:
+		n, err := strconv.Atoi(x.Text)
+		if err != nil || n < 1 || n > len(cols) {
+			return 0, tsql.Errorf(108, 0, "The ORDER BY position number %s is out of range of the number of items in the select list.", x.Text)
+		}
+		return n - 1, nil
+	case *tsql.ColumnRef:
+		if len(x.Parts) > 1 {
+			return -1, nil
+		}
+		for i, col := range cols {
+			if fold(col.name) == fold(x.Object()) {
+				return i, nil
+			}
+		}
+	}
+	return -1, nil
+}
+
+// limit puts TOP, or OFFSET and FETCH, over a plan.
+func (c *compiler) limit(p plan, top *tsql.Top, q *tsql.Query, order []sortKey) (plan, error) {
+	at := c.with(&scope{outer: c.scope})
+	number := func(x tsql.Expr) (*scalar, error) {
+		if x == nil {
+			return nil, nil
+		}
+		s, err := at.expr(x)
+		s = converted(s, typeBigInt)
+		return &s, err
+	}
+	l := &limitPlan{input: p, run: c.run}
+	var err error
+	if top != nil {
+		l.percent = top.Percent
+		if top.WithTies {
+			l.ties = order
+		}
+		l.take, err = number(top.N)
+		if sorting, ok := p.(*sortPlan); ok {
+			sorting.top = true
+		}
+		return l, err
+	}
+	if q.Offset == nil {
+		return p, nil
+	}
+	if l.skip, err = number(q.Offset); err != nil {
+		return nil, err
+	}
+	l.take, err = number(q.Fetch)
+	return l, err
+}
+
+// subquery compiles a scalar subquery.
+func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
+	p, fixed, err := c.inner(q)
+	if err != nil {
+		return scalar{}, err
+	}
+	if len(p.columns()) != 1 {
+		return scalar{}, tsql.Errorf(116, q.Line, "Only one expression can be specified in the select list when the subquery is "+
+			"not introduced with EXISTS.")
+	}
+	return scalar{typ: p.columns()[0].typ, nullable: true, eval: cached(fixed, func(f *frame) (any, error) {
+		var out any
+		n := 0
+		err := stoppable(p.each(f, func(row []any) error {
+			if n++; n > 1 {
+				return tsql.Errorf(512, q.Line, "Subquery returned more than 1 value. This is not permitted when the subquery "+
+					"follows =, !=, <, <= , >, >= or when the subquery is used as an expression.")
+			}
+			out = row[0]
+			return nil
+		}))
+		return out, err
+	})}, nil
+}
+
+// inner compiles a subquery and tells whether its result is the same for every outer row.
+func (c *compiler) inner(q *tsql.Query) (p plan, fixed bool, err error) {
+	outer := &scope{}
+	if c.scope != nil {
+		copied := *c.scope
+		outer = &copied
+	}
+	outer.used = false
+	p, err = c.query(q, outer)
+	fixed = !outer.used && (outer.outer == nil || !outer.outer.used)
+	return p, fixed, err
+}
+
+// cached computes a fixed value once per run of the statement.
+func cached(fixed bool, eval evalFunc) evalFunc {
+	if !fixed {
+		return eval
+	}
+	var done bool
+	var value any
+	return func(f *frame) (any, error) {
+		if done {
+			return value, nil
+		}
+		v, err := eval(f)
+		done, value = err == nil, v
+		return v, err
+	}
+}
+
+func (c *compiler) exists(q *tsql.Query) (scalar, error) {
+	p, fixed, err := c.inner(q)
+	if err != nil {
+		return scalar{}, err
+	}
+	return test(cached(fixed, func(f *frame) (any, error) {
+		found := false
+		err := stoppable(p.each(f, func([]any) error {
+			found = true
+			return errStop
+		}))
+		return found, err
+	})), nil
+}
+
+func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
+	p, fixed, err := c.inner(x.Query)
+	if err != nil {
+		return scalar{}, err
+	}
+	left, err := c.expr(x.X)
+	if err != nil {
+		return scalar{}, err
+	}
+	if len(p.columns()) != 1 {
+		return scalar{}, tsql.Errorf(116, x.Query.Line, "Only one expression can be specified in the select list when the "+
+			"subquery is not introduced with EXISTS.")
+	}
+	item := c.with(&scope{columns: p.columns()}).columnAt(0)
+	left, item = comparable(left, item)
+	list := cached(fixed, func(f *frame) (any, error) {
+		var values []any
+		fr := &frame{run: c.run}
+		err := p.each(f, func(row []any) error {
+			fr.row = row
+			v, err := item.eval(fr)
+			values = append(values, v)
+			return err
+		})
+		return values, err
+	})
+	return negateIf(x.Not, membership(left, list)), nil
+}
+
+func membership(left scalar, list evalFunc) scalar {
+	return test(func(f *frame) (any, error) {
+		v, err := left.eval(f)
+		if err != nil || v == nil {
+			return nil, err
+		}
+		values, err := list(f)
+		if err != nil {
+			return nil, err
+		}
+		unknown := false
+		for _, w := range values.([]any) {
+			if w == nil {
+				unknown = true
+			} else if compareValues(v, w) == 0 {
+				return true, nil
+			}
+		}
+		if unknown {
+			return nil, nil
+		}
+		return false, nil
+	})
+}
+
+// tableFunction compiles GENERATE_SERIES and STRING_SPLIT.
+func (c *compiler) tableFunction(ref *tsql.TableFunction) (plan, error) {
+	name := fold(strings.Join(ref.Call.Name.Parts, "."))
+	args, err := c.with(&scope{outer: c.scope}).exprs(ref.Call.Args)
+	if err != nil {
+		return nil, err
+	}
+	if name != "generate_series" || !c.run.inst.version.atLeast(16, 0, 0) || len(args) < 2 || len(args) > 3 {
+		return nil, tsql.Errorf(208, ref.Call.Name.Line, "Invalid object name '%s'.", strings.Join(ref.Call.Name.Parts, "."))
+	}
+	p := &seriesPlan{args: args, run: c.run, cols: []column{{name: "value", typ: unify(args[0].typ, args[1].typ)}}}
+	alias := ref.Alias
+	if alias == "" {
+		alias = ref.Call.Name.Object()
+	}
+	return aliased(p, alias, ref.Columns, ref.Call.Name.Line)
+}
+
+// seriesPlan is GENERATE_SERIES(start, stop, step) for integers.
+type seriesPlan struct {
+	args []scalar
+	cols []column
+	run  *run
+}
+
+func (p *seriesPlan) columns() []column { return p.cols }
+
+func (p *seriesPlan) each(f *frame, yield func([]any) error) error {
+	bounds := [3]int64{2: 1}
+	for i, s := range p.args {
+		v, err := converted(s, tds.Type{Kind: tds.KindInt64}).eval(&frame{outer: f, run: p.run})
+		if err != nil {
+			return err
+		}
+		n, ok := v.(int64)
+		if !ok || i == 2 && n == 0 {
+			return tsql.Errorf(4199, 0, "Argument value %d is invalid for argument %d of generate_series function.", n, i+1)
+		}
+		bounds[i] = n
+	}
+	if len(p.args) == 2 && bounds[1] < bounds[0] {
+		bounds[2] = -1
+	}
+	row := make([]any, 1)
+	for n := bounds[0]; bounds[2] > 0 && n <= bounds[1] || bounds[2] < 0 && n >= bounds[1]; n += bounds[2] {
+		row[0] = n
+		if err := yield(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}

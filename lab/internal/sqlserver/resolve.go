@@ -1,0 +1,103 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+func invalidObject(n tsql.Name) error {
+	return tsql.Errorf(208, n.Line, "Invalid object name '%s'.", strings.Join(n.Parts, "."))
+}
+
+// table compiles a named source: CTE, table variable, temporary table, system view or user table.
+func (c *compiler) table(ref *tsql.Table) (plan, error) {
+	n := ref.Name
+	alias := ref.Alias
+	if alias == "" {
+		alias = n.Object()
+	}
+	if len(n.Parts) == 1 {
+		if found := c.ctes.find(n.Object()); found != nil {
+			at := &compiler{run: c.run, ctes: found.parent}
+			p, err := at.query(found.cte.Query, nil)
+			if err != nil {
+				return nil, err
+			}
+			return aliased(p, alias, found.cte.Columns, n.Line)
+		}
+	}
+	if p, err := c.view(n); p != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return aliased(p, alias, nil, n.Line)
+	}
+	t, err := c.run.stored(n)
+	if err != nil {
+		return nil, err
+	}
+	c.run.use.table(t, ref.Hints)
+	return aliased(c.scan(t), alias, nil, n.Line)
+}
+
+func (c *compiler) scan(t *table) plan {
+	if t.product != nil {
+		return &productPlan{cols: t.plainColumns(), of: t.product, name: t.fullName(), run: c.run}
+	}
+	return &rowsPlan{cols: t.plainColumns(), rows: t.rows, name: t.fullName(), run: c.run, user: true, memoryOptimized: t.memoryOptimized}
+}
+
+// stored finds a table by name. The caller holds Instance.mu.
+func (r *run) stored(n tsql.Name) (*table, error) {
+	object := n.Object()
+	switch {
+	case strings.HasPrefix(object, "@"):
+		if v := r.batch.vars[object]; v != nil && v.table != nil {
+			return v.table, nil
+		}
+		return nil, tsql.Errorf(1087, n.Line, "Must declare the table variable \"%s\".", object)
+	case strings.HasPrefix(object, "#"):
+		if t := r.s.temp[fold(object)]; t != nil {
+			return t, nil
+		}
+		return nil, invalidObject(n)
+	}
+	db, err := r.databaseOf(n)
+	if err != nil {
+		return nil, err
+	}
+	if t := db.find(n.Qualifier(1), object); t != nil {
+		return t, nil
+	}
+	return nil, invalidObject(n)
+}
+
+// databaseOf is the database that a name points to. The caller holds Instance.mu.
+func (r *run) databaseOf(n tsql.Name) (*database, error) {
+	if name := n.Qualifier(2); name != "" {
+		db := r.inst.lookup(name)
+		if db == nil {
+			return nil, invalidObject(n)
+		}
+		return r.inst.database(name)
+	}
+	return r.s.db, nil
+}
+
+// view compiles a system view; nil when the name is not one.
+func (c *compiler) view(n tsql.Name) (plan, error) {
+	schemaName := fold(n.Qualifier(1))
+	if schemaName == "" { // old names without a schema: sysobjects and so on are not modelled
+		return nil, nil
+	}
+	v := views[schemaName+"."+fold(n.Object())]
+	if v == nil || !c.run.inst.version.has(v.since) {
+		return nil, nil
+	}
+	db, err := c.run.databaseOf(n)
+	if err != nil {
+		return nil, err
+	}
+	return v.plan(&viewContext{run: c.run, db: db}), nil
+}

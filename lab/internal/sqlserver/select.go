@@ -1,0 +1,328 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// selectBlock compiles one SELECT: sources, filter, groups, windows, columns, order, limits.
+func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
+	input, err := c.from(s)
+	if err != nil {
+		return nil, err
+	}
+	b := &block{sel: s, q: q, run: c.run, input: input}
+	b.at = c.with(&scope{columns: input.columns(), outer: c.scope})
+	for _, step := range []func() error{b.where, b.group, b.windows, b.project, b.order} {
+		if err := step(); err != nil {
+			return nil, err
+		}
+	}
+	return b.finish(c)
+}
+
+// from compiles the FROM clause; without one there is a single row without columns.
+func (c *compiler) from(s *tsql.Select) (plan, error) {
+	if s.From == nil {
+		return &rowsPlan{rows: [][]any{{}}, run: c.run, name: "constant"}, nil
+	}
+	var out plan
+	for _, ref := range s.From {
+		p, err := c.tableRef(ref)
+		if err != nil {
+			return nil, err
+		}
+		if out == nil {
+			out = p
+			continue
+		}
+		if err := distinctAliases(out, p); err != nil {
+			return nil, err
+		}
+		out = &crossPlan{left: out, right: p, run: c.run}
+	}
+	return out, nil
+}
+
+// block is a SELECT while it is compiled.
+type block struct {
+	sel   *tsql.Select
+	q     *tsql.Query
+	run   *run
+	at    *compiler // resolves names in what has been built so far
+	input plan
+	exprs []scalar // the select list, then hidden sort keys
+	cols  []column
+	keys  []sortKey
+	vars  []string // targets of assignments, one per column
+}
+
+func (b *block) where() error {
+	if b.sel.Where == nil {
+		return nil
+	}
+	cond, err := b.at.expr(b.sel.Where)
+	b.input = &filterPlan{input: b.input, cond: cond, run: b.run}
+	return err
+}
+
+// listed are the expressions that may hold aggregates and window functions.
+func (b *block) listed() []tsql.Expr {
+	var out []tsql.Expr
+	for _, item := range b.sel.Items {
+		if item.X != nil {
+			out = append(out, item.X)
+		}
+	}
+	if b.sel.Having != nil {
+		out = append(out, b.sel.Having)
+	}
+	for _, item := range b.q.OrderBy {
+		out = append(out, item.X)
+	}
+	return out
+}
+
+// calls finds the outermost function calls that pass a test, each once.
+func (b *block) calls(wanted func(*tsql.Call) bool) []*tsql.Call {
+	var out []*tsql.Call
+	seen := map[string]bool{}
+	for _, x := range b.listed() {
+		tsql.Walk(x, func(x tsql.Expr) bool {
+			call, ok := x.(*tsql.Call)
+			if !ok || !wanted(call) {
+				return true
+			}
+			if key := tsql.Format(call); !seen[key] {
+				seen[key] = true
+				out = append(out, call)
+			}
+			return false
+		})
+	}
+	return out
+}
+
+func isAggregate(call *tsql.Call) bool {
+	return call.Over == nil && len(call.Name.Parts) == 1 && aggregates[fold(call.Name.Object())] != nil
+}
+
+func isWindow(call *tsql.Call) bool { return call.Over != nil }
+
+// group builds the aggregation, when there is one; afterwards only keys and aggregates can be named.
+func (b *block) group() error {
+	calls := b.calls(isAggregate)
+	if len(calls) == 0 && b.sel.GroupBy == nil && b.sel.Having == nil {
+		return nil
+	}
+	p := &aggregatePlan{input: b.input, run: b.run, grouped: b.sel.GroupBy != nil}
+	after := &scope{outer: b.at.scope.outer, replace: map[string]int{}, grouped: true}
+	for i, x := range b.sel.GroupBy {
+		key, err := b.at.expr(x)
+		if err != nil {
+			return err
+		}
+		p.keys = append(p.keys, key)
+		after.columns = append(after.columns, column{name: keyName(x), typ: key.typ, nullable: key.nullable})
+		b.name(after, x, key, i)
+	}
+	for _, call := range calls {
+		agg, err := b.at.aggregate(call)
+		if err != nil {
+			return err
+		}
+		after.replace[tsql.Format(call)] = len(after.columns)
+		after.columns = append(after.columns, column{typ: agg.typ, nullable: agg.nullable})
+		p.aggregates = append(p.aggregates, agg)
+	}
+	p.cols = after.columns
+	b.input, b.at = p, b.at.with(after)
+	if b.sel.Having == nil {
+		return nil
+	}
+	cond, err := b.at.expr(b.sel.Having)
+	b.input = &filterPlan{input: p, cond: cond, run: b.run}
+	return err
+}
+
+func keyName(x tsql.Expr) string {
+	if ref, ok := x.(*tsql.ColumnRef); ok {
+		return ref.Object()
+	}
+	return ""
+}
+
+// name lets a group key be found by its text and, for a column, with and without its table.
+func (b *block) name(after *scope, x tsql.Expr, key scalar, i int) {
+	after.replace[tsql.Format(x)] = i
+	if key.ref == 0 {
+		return
+	}
+	col := b.input.columns()[key.ref-1]
+	after.replace[tsql.Format(&tsql.ColumnRef{Name: tsql.Name{Parts: []string{col.name}}})] = i
+	after.replace[tsql.Format(&tsql.ColumnRef{Name: tsql.Name{Parts: []string{col.table, col.name}}})] = i
+}
+
+// windows adds a column for every window function.
+func (b *block) windows() error {
+	for _, call := range b.calls(isWindow) {
+		p, err := b.at.window(call, b.input)
+		if err != nil {
+			return err
+		}
+		after := *b.at.scope
+		after.columns = p.columns()
+		after.replace = map[string]int{}
+		for key, i := range b.at.scope.replace {
+			after.replace[key] = i
+		}
+		after.replace[tsql.Format(call)] = len(after.columns) - 1
+		b.input, b.at = p, b.at.with(&after)
+	}
+	return nil
+}
+
+// project compiles the select list.
+func (b *block) project() error {
+	for _, item := range b.sel.Items {
+		if item.Star {
+			if err := b.star(item); err != nil {
+				return err
+			}
+			continue
+		}
+		s, err := b.at.expr(item.X)
+		if err != nil {
+			return err
+		}
+		b.add(s, itemName(item), item.Variable)
+	}
+	for _, v := range b.vars {
+		if (v == "") != (b.vars[0] == "") {
+			return tsql.Errorf(141, b.sel.Line, "A SELECT statement that assigns a value to a variable must not be combined with data-retrieval operations.")
+		}
+	}
+	return nil
+}
+
+func (b *block) add(s scalar, name, variable string) {
+	if s.typ.Kind == 0 { // an untyped NULL is shown as int
+		s.typ = typeInt
+	}
+	b.exprs = append(b.exprs, s)
+	b.cols = append(b.cols, column{name: name, typ: s.typ, nullable: s.nullable})
+	b.vars = append(b.vars, variable)
+}
+
+func itemName(item tsql.Item) string {
+	if item.Alias != "" {
+		return item.Alias
+	}
+	return keyName(item.X)
+}
+
+func (b *block) star(item tsql.Item) error {
+	if b.at.scope.grouped {
+		return tsql.Errorf(8120, b.sel.Line, "Column '*' is invalid in the select list because it is not contained in either "+
+			"an aggregate function or the GROUP BY clause.")
+	}
+	if b.sel.From == nil {
+		return tsql.Errorf(263, b.sel.Line, "Must specify table to select from.")
+	}
+	want, found := "", false
+	if item.Qualifier != nil {
+		want = fold(item.Qualifier[len(item.Qualifier)-1])
+	}
+	for i, col := range b.at.scope.columns {
+		if item.Qualifier == nil || col.table == want {
+			b.add(b.at.columnAt(i), col.name, "")
+			found = true
+		}
+	}
+	if !found {
+		return tsql.Errorf(107, b.sel.Line, "The column prefix '%s' does not match with a table name or alias name used in the query.",
+			strings.Join(item.Qualifier, "."))
+	}
+	return nil
+}
+
+// order compiles ORDER BY: output columns first, then any expression as a hidden column.
+func (b *block) order() error {
+	for _, item := range b.q.OrderBy {
+		place, err := outputPlace(item.X, b.cols)
+		if err != nil {
+			return err
+		}
+		if place < 0 {
+			if b.sel.Distinct {
+				return tsql.Errorf(145, b.sel.Line, "ORDER BY items must appear in the select list if SELECT DISTINCT is specified.")
+			}
+			s, err := b.at.expr(item.X)
+			if err != nil {
+				return err
+			}
+			place = len(b.exprs)
+			b.exprs = append(b.exprs, s)
+		}
+		b.keys = append(b.keys, sortKey{column: place, desc: item.Desc})
+	}
+	return nil
+}
+
+// projection computes a select list; one that takes all columns as they are only renames them.
+func projection(input plan, exprs []scalar, cols []column, r *run) plan {
+	whole := len(exprs) == len(input.columns()) && productOf(input) == nil
+	for i, s := range exprs {
+		whole = whole && s.ref == i+1
+	}
+	if whole {
+		return &renamedPlan{plan: input, cols: cols}
+	}
+	return &projectPlan{input: input, exprs: exprs, cols: cols, run: r}
+}
+
+// finish stacks projection, DISTINCT, sort and limit.
+func (b *block) finish(c *compiler) (plan, error) {
+	cols := append([]column(nil), b.cols...)
+	for _, hidden := range b.exprs[len(b.cols):] {
+		cols = append(cols, column{typ: hidden.typ, nullable: hidden.nullable})
+	}
+	p := projection(b.input, b.exprs, cols, b.run)
+	if b.sel.Distinct {
+		p = &distinctPlan{p}
+	}
+	if b.keys != nil {
+		p = &sortPlan{input: p, keys: b.keys, run: b.run}
+	}
+	p, err := c.limit(p, b.sel.Top, b.q, b.keys)
+	if err != nil {
+		return nil, err
+	}
+	if len(cols) > len(b.cols) {
+		p = &cutPlan{input: p, width: len(b.cols)}
+	}
+	if len(b.vars) > 0 && b.vars[0] != "" {
+		p = &assignPlan{plan: p, vars: b.vars, run: b.run}
+	}
+	return p, nil
+}
+
+// assignPlan is SELECT @v = x: it sets variables and gives no rows.
+type assignPlan struct {
+	plan
+	vars []string
+	run  *run
+}
+
+func (p *assignPlan) each(f *frame, _ func([]any) error) error {
+	return p.plan.each(f, func(row []any) error {
+		p.run.s.rowCount++
+		for i, name := range p.vars {
+			if err := p.run.batch.assign(name, row[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}

@@ -1,0 +1,303 @@
+package sqlserver
+
+import (
+	"math"
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// selectStatement runs a query that goes to the client, into a table or into variables.
+func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
+	r := b.newRun()
+	var p plan
+	err := b.compile(r, func(c *compiler) (err error) {
+		p, err = c.query(st.Query, nil)
+		return err
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	started := time.Now()
+	form := cost.Client
+	var out outcome
+	if into := intoTarget(st.Query); into != nil {
+		form = cost.Into
+		out, err = b.selectInto(into, p, r)
+	} else if _, assigns := p.(*assignPlan); assigns {
+		b.s.rowCount = 0
+		err = p.each(nil, nil)
+	} else {
+		out, err = b.send(p, r)
+	}
+	if err != nil {
+		return outcome{}, err
+	}
+	out.timing = b.joinTime(p, form, time.Since(started))
+	if b.s.options.statisticsXML {
+		out.plan = showplanXML(st, p, r)
+	}
+	return out, nil
+}
+
+func intoTarget(q *tsql.Query) *tsql.Name {
+	if s, ok := q.Body.(*tsql.Select); ok {
+		return s.Into
+	}
+	return nil
+}
+
+// send streams rows to the client. A cross join of whole sides goes the short way, in which each row of
+// either side is encoded once.
+func (b *batch) send(p plan, r *run) (outcome, error) {
+	b.open = true
+	b.w.Columns(wireColumns(p.columns()))
+	var n int64
+	var err error
+	if sides := wholeSides(p); sides != nil {
+		n, err = b.sendProduct(sides)
+	} else {
+		limit := b.s.options.rowLimit
+		err = stoppable(p.each(nil, func(row []any) error {
+			b.w.Row(row)
+			n++
+			if limit > 0 && n >= limit {
+				return errStop
+			}
+			return r.ended()
+		}))
+	}
+	b.s.rowCount = n
+	return counted(tds.CommandSelect, n), err
+}
+
+// splitProduct is a projection of a cross product whose first columns come from one side and whose
+// others come from the other side.
+type splitProduct struct {
+	cross       *crossPlan
+	left, right []int // columns taken from either side
+}
+
+// wholeSides recognises a splitProduct by its plan.
+func wholeSides(p plan) *splitProduct {
+	project, ok := p.(*projectPlan)
+	if !ok {
+		return nil
+	}
+	cross := productOf(project.input)
+	if cross == nil {
+		return nil
+	}
+	width := len(cross.left.columns())
+	out := &splitProduct{cross: cross}
+	for _, s := range project.exprs {
+		switch {
+		case s.ref == 0:
+			return nil
+		case s.ref-1 >= width:
+			out.right = append(out.right, s.ref-1-width)
+		case out.right != nil:
+			return nil
+		default:
+			out.left = append(out.left, s.ref-1)
+		}
+	}
+	return out
+}
+
+func (b *batch) sendProduct(s *splitProduct) (int64, error) {
+	left, right, err := s.cross.sides(nil)
+	if err != nil {
+		return 0, err
+	}
+	n, err := b.w.CrossRows(pick(left, s.left), pick(right, s.right))
+	if err != nil {
+		return n, errEnded
+	}
+	return n, nil
+}
+
+// pick takes columns out of rows.
+func pick(rows [][]any, places []int) [][]any {
+	out := make([][]any, len(rows))
+	cells := make([]any, len(rows)*len(places))
+	for i, row := range rows {
+		out[i], cells = cells[:len(places):len(places)], cells[len(places):]
+		for k, at := range places {
+			out[i][k] = row[at]
+		}
+	}
+	return out
+}
+
+// sides computes both inputs and notes their sizes for the cost model.
+func (p *crossPlan) sides(f *frame) (left, right [][]any, err error) {
+	if left, err = collect(p.left, f); err != nil {
+		return nil, nil, err
+	}
+	if right, err = collect(p.right, f); err != nil {
+		return nil, nil, err
+	}
+	p.outerRows, p.innerRows = int64(len(left)), int64(len(right))
+	return left, right, nil
+}
+
+// selectInto creates a table from a query. A cross join of whole sides is kept as its two sides.
+func (b *batch) selectInto(name *tsql.Name, p plan, r *run) (outcome, error) {
+	t, err := b.tableFor(*name, p.columns())
+	if err != nil {
+		return outcome{}, err
+	}
+	if sides := wholeSides(p); sides != nil {
+		left, right, err := sides.cross.sides(nil)
+		if err != nil {
+			return outcome{}, err
+		}
+		t.product = &product{left: pick(left, sides.left), right: pick(right, sides.right), places: places(len(t.columns))}
+	} else if t.rows, err = collect(p, nil); err != nil {
+		return outcome{}, err
+	}
+	if err := b.addTable(t); err != nil {
+		return outcome{}, err
+	}
+	b.s.rowCount = t.count()
+	return counted(tds.CommandSelect, t.count()), r.ended()
+}
+
+// tableFor makes an empty table with the columns of a query.
+func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
+	def := &tsql.CreateTable{Name: name}
+	seen := map[string]bool{}
+	t := &table{created: time.Now().UTC()}
+	for i, c := range cols {
+		if c.name == "" {
+			return nil, tsql.Errorf(1038, name.Line, "An object or column name is missing or empty. For SELECT INTO statements, verify "+
+				"each column has a name (column %d).", i+1)
+		}
+		if seen[fold(c.name)] {
+			return nil, tsql.Errorf(2705, name.Line, "Column names in each table must be unique. Column name '%s' in table '%s' is "+
+				"specified more than once.", c.name, name.Object())
+		}
+		seen[fold(c.name)] = true
+		c.table = ""
+		t.columns = append(t.columns, tableColumn{column: c, declared: typeName(c.typ), def: tsql.ColumnDef{Name: c.name, Nullable: c.nullable}})
+	}
+	return t, b.locate(t, def.Name)
+}
+
+// joinTime asks the cost model for the time of a cross join of stored tables, and waits as long when the
+// lab keeps real time; nil for any other statement.
+func (b *batch) joinTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
+	cross, aggregated := storedProduct(p)
+	if cross == nil {
+		return nil
+	}
+	if aggregated && form == cost.Client {
+		form = cost.Server
+	}
+	timing := b.s.inst.crossJoin(form, cross.outerRows, cross.innerRows)
+	if form == cost.Client {
+		b.s.waitForClient(timing, cross.outerRows*cross.innerRows)
+	}
+	b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
+	return &timing
+}
+
+// storedProduct finds the cross product of stored tables under a plan, and whether it is aggregated.
+func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
+	for p != nil {
+		switch at := p.(type) {
+		case *crossPlan:
+			if readsStored(at.left) && readsStored(at.right) {
+				return at, aggregated
+			}
+			return nil, false
+		case *aggregatePlan:
+			aggregated = true
+			p = at.input
+		default:
+			inputs := inputsOf(p)
+			if len(inputs) != 1 {
+				return nil, false
+			}
+			p = inputs[0]
+		}
+	}
+	return nil, false
+}
+
+func readsStored(p plan) bool {
+	if rows, ok := p.(*rowsPlan); ok {
+		return rows.user
+	}
+	for _, in := range inputsOf(p) {
+		if readsStored(in) {
+			return true
+		}
+	}
+	return false
+}
+
+// inputsOf are the plans below a plan.
+func inputsOf(p plan) []plan {
+	switch p := p.(type) {
+	case *renamedPlan:
+		return []plan{p.plan}
+	case *assignPlan:
+		return []plan{p.plan}
+	case *filterPlan:
+		return []plan{p.input}
+	case *projectPlan:
+		return []plan{p.input}
+	case *cutPlan:
+		return []plan{p.input}
+	case *sortPlan:
+		return []plan{p.input}
+	case *limitPlan:
+		return []plan{p.input}
+	case *distinctPlan:
+		return []plan{p.input}
+	case *aggregatePlan:
+		return []plan{p.input}
+	case *windowPlan:
+		return []plan{p.input}
+	case *crossPlan:
+		return []plan{p.left, p.right}
+	case *joinPlan:
+		return []plan{p.left, p.right}
+	case *applyPlan:
+		return []plan{p.left, p.right}
+	case *setPlan:
+		return []plan{p.left, p.right}
+	}
+	return nil
+}
+
+// crossJoin is the modelled time of one more cross join on this boot.
+func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t := i.config.Cost.CrossJoin(cost.Run{
+		Outer: outer, Inner: inner, Form: form, Seed: i.config.Seed, VM: i.boot.VM, Boot: i.boot.Number, Iteration: i.joins,
+		Guest: cost.Guest{Nodes: len(i.boot.Nodes), Sockets: i.boot.Sockets, CoresPerSocket: i.boot.CoresPerSocket},
+	})
+	i.joins++
+	if slow := i.boot.Faults.SlowFactor; slow > 0 {
+		t.CPU = int64(math.Round(float64(t.CPU) * slow))
+		t.Elapsed = int64(math.Round(float64(t.Elapsed) * slow))
+	}
+	return t
+}
+
+// rowsPerPacket is about how many joined rows fill a packet of 4 KB.
+const rowsPerPacket = 20
+
+// waitForClient books the part of the elapsed time that was no CPU time as waiting for the network.
+func (s *Session) waitForClient(t cost.Timing, rows int64) {
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	s.networkWaits += rows/rowsPerPacket + 1
+	s.networkWaitMS += max(t.Elapsed-t.CPU, 0)
+}

@@ -1,0 +1,166 @@
+package sqlserver
+
+import (
+	"context"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// Session is one connection. Its methods are called one at a time.
+type Session struct {
+	inst    *Instance
+	id      int
+	login   tds.Login
+	opened  time.Time
+	db      *database
+	temp    map[string]*table // temporary tables, by folded name
+	options options
+
+	lastError int32
+	rowCount  int64
+	tx        transaction
+
+	// waits and requests are guarded by Instance.mu: other sessions look at them.
+	networkWaits  int64
+	networkWaitMS int64
+	requests      int64
+	lastRequest   time.Time
+	running       bool
+}
+
+// options are the SET options that the lab acts on; the others are kept by name.
+type options struct {
+	statisticsTime bool
+	statisticsXML  bool
+	noCount        bool
+	xactAbort      bool
+	isolation      string
+	language       string
+	rowLimit       int64
+	lockTimeout    int64
+	textSize       int64
+}
+
+func defaultOptions() options {
+	return options{isolation: "READ COMMITTED", language: "US_ENGLISH", lockTimeout: -1, textSize: 2147483647}
+}
+
+// transaction is the state of an explicit transaction and how to undo it.
+type transaction struct {
+	depth   int
+	undo    []func()
+	xtp     bool      // a memory-optimised table was touched
+	user    *database // the user database that was touched
+	crossed bool      // more than one was
+}
+
+func newSession(i *Instance, id int, l tds.Login, db *database) *Session {
+	return &Session{inst: i, id: id, login: l, db: db, opened: time.Now().UTC(), temp: map[string]*table{}, options: defaultOptions()}
+}
+
+// Database is the current database.
+func (s *Session) Database() string { return s.db.name }
+
+// Close ends the session: an open transaction is rolled back.
+func (s *Session) Close() {
+	s.rollback()
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	delete(s.inst.sessions, s.id)
+}
+
+// Transaction follows a request of the driver.
+func (s *Session) Transaction(kind tds.TxKind) {
+	switch kind {
+	case tds.TxBegin:
+		s.tx.depth++
+	case tds.TxCommit:
+		s.commit()
+	case tds.TxRollback:
+		s.rollback()
+	}
+}
+
+// commit ends the outermost transaction, or one nesting level.
+func (s *Session) commit() {
+	if s.tx.depth > 1 {
+		s.tx.depth--
+		return
+	}
+	s.tx = transaction{}
+}
+
+// rollback undoes everything since the outermost begin.
+func (s *Session) rollback() {
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	for n := len(s.tx.undo) - 1; n >= 0; n-- {
+		s.tx.undo[n]()
+	}
+	s.tx = transaction{}
+}
+
+// remember keeps an undo step while a transaction is open.
+func (s *Session) remember(undo func()) {
+	if s.tx.depth > 0 && undo != nil {
+		s.tx.undo = append(s.tx.undo, undo)
+	}
+}
+
+// Batch runs a language batch with its parameters.
+func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w *tds.Writer) {
+	s.begin()
+	defer s.end()
+	statements, err := tsql.Parse(text)
+	b := newBatch(ctx, s, w)
+	if err != nil {
+		b.report(err)
+		return
+	}
+	for _, p := range params {
+		typ := plainType(p.Type)
+		v, failure := convert(p.Value, typ, 0)
+		if failure != nil {
+			b.report(failure)
+			return
+		}
+		b.vars[fold(p.Name)] = &variable{typ: typ, value: v}
+	}
+	b.runAll(statements)
+	b.close()
+}
+
+func (s *Session) begin() {
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	s.requests++
+	s.running, s.lastRequest = true, time.Now().UTC()
+}
+
+func (s *Session) end() {
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	s.running = false
+}
+
+// plainType maps the wire types that the executor does not keep apart: text is Unicode, real is float.
+func plainType(t tds.Type) tds.Type {
+	switch t.Kind {
+	case tds.KindVarChar:
+		t.Kind = tds.KindNVarChar
+	case tds.KindChar:
+		t.Kind = tds.KindNChar
+	case tds.KindReal:
+		t.Kind = tds.KindFloat
+	case tds.KindBinary:
+		t.Kind = tds.KindVarBinary
+	case tds.KindTime, tds.KindDateTimeOffset:
+		t.Kind = tds.KindDateTime2
+	}
+	if (isText(t.Kind) || t.Kind == tds.KindVarBinary) && t.Size == 0 {
+		t.Size = 1
+	}
+	return t
+}

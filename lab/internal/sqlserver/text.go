@@ -1,0 +1,154 @@
+package sqlserver
+
+import (
+	"encoding/hex"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// toSizedText converts to text, cut to the type's size; nchar is padded with blanks.
+func toSizedText(v any, t tds.Type, style int) (any, error) {
+	s, err := toText(v, style)
+	if err != nil {
+		return nil, err
+	}
+	if t.Kind == tds.KindXML || t.Size < 0 {
+		return s, nil
+	}
+	n := textLength(s)
+	switch {
+	case n > t.Size && isNumber(v):
+		return nil, tsql.Errorf(8115, 0, "Arithmetic overflow error converting expression to data type nvarchar.")
+	case n > t.Size:
+		return string([]rune(s)[:t.Size]), nil
+	case n < t.Size && t.Kind == tds.KindNChar:
+		return s + strings.Repeat(" ", t.Size-n), nil
+	}
+	return s, nil
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case int64, tds.Decimal, tds.Money:
+		return true
+	}
+	return false
+}
+
+// textLength counts characters.
+func textLength(s string) int {
+	n := 0
+	for range s {
+		n++
+	}
+	return n
+}
+
+func toText(v any, style int) (string, error) {
+	switch v := v.(type) {
+	case string:
+		return v, nil
+	case int64:
+		return strconv.FormatInt(v, 10), nil
+	case bool:
+		return strconv.FormatInt(boolInt(v), 10), nil
+	case float64:
+		return strconv.FormatFloat(v, 'g', 6, 64), nil
+	case tds.Decimal:
+		return formatDecimal(v), nil
+	case tds.Money:
+		digits := 2
+		if style == 2 {
+			digits = 4
+		}
+		return strconv.FormatFloat(float64(v)/moneyScale, 'f', digits, 64), nil
+	case time.Time:
+		return formatTime(v, style), nil
+	case [16]byte:
+		return formatGUID(v), nil
+	case []byte:
+		return binaryText(v, style), nil
+	}
+	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
+}
+
+func binaryText(b []byte, style int) string {
+	switch style {
+	case 1:
+		return "0x" + strings.ToUpper(hex.EncodeToString(b))
+	case 2:
+		return strings.ToUpper(hex.EncodeToString(b))
+	}
+	var s strings.Builder
+	for i := 0; i+1 < len(b); i += 2 {
+		s.WriteRune(rune(b[i]) | rune(b[i+1])<<8)
+	}
+	return s.String()
+}
+
+func formatGUID(g [16]byte) string {
+	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", g[:4], g[4:6], g[6:8], g[8:10], g[10:]))
+}
+
+// timeStyles are the CONVERT styles for dates that the lab knows.
+var timeStyles = map[int]string{
+	0: "Jan _2 2006 _3:04PM", 100: "Jan _2 2006 _3:04PM", 101: "01/02/2006", 103: "02/01/2006", 104: "02.01.2006",
+	108: "15:04:05", 111: "2006/01/02", 112: "20060102", 120: "2006-01-02 15:04:05", 121: "2006-01-02 15:04:05.000",
+	23: "2006-01-02", 25: "2006-01-02 15:04:05.000", 126: "2006-01-02T15:04:05.000", 127: "2006-01-02T15:04:05.000Z",
+	130: "2006-01-02 15:04:05.000",
+}
+
+func formatTime(t time.Time, style int) string {
+	layout, ok := timeStyles[style]
+	if !ok {
+		layout = timeStyles[121]
+	}
+	return strings.Replace(t.Format(layout), "_3", fmt.Sprintf("%2d", (t.Hour()+11)%12+1), 1)
+}
+
+var timeLayouts = []string{
+	"20060102", "2006-01-02", "2006-01-02T15:04:05.9999999", "2006-01-02 15:04:05.9999999", "20060102 15:04:05.9999999",
+	"2006-01-02 15:04", "2006-01-02T15:04", "2006/01/02", "2006-01-02T15:04:05.9999999Z07:00", "15:04:05", "01/02/2006",
+}
+
+func toTime(v any, t tds.Type) (any, error) {
+	switch v := v.(type) {
+	case time.Time:
+		return fitTime(v, t), nil
+	case int64:
+		return fitTime(epoch.AddDate(0, 0, int(v)), t), nil
+	case string:
+		s := strings.TrimSpace(v)
+		if s == "" {
+			return fitTime(epoch, t), nil
+		}
+		for _, layout := range timeLayouts {
+			if parsed, err := time.Parse(layout, s); err == nil {
+				return fitTime(parsed.UTC(), t), nil
+			}
+		}
+	}
+	return nil, failConversion(v, t)
+}
+
+// epoch is day 0 of datetime.
+var epoch = time.Date(1900, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// fitTime rounds a time to what its type can hold: datetime counts 1/300 seconds.
+func fitTime(v time.Time, t tds.Type) time.Time {
+	switch t.Kind {
+	case tds.KindDate:
+		return time.Date(v.Year(), v.Month(), v.Day(), 0, 0, 0, 0, time.UTC)
+	case tds.KindDateTime:
+		ticks := (v.Nanosecond()*300 + 500_000_000) / 1_000_000_000
+		whole := v.Add(-time.Duration(v.Nanosecond()))
+		return whole.Add(time.Duration((ticks*10+1)/3) * time.Millisecond)
+	default:
+		return v.Truncate(100 * time.Nanosecond)
+	}
+}

@@ -1,0 +1,241 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// Types that results of functions and views often have.
+var (
+	typeTinyInt  = tds.Type{Kind: tds.KindInt8}
+	typeSmallInt = tds.Type{Kind: tds.KindInt16}
+	typeInt      = tds.Type{Kind: tds.KindInt32}
+	typeBigInt   = tds.Type{Kind: tds.KindInt64}
+	typeBit      = tds.Type{Kind: tds.KindBit}
+	typeMoney    = tds.Type{Kind: tds.KindMoney}
+	typeFloat    = tds.Type{Kind: tds.KindFloat}
+	typeDateTime = tds.Type{Kind: tds.KindDateTime}
+	typeDT2      = tds.Type{Kind: tds.KindDateTime2, Scale: 7}
+	typeDate     = tds.Type{Kind: tds.KindDate}
+	typeGUID     = tds.Type{Kind: tds.KindUniqueIdentifier}
+	typeXML      = tds.Type{Kind: tds.KindXML}
+	typeSysname  = textType(128)
+)
+
+func textType(size int) tds.Type { return tds.Type{Kind: tds.KindNVarChar, Size: size} }
+
+func decimalType(precision, scale int) tds.Type {
+	return tds.Type{Kind: tds.KindDecimal, Precision: precision, Scale: scale}
+}
+
+// simpleTypes are the types without arguments. Character types without N are kept as Unicode.
+var simpleTypes = map[string]tds.Type{
+	"tinyint": typeTinyInt, "smallint": typeSmallInt, "int": typeInt, "integer": typeInt, "bigint": typeBigInt,
+	"bit": typeBit, "money": typeMoney, "smallmoney": typeMoney, "float": typeFloat, "real": typeFloat,
+	"datetime": typeDateTime, "smalldatetime": typeDateTime, "date": typeDate, "uniqueidentifier": typeGUID,
+	"sysname": typeSysname, "xml": typeXML, "ntext": textType(-1), "text": textType(-1), "sql_variant": textType(4000),
+}
+
+// resolveType turns a type as written into a wire type; undeclared lengths are 1 in columns and 30 in casts.
+func resolveType(t tsql.TypeName, undeclared int) (tds.Type, error) {
+	if known, ok := simpleTypes[t.Name]; ok && (len(t.Args) == 0 || t.Name == "float") {
+		return known, nil
+	}
+	arg := func(i, otherwise int) int {
+		if i < len(t.Args) {
+			return t.Args[i]
+		}
+		return otherwise
+	}
+	switch t.Name {
+	case "nvarchar", "varchar":
+		return lengthType(t, tds.KindNVarChar, arg(0, undeclared), 8000)
+	case "nchar", "char":
+		return lengthType(t, tds.KindNChar, arg(0, undeclared), 8000)
+	case "varbinary", "binary", "rowversion", "timestamp":
+		return lengthType(t, tds.KindVarBinary, arg(0, undeclared), 8000)
+	case "datetime2":
+		return tds.Type{Kind: tds.KindDateTime2, Scale: arg(0, 7)}, nil
+	case "decimal", "numeric":
+		p, s := arg(0, 18), arg(1, 0)
+		if p < 1 || p > 38 || s > p {
+			return tds.Type{}, tsql.Errorf(2750, t.Line, "Specified column precision %d is greater than the maximum precision of 38.", p)
+		}
+		return decimalType(p, s), nil
+	}
+	return tds.Type{}, tsql.Errorf(243, t.Line, "Type %s is not a defined system type.", t.Name)
+}
+
+func lengthType(t tsql.TypeName, kind tds.Kind, size, most int) (tds.Type, error) {
+	if size == 0 || size > most || size < -1 {
+		return tds.Type{}, tsql.Errorf(131, t.Line, "The size (%d) given to the type '%s' exceeds the maximum allowed (%d).", size, t.Name, most)
+	}
+	return tds.Type{Kind: kind, Size: size}, nil
+}
+
+// rank orders types: in an operation of two types the lower one is converted to the higher one.
+func rank(k tds.Kind) int {
+	switch k {
+	case tds.KindDateTime2:
+		return 20
+	case tds.KindDateTime:
+		return 19
+	case tds.KindDate:
+		return 18
+	case tds.KindFloat:
+		return 17
+	case tds.KindDecimal:
+		return 16
+	case tds.KindMoney:
+		return 15
+	case tds.KindInt64:
+		return 14
+	case tds.KindInt32:
+		return 13
+	case tds.KindInt16:
+		return 12
+	case tds.KindInt8:
+		return 11
+	case tds.KindBit:
+		return 10
+	case tds.KindUniqueIdentifier:
+		return 9
+	case tds.KindXML:
+		return 8
+	case tds.KindNVarChar:
+		return 7
+	case tds.KindNChar:
+		return 6
+	case tds.KindVarBinary:
+		return 5
+	}
+	return 0 // the type of NULL
+}
+
+func isInteger(k tds.Kind) bool {
+	return k == tds.KindInt8 || k == tds.KindInt16 || k == tds.KindInt32 || k == tds.KindInt64 || k == tds.KindBit
+}
+
+func isText(k tds.Kind) bool { return k == tds.KindNVarChar || k == tds.KindNChar }
+
+func isNumeric(k tds.Kind) bool {
+	return isInteger(k) || k == tds.KindMoney || k == tds.KindDecimal || k == tds.KindFloat
+}
+
+func isTime(k tds.Kind) bool {
+	return k == tds.KindDateTime || k == tds.KindDateTime2 || k == tds.KindDate
+}
+
+// unify is the type that holds values of both, as for CASE, COALESCE and UNION.
+func unify(a, b tds.Type) tds.Type {
+	if rank(a.Kind) < rank(b.Kind) {
+		a, b = b, a
+	}
+	switch {
+	case b.Kind == 0:
+		return a
+	case a.Kind == tds.KindDecimal && isNumeric(b.Kind):
+		d := asDecimalType(b)
+		scale := max(a.Scale, d.Scale)
+		return decimalType(min(max(a.Precision-a.Scale, d.Precision-d.Scale)+scale, 38), scale)
+	case isText(a.Kind) && isText(b.Kind) || a.Kind == tds.KindVarBinary && b.Kind == tds.KindVarBinary:
+		a.Size = widest(a.Size, b.Size)
+	}
+	return a
+}
+
+func widest(a, b int) int {
+	if a < 0 || b < 0 {
+		return -1
+	}
+	return max(a, b)
+}
+
+// asDecimalType is the decimal that holds every value of a numeric type.
+func asDecimalType(t tds.Type) tds.Type {
+	switch t.Kind {
+	case tds.KindDecimal:
+		return t
+	case tds.KindMoney:
+		return decimalType(19, 4)
+	case tds.KindInt64:
+		return decimalType(19, 0)
+	case tds.KindInt16:
+		return decimalType(5, 0)
+	case tds.KindInt8:
+		return decimalType(3, 0)
+	case tds.KindBit:
+		return decimalType(1, 0)
+	}
+	return decimalType(10, 0)
+}
+
+// typeName is the name of a type in messages and views.
+func typeName(t tds.Type) string {
+	switch t.Kind {
+	case tds.KindInt8:
+		return "tinyint"
+	case tds.KindInt16:
+		return "smallint"
+	case tds.KindInt32:
+		return "int"
+	case tds.KindInt64:
+		return "bigint"
+	case tds.KindBit:
+		return "bit"
+	case tds.KindMoney:
+		return "money"
+	case tds.KindDateTime:
+		return "datetime"
+	case tds.KindDateTime2:
+		return "datetime2"
+	case tds.KindDate:
+		return "date"
+	case tds.KindNVarChar:
+		return "nvarchar"
+	case tds.KindNChar:
+		return "nchar"
+	case tds.KindUniqueIdentifier:
+		return "uniqueidentifier"
+	case tds.KindDecimal:
+		return "numeric"
+	case tds.KindFloat:
+		return "float"
+	case tds.KindVarBinary:
+		return "varbinary"
+	case tds.KindXML:
+		return "xml"
+	}
+	return "int"
+}
+
+// storageBytes is the length that sys.columns shows as max_length.
+func storageBytes(t tds.Type) int {
+	switch t.Kind {
+	case tds.KindInt8, tds.KindBit:
+		return 1
+	case tds.KindInt16:
+		return 2
+	case tds.KindInt32:
+		return 4
+	case tds.KindDate:
+		return 3
+	case tds.KindNVarChar, tds.KindNChar:
+		if t.Size > 0 {
+			return 2 * t.Size
+		}
+		return -1
+	case tds.KindVarBinary, tds.KindXML:
+		return t.Size
+	case tds.KindUniqueIdentifier:
+		return 16
+	case tds.KindDecimal:
+		return []int{5, 9, 13, 17}[min(max(t.Precision-1, 0)/9-max(t.Precision-1, 0)/27, 3)]
+	}
+	return 8
+}
+
+// fold is how names are compared: the default collation ignores case.
+func fold(s string) string { return strings.ToLower(s) }

@@ -1,0 +1,115 @@
+package sqlserver
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// view is a system view: its columns by version and the function that gives its rows.
+type view struct {
+	id    int
+	name  string // as shown
+	since string // first version, "" = all
+	cols  []viewColumn
+	rows  func(*viewContext) []viewRow
+}
+
+type viewColumn struct {
+	column
+	since string
+}
+
+// viewRow holds the values of one row by column name; what is missing is NULL.
+type viewRow map[string]any
+
+// viewContext is what a view is read in. Instance.mu is held.
+type viewContext struct {
+	run *run
+	db  *database
+}
+
+func (v *viewContext) inst() *Instance { return v.run.inst }
+
+// views by folded schema.name.
+var views = map[string]*view{}
+
+// addView defines a view. Columns are written "name type[?][@since]", ? for nullable.
+func addView(name, since, columns string, rows func(*viewContext) []viewRow) {
+	v := &view{name: name[strings.LastIndexByte(name, '.')+1:], since: since, rows: rows}
+	for _, part := range strings.Split(columns, ",") {
+		v.cols = append(v.cols, parseViewColumn(name, strings.TrimSpace(part)))
+	}
+	v.id = -int(hash32([]byte(fold(name)))&0x3fffffff) - 1
+	views[fold(name)] = v
+}
+
+func parseViewColumn(view, text string) viewColumn {
+	text, since, _ := strings.Cut(text, "@")
+	name, declared, ok := strings.Cut(text, " ")
+	nullable := strings.HasSuffix(declared, "?")
+	typ, err := tsql.ParseType(strings.ReplaceAll(strings.TrimSuffix(declared, "?"), ";", ","))
+	if err != nil || !ok {
+		panic(fmt.Sprintf("the view %s has a column without a type: %s", view, text))
+	}
+	resolved, failure := resolveType(typ, 1)
+	if failure != nil {
+		panic(failure)
+	}
+	return viewColumn{column: column{name: name, typ: resolved, nullable: nullable}, since: since}
+}
+
+func (v *view) columns(ver version) []column {
+	var out []column
+	for _, c := range v.cols {
+		if ver.has(c.since) {
+			out = append(out, c.column)
+		}
+	}
+	return out
+}
+
+// plan takes the rows of the moment.
+func (v *view) plan(ctx *viewContext) *rowsPlan {
+	p := &rowsPlan{cols: v.columns(ctx.inst().version), name: v.name, run: ctx.run}
+	for _, given := range v.rows(ctx) {
+		row := make([]any, len(p.cols))
+		for i, c := range p.cols {
+			row[i] = cell(v.name, c, given[c.name])
+		}
+		p.rows = append(p.rows, row)
+	}
+	return p
+}
+
+// cell turns a Go value into a value of the column's type.
+func cell(view string, c column, value any) any {
+	switch n := value.(type) {
+	case int:
+		value = int64(n)
+	case tds.Type:
+		panic("a view holds a type")
+	}
+	v, err := convert(value, c.typ, 121)
+	if err != nil || v == nil && !c.nullable {
+		panic(fmt.Sprintf("%s.%s cannot hold %v: %v", view, c.name, value, err))
+	}
+	return v
+}
+
+func sortedViews(ver version) []*view {
+	var out []*view
+	for _, v := range views {
+		if ver.has(v.since) {
+			out = append(out, v)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return out[i].id > out[j].id })
+	return out
+}
+
+// none is a view that exists and is empty here.
+func none(*viewContext) []viewRow { return nil }
