@@ -95,10 +95,7 @@ func (c *connection) release() (attention bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	attention, c.attention = c.attention, false
-	if c.running != nil {
-		c.running.cancel(nil)
-		c.running = nil
-	}
+	c.running = nil
 	return attention
 }
 
@@ -117,9 +114,8 @@ func (c *connection) serve() {
 	if err := c.net.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.log.Debug("closing", "error", err)
 	}
-	err := <-heard
-	if fault == nil {
-		fault = err
+	if err := <-heard; fault == nil || errors.Is(fault, ErrConnectionLost) {
+		fault = err // why the connection was lost
 	}
 	if c.session != nil {
 		c.session.Close()
