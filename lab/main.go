@@ -108,8 +108,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	ready := readyEvent(played, server, services)
-	if err := writeReady(filepath.Join(dir, "ready.json"), ready); err != nil {
+	ready, err := readyEvent(played, server, services)
+	if err == nil {
+		err = writeReady(filepath.Join(dir, "ready.json"), ready)
+	}
+	if err != nil {
 		server.Close()
 		return err
 	}
@@ -136,10 +139,14 @@ func stopRequests(untilStdinCloses bool) <-chan string {
 	return stop
 }
 
-func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services) vcenter.Event {
+func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services) (vcenter.Event, error) {
 	var vms []vcenter.Event
 	for _, vm := range played.VMs {
-		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "sql": services.endpoint(vm)})
+		endpoint, err := services.endpoint(vm)
+		if err != nil {
+			return nil, err
+		}
+		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "sql": endpoint})
 	}
 	return vcenter.Event{
 		"event": "ready",
@@ -148,7 +155,7 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 			"ca_file": server.CAFile(), "user": vcenter.Administrator,
 		},
 		"vms": vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
-	}
+	}, nil
 }
 
 func writeReady(file string, ready vcenter.Event) error {

@@ -1,10 +1,14 @@
 package main
 
 import (
+	"fmt"
 	"net"
+	"strings"
 
+	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
+	"vnuma.dev/lab/internal/sqlserver"
 	"vnuma.dev/lab/internal/vcenter"
 )
 
@@ -12,24 +16,46 @@ const sqlUser = "sa"
 
 // services are the SQL Servers inside the scenario's VMs.
 type services struct {
-	guests    map[string]guest.Service // by inventory path
-	addresses map[string]*net.TCPAddr
+	guests map[string]guest.Service // by inventory path
 }
 
 func newServices(played *scenario.Scenario, password string) (*services, error) {
-	made := &services{guests: map[string]guest.Service{}, addresses: map[string]*net.TCPAddr{}}
-	for _, vm := range played.VMs {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+	text, err := played.CostYAML()
+	if err != nil {
+		return nil, err
+	}
+	model, err := cost.FromYAML(text)
+	if err != nil {
+		return nil, err
+	}
+	made := &services{guests: map[string]guest.Service{}}
+	for i, vm := range played.VMs {
+		instance, err := sqlserver.New(sqlserver.Config{
+			Address: "127.0.0.1:0", User: sqlUser, Password: password,
+			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
+			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
+			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks,
+		})
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
 		}
-		made.addresses[vm.Path()] = l.Addr().(*net.TCPAddr)
-		l.Close()
+		made.guests[vm.Path()] = instance
 	}
 	return made, nil
 }
 
-func (s *services) endpoint(vm scenario.VM) vcenter.Event {
-	address := s.addresses[vm.Path()]
-	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser}
+func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
+	address, err := net.ResolveTCPAddr("tcp", s.guests[vm.Path()].Addr())
+	if err != nil {
+		return nil, err
+	}
+	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser}, nil
+}
+
+// fullEdition spells an edition as SERVERPROPERTY('Edition') does.
+func fullEdition(edition string) string {
+	if strings.Contains(edition, "Edition") {
+		return edition
+	}
+	return edition + " Edition (64-bit)"
 }

@@ -68,9 +68,10 @@ type Power bool
 
 // SQL is the SQL Server inside a VM.
 type SQL struct {
-	Version  string `yaml:"version"`
-	Edition  string `yaml:"edition"`
-	SoftNUMA bool   `yaml:"soft_numa"`
+	Version        string `yaml:"version"`
+	Edition        string `yaml:"edition"`
+	SoftNUMA       bool   `yaml:"soft_numa"`
+	AdventureWorks bool   `yaml:"adventure_works"` // a source database AdventureWorks2019 exists
 }
 
 // Boot is how long things take, in real seconds.
@@ -85,6 +86,14 @@ type Boot struct {
 type Account struct {
 	User       string   `yaml:"user"`
 	Privileges []string `yaml:"privileges"`
+}
+
+// CostYAML is the cost section as the scenario states it, empty when it states none.
+func (s *Scenario) CostYAML() ([]byte, error) {
+	if s.Cost.IsZero() {
+		return nil, nil
+	}
+	return yaml.Marshal(&s.Cost)
 }
 
 // implicit are the privileges that every account has.
