@@ -1,0 +1,1 @@
+"""What a run says, for people and programs: tables, CSV, JSON and one self-contained page."""

@@ -1,0 +1,225 @@
+"""The run as one JSON document for programs: nothing is rounded, null stands beside a reason."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.table import TableCell
+from vnuma.analysis.verdict import Verdict
+from vnuma.report.model import LoadedRun
+from vnuma.report.trust import effective_count, repeated
+from vnuma.store.rows import Vm
+
+SCHEMA = "vnuma/results/1"
+
+
+def as_json(loaded: LoadedRun) -> str:
+    """One document of the schema `vnuma/results/1`: unrounded, lists, null beside a reason."""
+    return json.dumps(document(loaded), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def document(loaded: LoadedRun) -> dict[str, Any]:
+    """The JSON document as a value."""
+    run = loaded.run
+    primary = loaded.result.primary
+    return {
+        "schema": SCHEMA,
+        "simulated": run.simulated is not None,
+        "scenario": run.simulated,
+        "run": run.name,
+        "state": str(run.state),
+        "partial": loaded.partial,
+        "study": {
+            "name": loaded.study.name,
+            "title": loaded.study.title,
+            "sha256": loaded.study_sha256,
+            "reference": loaded.study.reference,
+            "blocks": loaded.study.design.blocks,
+            "order": loaded.study.design.order,
+            "seed": run.seed,
+        },
+        "product_version": run.product_version,
+        "created_at": _time(run.created_at),
+        "finished_at": _time(run.finished_at),
+        "driver": run.driver,
+        "vms": [_vm(loaded, vm) for vm in loaded.vms],
+        "arms": [{"vm": a.vm, **_arm(arm)} for a in primary for arm in a.arms],
+        "recommended": [{"vm": a.vm, "arms": list(a.recommended)} for a in primary],
+        "warnings": [
+            {"vm": a.vm, "id": item.id, "what": item.what, "advice": item.advice}
+            for a in primary
+            for item in a.cautions
+        ],
+        "analyses": [_analysis(analysis) for analysis in loaded.result.analyses],
+        "attempts_not_counted": [_attempt(loaded, vm) for vm in loaded.vms],
+    }
+
+
+def _arm(arm: ArmResult) -> dict[str, Any]:
+    """All-sizes result of one arm; limits are ratios to the reference."""
+    contrast, verdict = arm.contrast, arm.verdict
+    inference, rank = contrast.inference, contrast.rank
+    return {
+        "arm": arm.arm,
+        "boots": contrast.boots,
+        "ratio": verdict.ratio,
+        "level": verdict.level,
+        "interval_95": _interval(verdict.interval),
+        "interval_90": _interval(verdict.equivalence_interval),
+        "adjusted_p": inference.adjusted_p if inference else None,
+        "error": inference.basis if inference else None,
+        "df": inference.df if inference else None,
+        "rank_ratio": rank.ratio if rank else None,
+        "rank_interval": [rank.low, rank.high] if rank else None,
+        "verdict": str(verdict.word),
+        "withheld": None if verdict.withheld is None else str(verdict.withheld),
+        "provisional": verdict.provisional,
+        "detectable": verdict.detectable,
+        "beyond_margin": verdict.beyond_margin,
+        "rank_supports": verdict.rank_supports,
+        "blocks_needed": verdict.blocks_needed,
+        "reason": _why(verdict),
+    }
+
+
+def _why(verdict: Verdict) -> str | None:
+    """Why a field above is null, if one is."""
+    if verdict.ratio is None:
+        return "no block holds this arm and the reference"
+    return "too few cells to estimate an error" if verdict.interval is None else None
+
+
+def _analysis(analysis: Analysis) -> dict[str, Any]:
+    noise = analysis.noise
+    return {
+        "vm": analysis.vm,
+        "form": analysis.form,
+        "metric": analysis.metric,
+        "primary": analysis.primary,
+        "blocks": analysis.blocks,
+        "complete_blocks": analysis.complete_blocks,
+        "blocks_not_begun": analysis.blocks_not_begun,
+        "withheld": None if analysis.withheld is None else str(analysis.withheld),
+        "residual_sd": noise.cell_sd,
+        "df": analysis.df,
+        "detectable_effect": _or_null(analysis.detectable_effect),
+        "arms": [_arm(arm) for arm in analysis.arms],
+        "sizes": [
+            {
+                "size": table.size,
+                "reference_median_ms": table.cells[0].median_ms,
+                "arms": [_size_arm(cell, arms.get(cell.arm)) for cell in table.cells],
+            }
+            for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
+            for arms in [{arm.arm: arm.verdict for arm in sizes.arms}]
+        ],
+        "a_a": _a_a(analysis.a_a),
+        "positive_control": _control(analysis.positive_control),
+        "drift": _drift(analysis.drift),
+        "missing_cells": [
+            {"label": item.label, "block": item.block, "outcome": item.outcome, "reason": item.reason}
+            for item in analysis.missing
+        ],
+    }
+
+
+def _size_arm(cell: TableCell, verdict: Verdict | None) -> dict[str, Any]:
+    return {
+        "arm": cell.arm,
+        "boots": cell.boots,
+        "median_ms": cell.median_ms,
+        "min_ms": cell.low_ms,
+        "max_ms": cell.high_ms,
+        "range_coverage": cell.coverage,
+        "difference_ms": cell.difference_ms,
+        "ratio": verdict.ratio if verdict else None,
+        "level": verdict.level if verdict else None,
+        "interval": _interval(verdict.interval) if verdict else None,
+        "verdict": str(verdict.word) if verdict else "reference",
+        "reason": "no valid boot" if not cell.boots else None if verdict else "the reference arm",
+    }
+
+
+def _a_a(check: AaCheck | NotEvaluated) -> dict[str, Any]:
+    if isinstance(check, NotEvaluated):
+        return {"state": None, "reason": check.reason}
+    return {
+        "state": check.state,
+        "ratio": check.ratio,
+        "interval_95": _interval(check.interval),
+        "p": check.p,
+        "noise_floor": check.noise_floor,
+        "reason": None,
+    }
+
+
+def _control(check: ControlCheck | NotEvaluated) -> dict[str, Any]:
+    if isinstance(check, NotEvaluated):
+        return {"passed": None, "reason": check.reason}
+    return {"arm": check.arm, "expected": check.expected, "passed": check.passed, "reason": None}
+
+
+def _drift(drift: Drift | NotEvaluated) -> dict[str, Any]:
+    if isinstance(drift, NotEvaluated):
+        return {"between_blocks": None, "within_blocks": None, "reason": drift.reason}
+    return {"between_blocks": _slope(drift.between_blocks), "within_blocks": _slope(drift.within_blocks)}
+
+
+def _slope(slope: Slope | NotEvaluated) -> dict[str, Any]:
+    if isinstance(slope, NotEvaluated):
+        return {"slope": None, "reason": slope.reason}
+    return {"slope": slope.slope, "p": slope.p, "alarm": slope.alarm, "reason": None}
+
+
+def _vm(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
+    effective = effective_count(loaded, vm)
+    return {
+        "vm": vm.name,
+        "path": vm.path,
+        "esxi_host": vm.esxi_host,
+        "cells": effective.planned,
+        "cells_effective_as_intended": effective.as_intended,
+        "cells_not_evaluated": effective.unseen,
+        "restore": None if vm.restore_outcome is None else str(vm.restore_outcome),
+        "restored_at": _time(vm.restored_at),
+    }
+
+
+def _attempt(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
+    return {
+        "vm": vm.name,
+        "attempts": [
+            {
+                "block": item.block,
+                "label": item.label,
+                "arm": item.arm,
+                "attempt": item.number,
+                "outcome": str(item.outcome),
+                "reason": item.reason,
+                "detail": item.detail,
+                "cell_measured_by_another": repeated(loaded, item),
+            }
+            for item in loaded.not_counted(vm)
+        ],
+    }
+
+
+def _interval(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _or_null(value: float | NotEvaluated) -> dict[str, Any]:
+    if isinstance(value, NotEvaluated):
+        return {"value": None, "reason": value.reason}
+    return {"value": value, "reason": None}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,198 @@
+"""A run as reports see it: what the store holds, with the analysis of it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma import analysis
+from vnuma.analysis.records import CellRecord
+from vnuma.analysis.records import Sample as AnalysisSample
+from vnuma.analysis.result import RunResult
+from vnuma.domain.study import Published, Study
+from vnuma.domain.study_file import parse_study
+from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
+from vnuma.store.samples import StoredSample, iter_samples
+
+
+@dataclass(frozen=True)
+class WaitShare:
+    """What one form of one VM waited for: `shares` are wait time over elapsed time, largest first.
+
+    Timed iterations of valid attempts whose waits are known; `shares` is None when none are.
+    """
+
+    vm: str
+    form: str
+    shares: tuple[tuple[str, float], ...] | None
+
+    def of(self, wait_type: str) -> float | None:
+        """The share of one wait type; 0 if it did not occur, None if waits are not known."""
+        return None if self.shares is None else dict(self.shares).get(wait_type, 0.0)
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """Everything a report is made of. Attempts are all of them, counted or not, in order of time."""
+
+    run: Run
+    study: Study
+    study_text: str
+    study_sha256: str
+    result: RunResult
+    vms: tuple[Vm, ...]
+    cells: tuple[Cell, ...]
+    attempts: tuple[Attempt, ...]
+    facts: tuple[Fact, ...]
+    waits: tuple[WaitShare, ...]
+
+    @property
+    def simulated(self) -> str | None:
+        """The lab's scenario; None for figures of real machines."""
+        return self.run.simulated
+
+    @property
+    def partial(self) -> bool:
+        """Is the run still going? Its figures then change."""
+        return self.run.state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
+
+    @property
+    def published(self) -> Published | None:
+        """Somebody else's figures for the same arms and sizes."""
+        return self.study.published
+
+    def vm(self, name: str) -> Vm | None:
+        """The VM of that inventory name."""
+        return next((vm for vm in self.vms if vm.name == name), None)
+
+    def cells_of(self, vm: Vm) -> tuple[Cell, ...]:
+        """The cells of one VM in the order planned."""
+        return tuple(cell for cell in self.cells if cell.vm_id == vm.id)
+
+    def attempts_of(self, vm: Vm, *outcomes: Outcome) -> tuple[Attempt, ...]:
+        """The attempts of one VM; with `outcomes`, those that ended so."""
+        return tuple(
+            item
+            for item in self.attempts
+            if item.vm_id == vm.id and (not outcomes or item.outcome in outcomes)
+        )
+
+    def not_counted(self, vm: Vm) -> tuple[Attempt, ...]:
+        """Attempts that ended without counting: invalid, failed and interrupted ones."""
+        return self.attempts_of(vm, Outcome.INVALID, Outcome.FAILED, Outcome.INTERRUPTED)
+
+    def vm_facts(self, vm: Vm, scope: str) -> dict[str, Any]:
+        """Facts of the VM in one scope by key, the latest of each."""
+        mine = (fact for fact in self.facts if fact.vm_id == vm.id and fact.attempt_id is None)
+        return {fact.key: fact.value for fact in mine if fact.scope == scope}
+
+    def attempt_facts(self, vm: Vm, scope: str, key: str) -> dict[int, Any]:
+        """One fact of each attempt of the VM, by attempt."""
+        return {
+            fact.attempt_id: fact.value
+            for fact in self.facts
+            if fact.vm_id == vm.id and fact.attempt_id and (fact.scope, fact.key) == (scope, key)
+        }
+
+
+def load_run(store: Store, run: str) -> LoadedRun:
+    """Read a run by name, id or `latest`, and analyse it.
+
+    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    """
+    with store.read() as connection:
+        row = runs.get_run(connection, run)
+        text = runs.get_study(connection, row.study_id)
+        study = parse_study(text.yaml, f"study of {row.name}")
+        planned = cells.cells_of_run(connection, row.id)
+        tried = attempts.attempts_of_run(connection, row.id)
+        machines = vms.vms_of_run(connection, row.id)
+        known = facts.facts_of_run(connection, row.id)
+        waits = _WaitTotals()
+        timed = list(_counted(iter_samples(connection, row.id), waits))
+    names = {vm.id: vm.name for vm in machines}
+    result = analysis.analyse(timed, _records(planned, tried, names), analysis.design_of(study))
+    return LoadedRun(
+        row, study, text.yaml, text.sha256, result, machines, planned, tried, known, waits.shares()
+    )
+
+
+class _WaitTotals:
+    """Sums of wait and elapsed time by VM and form, taken while the samples stream by."""
+
+    def __init__(self) -> None:
+        self._elapsed: dict[tuple[str, str], float] = defaultdict(float)
+        self._waited: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
+        self._forms: dict[tuple[str, str], None] = {}
+
+    def add(self, stored: StoredSample) -> None:
+        sample, key = stored.sample, (stored.vm, stored.sample.form)
+        self._forms[key] = None
+        if sample.warmup or sample.elapsed_ms is None or not isinstance(sample.waits, Mapping):
+            return
+        self._elapsed[key] += sample.elapsed_ms
+        for name, wait in sample.waits.items():
+            self._waited[key][name] += wait["wait_ms"]
+
+    def shares(self) -> tuple[WaitShare, ...]:
+        return tuple(WaitShare(vm, form, self._shares((vm, form))) for vm, form in self._forms)
+
+    def _shares(self, key: tuple[str, str]) -> tuple[tuple[str, float], ...] | None:
+        total = self._elapsed.get(key, 0.0)
+        if total <= 0:
+            return None
+        found = [(name, ms / total) for name, ms in self._waited[key].items()]
+        return tuple(sorted(found, key=lambda item: (-item[1], item[0])))
+
+
+def _counted(stored: Iterable[StoredSample], waits: _WaitTotals) -> Iterator[AnalysisSample]:
+    """Samples of valid attempts, as the analysis takes them."""
+    for item in stored:
+        if item.attempt_outcome is not Outcome.VALID:
+            continue
+        waits.add(item)
+        sample = item.sample
+        yield AnalysisSample(
+            label=item.label,
+            arm=item.arm,
+            block=item.block,
+            vm=item.vm,
+            size=sample.size,
+            form=sample.form,
+            iteration=sample.iteration,
+            warmup=sample.warmup,
+            outcome=sample.outcome,
+            elapsed_ms=sample.elapsed_ms,
+            cpu_ms=sample.cpu_ms,
+            client_ms=sample.client_ms,
+            rows=sample.rows,
+        )
+
+
+def _records(planned: Iterable[Cell], tried: Iterable[Attempt], names: Mapping[int, str]) -> list[CellRecord]:
+    """Cells with the reason why they have no result: their own, or that of their last attempt."""
+    last = {attempt.cell_id: attempt for attempt in tried}
+    return [
+        CellRecord(
+            label=cell.label,
+            arm=cell.arm,
+            block=cell.block,
+            vm=names[cell.vm_id],
+            outcome=str(cell.state),
+            reason=_reason(cell, last.get(cell.id)),
+            position=cell.position,
+        )
+        for cell in planned
+    ]
+
+
+def _reason(cell: Cell, last: Attempt | None) -> str:
+    if cell.state is CellState.VALID:
+        return ""
+    if cell.reason:
+        return cell.reason
+    return (last.reason or "") if last else ""

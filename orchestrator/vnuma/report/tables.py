@@ -1,0 +1,221 @@
+"""The run as text for a terminal: at most 80 columns, no colour, the answer in words below the figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.table import TableRow
+from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import limits, milliseconds, percent, signed_milliseconds
+from vnuma.report.csv_export import as_csv
+from vnuma.report.json_export import as_json
+from vnuma.report.model import LoadedRun
+from vnuma.report.trust import (
+    a_a_words,
+    attempt_words,
+    control_words,
+    effective_count,
+    lost_words,
+    spreads,
+)
+from vnuma.report.words import banner, boots_words, count, level_words, places, progress_words, verdict_words
+
+__all__ = ["as_csv", "as_json", "as_text"]
+
+WIDTH = 80
+_ATTEMPTS_SHOWN = 5
+_LABEL = 11
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_METRIC_WORDS = {"elapsed_ms": "Elapsed ms", "cpu_ms": "CPU ms", "client_ms": "Client's clock, ms"}
+
+
+def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
+    """Table 1, verdicts and what they rest on. Below `width` columns tables become lines."""
+    parts = [_heading(loaded, width)]
+    for vm in loaded.study.vms:
+        parts += [part for part in _vm_parts(loaded, vm, width) if part]
+    parts.append(
+        _wrap("Differences are within-block ratios: they need not equal the gap of medians.", "", width)
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(loaded: LoadedRun, width: int) -> str:
+    lines = [banner(loaded.simulated)] if loaded.simulated else []
+    main = next(iter(loaded.result.primary), None)
+    design = loaded.study.design
+    order = "in random order" if design.order == "randomised" else "in FIXED order"
+    boots = f", {boots_words(main, loaded.study.reference)}" if main and main.points else ""
+    blocks = main.blocks if main else 0
+    shown = (
+        count(blocks, "block") if blocks == design.blocks else f"{blocks} of {count(design.blocks, 'block')}"
+    )
+    lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    if loaded.partial:
+        lines.append(f"The run is still going: {progress_words(loaded)}; figures will change.")
+    elif str(loaded.run.state) != "finished":
+        lines.append(f"The run is {loaded.run.state}: {progress_words(loaded)}.")
+    return "\n".join(lines)
+
+
+def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
+    if len(loaded.study.vms) > 1:
+        yield vm
+    reference = loaded.study.reference
+    for analysis in loaded.result.primary:
+        if analysis.vm == vm:
+            yield _figures(analysis, width, secondary=False)
+            yield _verdicts(analysis, width)
+    for form in loaded.study.workload.forms[1:]:
+        other = loaded.result.analysis(vm, form, loaded.result.design.metric)
+        if other and other.points:
+            yield _figures(other, width, secondary=True)
+    for analysis in loaded.result.primary:
+        if analysis.vm == vm:
+            yield _trust(loaded, analysis, reference, width)
+
+
+def _figures(analysis: Analysis, width: int, *, secondary: bool) -> str:
+    """Medians with differences under them; the secondary form shows medians and percent alone."""
+    title = f"{_METRIC_WORDS[analysis.metric]}, median of boot medians"
+    if secondary:
+        title = f"Secondary, decides nothing: form {analysis.form}, {title[0].lower()}{title[1:]}"
+    else:
+        title += ", lower is faster"
+    if not analysis.points:
+        return f"{title}\n(no cell gave a valid measurement)"
+    rows = list(_rows(analysis, secondary=secondary))
+    widths = [
+        max([10 if i == 0 else 12, *(len(row.cells[i]) + 2 for row in rows)])
+        for i in range(len(rows[0].cells))
+    ]
+    if _LABEL + sum(widths) > width:
+        return "\n".join([_wrap(title, "  ", width), *_lines(analysis, width)])
+    lines = [
+        f"{row.label:<{_LABEL}}" + "".join(f"{cell:>{w}}" for cell, w in zip(row.cells, widths, strict=True))
+        for row in rows
+    ]
+    return "\n".join([_wrap(title, "  ", width), *(line.rstrip() for line in lines)])
+
+
+@dataclass(frozen=True)
+class _Row:
+    label: str
+    cells: list[str]
+
+
+def _rows(analysis: Analysis, *, secondary: bool) -> Iterator[_Row]:
+    yield _Row("rows a side", [cell.arm for cell in analysis.table[0].cells])
+    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
+        medians = ["-" if cell.median_ms is None else milliseconds(cell.median_ms) for cell in table.cells]
+        yield _Row(f"{table.size:,}" if table.size > 9999 else str(table.size), medians)
+        verdicts = [arm.verdict for arm in sizes.arms]
+        if not secondary:
+            yield _Row("  ms", ["ref", *_milliseconds(table)])
+        yield from _differences(verdicts, with_limits=not secondary)
+    if len(analysis.table) > 1:
+        yield _Row("all sizes", ["" for _ in analysis.table[0].cells])
+        yield from _differences([arm.verdict for arm in analysis.arms], with_limits=True)
+
+
+def _milliseconds(table: TableRow) -> list[str]:
+    return [
+        "-" if cell.difference_ms is None else signed_milliseconds(cell.difference_ms)
+        for cell in table.cells[1:]
+    ]
+
+
+def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[_Row]:
+    yield _Row(
+        "  %", ["ref", *("-" if item.ratio is None else f"{percent(item.ratio):+.1f}" for item in verdicts)]
+    )
+    if not with_limits or not verdicts:
+        return
+    intervals = [item.interval for item in verdicts]
+    shown = [
+        "-" if interval is None else limits(interval, n)
+        for interval, n in zip(intervals, places(intervals, verdicts[0].margin), strict=True)
+    ]
+    yield _Row(f"  {level_words(verdicts[0].level)}", ["", *shown])
+
+
+def _lines(analysis: Analysis, width: int) -> Iterator[str]:
+    """The narrow form of the table: a line or two for each size and arm, nothing cut off."""
+    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
+        yield f"rows a side: {table.size}"
+        for cell, verdict in zip(table.cells, [None, *(arm.verdict for arm in sizes.arms)], strict=True):
+            median = "no valid boot" if cell.median_ms is None else f"{milliseconds(cell.median_ms)} ms"
+            text = f"  {cell.arm}: {median}"
+            if verdict is None:
+                text += ", ref"
+            elif cell.difference_ms is not None and cell.ratio is not None:
+                text += f", {signed_milliseconds(cell.difference_ms)} ms, {percent(cell.ratio):+.1f}%"
+            if verdict and verdict.interval:
+                places_shown = places([verdict.interval], verdict.margin)[0]
+                text += f" ({level_words(verdict.level)}: {limits(verdict.interval, places_shown)})"
+            yield _wrap(text, "    ", width)
+
+
+def _verdicts(analysis: Analysis, width: int) -> str:
+    """One sentence an arm, on the mean over all sizes."""
+    longest = max((len(arm.arm) for arm in analysis.arms), default=0) + 2
+    longest = min(longest, 10)
+    return "\n".join(
+        _wrap(f"{arm.arm:<{longest - 2}}  {verdict_words(arm.verdict)}", " " * longest, width)
+        for arm in analysis.arms
+    )
+
+
+def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) -> str:
+    indent = " " * 7
+    statements = [a_a_words(analysis, reference)]
+    vm = loaded.vm(analysis.vm)
+    if vm is not None:
+        effective = effective_count(loaded, vm).words
+        statements.append(f"{effective}; {control_words(analysis)}")
+    if analysis.points:
+        all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in spreads(analysis))
+        statements.append(f"boots around their arm's median, min to max: {all_spreads}")
+    statements += [
+        f"{item.what} {item.advice}" for item in analysis.cautions if item.id not in _SAID_ELSEWHERE
+    ]
+    lines = [_wrap(text, indent, width, first=indent) for text in statements]
+    if vm is not None:
+        lines += _lost(loaded, analysis, width)
+    return "\n".join(["Trust  " + lines[0].lstrip(), *lines[1:]])
+
+
+_SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "rank_dissent", "aa_note", "aa_alarm"})
+"""Cautions whose content already stands in a verdict or in the A/A sentence."""
+
+
+def _lost(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
+    """Attempts that did not count and cells without a value, each with its reason."""
+    vm = loaded.vm(analysis.vm)
+    lost = loaded.not_counted(vm) if vm else ()
+    texts = [lost_words(loaded, vm)] if vm and lost else []
+    texts += [f"  {attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
+    if len(lost) > _ATTEMPTS_SHOWN:
+        texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
+    missing = [item for item in analysis.missing if item.outcome != "not run"]
+    if missing:
+        cells = ", ".join(f"{item.label} in block {item.block} ({item.reason})" for item in missing[:10])
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        texts.append(f"without a value: {cells}{more}")
+    return [_wrap(text, " " * 9, width, first=" " * 7) for text in texts]
+
+
+def _wrap(text: str, indent: str, width: int, *, first: str = "") -> str:
+    """Wrap without ever cutting a number, an arm or a name; a no-break space ends as a plain one."""
+    wrapped = textwrap.fill(
+        text,
+        width=width - 1,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped.replace(_NO_BREAK, " ")

@@ -1,0 +1,157 @@
+"""Sentences that the terminal and the page share. Figures are worded by `analysis.wording`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import decimals, headline, limits, sentence
+from vnuma.report.model import LoadedRun
+from vnuma.store.rows import CellState
+
+METRIC_NAMES = {"elapsed_ms": "elapsed", "cpu_ms": "CPU", "client_ms": "client's clock"}
+
+
+def banner(scenario: str | None) -> str:
+    """The first line of every output about simulated figures; empty for real ones."""
+    return f"SIMULATED (lab, scenario {scenario}): not measured on hardware" if scenario else ""
+
+
+def count(number: int, noun: str) -> str:
+    """`1 block`, `2 blocks`, `1,000 boots`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
+
+
+def level_words(level: float) -> str:
+    """A confidence level as people write it: 95%, 97.5%, 98.75%."""
+    return f"{level * 100:.4g}%"
+
+
+def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:
+    """Decimals for each interval of a row: more where one needs them or where two would read alike."""
+    shown = list(intervals)
+    needed = [1 if item is None else decimals([item], margin) for item in shown]
+    texts = [None if item is None else limits(item, n) for item, n in zip(shown, needed, strict=True)]
+    for index, text in enumerate(texts):
+        alike = [
+            other
+            for other, twin in enumerate(texts)
+            if text and twin == text and shown[other] != shown[index]
+        ]
+        for other in alike:
+            needed[other] = needed[index] = 2
+    return needed
+
+
+def boots_words(analysis: Analysis, reference: str) -> str:
+    """How many boots each arm has: `6 boots an arm (12 for 1x16)`, or the range when arms differ."""
+    boots = {
+        arm: sum(p.arm == arm for p in analysis.points)
+        for arm in {p.arm for p in analysis.points} | {reference}
+    }
+    own = boots.pop(reference)
+    others = sorted(set(boots.values()))
+    if not others:
+        return f"{count(own, 'boot')} of {reference}"
+    if len(others) == 1:
+        same = own == others[0]
+        return f"{count(others[0], 'boot')} an arm" + ("" if same else f" ({own} for {reference})")
+    return f"{others[0]} to {others[-1]} boots an arm ({own} for {reference})"
+
+
+def progress_words(loaded: LoadedRun) -> str:
+    """`17 of 48 cells valid`."""
+    valid = sum(cell.state is CellState.VALID for cell in loaded.cells)
+    return f"{valid} of {len(loaded.cells)} cells valid"
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """A verdict in words; when they are withheld, with the estimate that carries no word."""
+    if verdict.withheld and verdict.ratio is not None and verdict.interval is not None:
+        margin = decimals([verdict.interval], verdict.margin)
+        estimate = f"{(verdict.ratio - 1) * 100:+.{margin}f}% ({limits(verdict.interval, margin)})"
+        return f"{headline(verdict)}; measured {estimate}"
+    return sentence(verdict)
+
+
+def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
+    """The first sentence of a report, as pieces of text; True marks those to stress.
+
+    Only arms that are fastest or equivalent to it are recommended, and only by `analysis.recommend`.
+    """
+    reference = loaded.study.reference
+    if not analysis.points:
+        return [("No cell gave a valid measurement", True), (": nothing can be said yet.", False)]
+    if analysis.withheld:
+        verdict = analysis.arms[0].verdict if analysis.arms else None
+        words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
+        return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
+    pieces = _recommended(analysis, reference)
+    rest = [
+        arm
+        for arm in analysis.arms
+        if arm.arm not in analysis.recommended and arm.verdict.word is not Word.EQUIVALENT
+    ]
+    sentences = _against(rest, reference, fastest=bool(pieces) and reference not in analysis.recommended)
+    text = " ".join(sentences)
+    if text:
+        pieces.append((f" {text}" if pieces else text, not pieces))
+    return pieces or [("Nothing to compare: the study has the reference arm alone.", True)]
+
+
+def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
+    names = analysis.recommended
+    if not names:
+        return []
+    verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
+    if names[0] != reference:
+        return [
+            ("Use ", False),
+            (names[0], True),
+            (f": {headline(verdicts[names[0]])} than {reference}.", False),
+        ]
+    if len(names) == 1:
+        return [("Use ", False), (reference, True), (": no arm was found faster.", False)]
+    equivalent = headline(verdicts[names[1]])
+    which = "the two are " if len(names) == 2 else f"to {reference} the others are "
+    return [
+        ("Use ", False),
+        (listed(names, "or"), True),
+        (f": {which}", False),
+        (equivalent, True),
+        (".", False),
+    ]
+
+
+def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> list[str]:
+    """The arms that are not recommended, grouped by verdict: one sentence a group."""
+    made = []
+    for word in (Word.FASTER, Word.SLOWER):
+        group = [arm for arm in arms if arm.verdict.word is word]
+        if group:
+            first, *more = (headline(arm.verdict) for arm in group)
+            parts = [f"{group[0].arm} is {first}"]
+            parts += [
+                f"{arm.arm} {text.removeprefix(str(word)).strip()}"
+                for arm, text in zip(group[1:], more, strict=True)
+            ]
+            made.append(listed(parts) + (f" than {reference}." if fastest else "."))
+    for word in (Word.UNDECIDED, Word.TOO_FEW):
+        group = [arm for arm in arms if arm.verdict.word is word]
+        made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]
+    return made
+
+
+def reason_of(value: object) -> str:
+    """Why something was not evaluated, or nothing."""
+    return value.reason if isinstance(value, NotEvaluated) else ""

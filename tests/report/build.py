@@ -1,0 +1,387 @@
+"""Runs written straight into a store through its own interface, as the engine writes them."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+
+from vnuma.domain.order import PlannedCell, plan_cells
+from vnuma.domain.prediction import HostShape, Prediction, predict
+from vnuma.domain.study import Study
+from vnuma.domain.study_file import parse_study
+from vnuma.store import attempts, cells, facts, leases, runs, samples, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Claim, NewCell, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
+
+START = datetime(2026, 11, 17, 20, 14, tzinfo=UTC)
+
+BootMs = Callable[[str, int, int, str], float]
+"""(label, block, size, form) -> the boot's median in ms."""
+
+ARMS = ("1x16", "2x8", "4x4", "8x2", "16x1")
+EFFECTS = {"1x16": 0.0, "2x8": 0.003, "4x4": 0.017, "8x2": 0.024, "16x1": 0.036}
+
+STUDY = """\
+name: {name}
+title: Five topologies of a 16-vCPU SQL Server VM
+vms: [{vms}]
+vcpus: 16
+reference: 1x16
+arms: [1x16, 2x8, 4x4, 8x2, 16x1]
+all_arms: {{affinity: physical_cores, memory_reservation: locked}}
+design: {{blocks: {blocks}, seed: 7, order: {order}, a_a: {a_a}}}
+workload: {{sizes: [{sizes}], forms: [{forms}]}}
+published:
+  title: Dakic 2019, Table 1
+  source: DAAAM 2019
+  elapsed_ms:
+    500: {{1x16: 4994, 2x8: 5003, 4x4: 5017, 8x2: 5093, 16x1: 5130}}
+    1000: {{1x16: 19354, 2x8: 19590, 4x4: 19906, 8x2: 19965, 16x1: 20350}}
+    2000: {{1x16: 76592, 2x8: 76920, 4x4: 78152, 8x2: 78487, 16x1: 79324}}
+"""
+
+
+def study_text(
+    name: str = "quick",
+    *,
+    vms: str = "sql16",
+    blocks: int = 6,
+    sizes: str = "500, 1000",
+    forms: str = "client, server",
+    order: str = "randomised",
+    a_a: bool = True,
+) -> str:
+    """A study file for tests."""
+    return STUDY.format(
+        name=name, vms=vms, blocks=blocks, sizes=sizes, forms=forms, order=order, a_a=str(a_a).lower()
+    )
+
+
+@dataclass(frozen=True)
+class Lost:
+    """An attempt that gives no result."""
+
+    outcome: Outcome = Outcome.FAILED
+    reason: str = "tools_timeout"
+    detail: str = "VMware Tools did not answer within 600 s."
+
+
+@dataclass
+class Story:
+    """What happens in a run. `lost`: attempts before the valid one; `given_up`: cells without one."""
+
+    text: str = field(default_factory=study_text)
+    ms: BootMs | None = None
+    scenario: str | None = "paper"
+    esxi: str = "6.0.0 build 5050593"
+    lost: Mapping[tuple[str, int], tuple[Lost, ...]] = field(default_factory=dict)
+    given_up: frozenset[tuple[str, int]] = frozenset()
+    stop_after: int | None = None
+    state: RunState = RunState.FINISHED
+    within_sd: float = 0.002
+    host: str = "esx01"
+    preflight: tuple[dict[str, str], ...] = (
+        {
+            "id": "Q01",
+            "severity": "warn",
+            "what": "The first form streams rows to the client: most of its time is the client's.",
+            "fix": "Read the server form beside it.",
+        },
+        {
+            "id": "Q06",
+            "severity": "warn",
+            "what": "The tables' rows fit the processor's cache: distance to memory shows little.",
+            "fix": "Say so when you quote the result.",
+        },
+    )
+
+
+def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS, base: float = 19_350.0) -> BootMs:
+    """Boot medians with seeded noise between boots: the same arguments give the same times."""
+
+    def ms(label: str, block: int, size: int, form: str) -> float:
+        seed = zlib.crc32(f"{label}/{block}".encode())
+        boot = float(np.random.default_rng(seed).normal(0.0, sd))
+        per_size = float(np.random.default_rng(seed + size).normal(0.0, sd / 3))
+        arm = label.removesuffix(" (A/A)")
+        share = {"client": 1.0, "server": 0.12, "into": 0.3}[form]
+        return (
+            base * share * (size / 1000) ** 2 * (1 + effects.get(arm, 0.0)) * float(np.exp(boot + per_size))
+        )
+
+    return ms
+
+
+def build(store: Store, story: Story | None = None) -> Run:
+    """Write a whole run: plan, boots, samples, facts, and the VM put back."""
+    story = story or Story()
+    study = parse_study(story.text, "study.yml")
+    with store.write() as conn:
+        saved = runs.save_study(conn, study.name, story.text)
+        run = runs.create_run(
+            conn,
+            saved,
+            seed=study.design.seed,
+            simulated=story.scenario,
+            driver={"name": "FreeTDS", "kind": "freetds", "version": "1.3.17", "path": None},
+            inventory="inventory/hosts.yml",
+        )
+    for index, name in enumerate(study.vms):
+        _build_vm(store, run, study, story, name, index)
+    with store.write() as conn:
+        runs.set_run_state(conn, run.id, story.state)
+        return runs.get_run(conn, run.name)
+
+
+def _build_vm(store: Store, run: Run, study: Study, story: Story, name: str, index: int) -> None:
+    order = plan_cells(study, index)
+    with store.write() as conn:
+        vm = vms.add_vm(
+            conn, run.id, vm_key=f"vc/{name}", name=name, path=f"/DC1/vm/{name}", esxi_host=story.host
+        )
+        token = leases.take_lease(conn, vm.vm_key, run.id, "ops@ctl1")
+        vms.save_baseline(
+            conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host}
+        )
+        cells.add_cells(conn, vm.id, [NewCell(c.arm, c.label, c.block, c.position) for c in order])
+        facts.add_vm_facts(conn, vm.id, "host", host_document(story))
+        facts.add_vm_facts(conn, vm.id, "vm", vm_document(name))
+        facts.add_vm_facts(conn, vm.id, "preflight", {item["id"]: item for item in story.preflight})
+    for cell in order[: story.stop_after]:
+        _run_cell(store, run, study, story, vm, token, cell)
+    if story.state is RunState.FINISHED:
+        words = f"{name}: 31 of 31 settings read back equal, powered on"
+        with store.write() as conn:
+            vms.set_restored(conn, vm.id, token, RestoreOutcome.RESTORED, {"words": words})
+
+
+def _run_cell(
+    store: Store, run: Run, study: Study, story: Story, vm: Vm, token: int, cell: PlannedCell
+) -> None:
+    key = (cell.label, cell.block)
+    lost = story.lost.get(key, ())
+    if key in story.given_up:
+        lost = lost or (Lost(), Lost(), Lost())
+    for attempt in lost:
+        claim = _claim(store, run, vm, token)
+        with store.write() as conn:
+            attempts.finish(
+                conn, claim.attempt_id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail
+            )
+    if key not in story.given_up:
+        claim = _claim(store, run, vm, token)
+        with store.write() as conn:
+            _write_boot(conn, study, story, claim, token)
+
+
+def _claim(store: Store, run: Run, vm: Vm, token: int) -> Claim:
+    with store.write() as conn:
+        got = cells.claim_next(conn, run.id, vm.id, token=token, max_attempts=3, exclusive_host=False)
+    assert isinstance(got, Claim)
+    return got
+
+
+def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int) -> None:
+    arm = study.arm(claim.arm)
+    prediction = predict_for(story, arm.topology.cores_per_socket)
+    attempt = claim.attempt_id
+    attempts.save_intended(conn, attempt, token, arm.model_dump(mode="json"))
+    attempts.save_change(
+        conn,
+        attempt,
+        token,
+        [{"setting": "numCoresPerSocket", "before": 4, "after": arm.topology.cores_per_socket}],
+    )
+    attempts.save_predicted(
+        conn,
+        attempt,
+        token,
+        {
+            "vnuma_nodes": prediction.vnuma_nodes,
+            "node_sizes": list(prediction.node_sizes),
+            "alternatives": list(prediction.alternatives),
+            "sql_cpu_nodes": prediction.sql_cpu_nodes,
+            "confidence": prediction.confidence,
+            "because": prediction.because,
+        },
+    )
+    attempts.save_effective(conn, attempt, token, effective_document(arm.topology.sockets, prediction))
+    facts.add_attempt_facts(conn, attempt, token, "boot", boot_document())
+    facts.add_attempt_facts(conn, attempt, token, "dataset", dataset_document())
+    plan = {
+        "query_plan_hash": "0x1",
+        "degree_of_parallelism": 1,
+        "execution_modes": ["Row"],
+        "operators": [],
+        "spools": [],
+        "xml": "<ShowPlanXML/>",
+    }
+    facts.add_attempt_facts(conn, attempt, token, "plan", dict.fromkeys(study.workload.forms, plan))
+    facts.add_attempt_facts(conn, attempt, token, "memory", {"xtp_pages_kb": {"0": 40_960}})
+    samples.add_samples(conn, attempt, token, list(_samples(study, story, claim)))
+    attempts.finish(conn, attempt, token, Outcome.VALID)
+
+
+def _samples(study: Study, story: Story, claim: Claim) -> Any:
+    ms = story.ms or noisy()
+    moment = START + timedelta(minutes=30 * claim.position)
+    for size in study.workload.sizes:
+        for form in study.workload.forms:
+            middle = ms(claim.label, claim.block, size, form)
+            timed = enumerate(
+                _iterations(middle, story.within_sd, f"{claim.attempt_id}/{size}/{form}"), start=1
+            )
+            for iteration, warmup, value in [(1, True, middle * 1.1), *((n, False, ms) for n, ms in timed)]:
+                moment += timedelta(seconds=1)
+                network = 0.93 if form == "client" else 0.001
+                yield Sample(
+                    workload="cross_join",
+                    size=size,
+                    form=form,
+                    iteration=iteration,
+                    warmup=warmup,
+                    at=moment,
+                    cpu_ms=value * (1 - network),
+                    elapsed_ms=value,
+                    client_ms=value + 2,
+                    rows=size * size,
+                    waits={
+                        "ASYNC_NETWORK_IO": {"tasks": 9, "wait_ms": round(value * network), "signal_ms": 0}
+                    },
+                )
+
+
+def _iterations(middle: float, sd: float, key: str) -> list[float]:
+    """Three times in random order around their median, which is exactly `middle`."""
+    generator = np.random.default_rng(zlib.crc32(key.encode()))
+    below, above = np.abs(generator.normal(0.0, sd, 2))
+    return [float(x) for x in generator.permutation([middle, middle * (1 - below), middle * (1 + above)])]
+
+
+def predict_for(story: Story, cores_per_socket: int) -> Prediction:
+    """What the rules predict on the test's host."""
+    version = story.esxi.split()[0].split(".")
+    host = HostShape((int(version[0]), int(version[1])), 2, 16, 2)
+    return predict(host, settings(cores_per_socket), 11)
+
+
+def settings(cores_per_socket: int) -> dict[str, Any]:
+    """A VM's settings."""
+    return {
+        "numCPUs": 16,
+        "numCoresPerSocket": cores_per_socket,
+        "memoryMB": 65_536,
+        "cpuAffinity": [],
+        "memoryReservationLockedToMax": False,
+        "memoryReservation": 0,
+        "cpuHotAddEnabled": False,
+        "numa.autosize.cookie": "160042",
+    }
+
+
+def effective_document(sockets: int, prediction: Prediction) -> dict[str, Any]:
+    """What a boot showed: as predicted."""
+    nodes: list[dict[str, Any]] = []
+    for memory_node, size in enumerate(prediction.node_sizes):
+        left = size
+        while left > 0:
+            nodes.append(
+                {
+                    "node_id": len(nodes),
+                    "memory_node_id": memory_node,
+                    "online_schedulers": min(8, left),
+                    "state": "ONLINE",
+                }
+            )
+            left -= 8
+    return {
+        "vsphere": settings(16 // sockets),
+        "guest": {
+            "vcpus": 16,
+            "sockets": sockets,
+            "cores_per_socket": 16 // sockets,
+            "numa_nodes": prediction.vnuma_nodes,
+            "sql_cpu_nodes": len(nodes),
+            "soft_numa": "ON",
+            "nodes": nodes,
+            "visible_online": 16,
+            "visible_offline": 0,
+            "memory_node_kb": {},
+            "xtp_pages_kb": {},
+        },
+        "mismatches": [],
+        "not_evaluated": [],
+    }
+
+
+def host_document(story: Story) -> dict[str, Any]:
+    """The host."""
+    nodes = [
+        {"id": 0, "cpus": list(range(32)), "memory_mb": 98_304},
+        {"id": 1, "cpus": list(range(32, 64)), "memory_mb": 98_304},
+    ]
+    return {
+        "name": story.host,
+        "esxi": story.esxi,
+        "model": "HP ProLiant DL380 Gen9",
+        "cpu": "Intel(R) Xeon(R) CPU E5-2698 v3 @ 2.30GHz",
+        "bios": "P89",
+        "packages": 2,
+        "cores": 32,
+        "threads": 64,
+        "memory_mb": 196_608,
+        "numa_nodes": nodes,
+    }
+
+
+def vm_document(name: str) -> dict[str, Any]:
+    """The VM before the run."""
+    return {
+        "name": name,
+        "path": f"/DC1/vm/{name}",
+        "hardware_version": 11,
+        "guest": "Microsoft Windows Server 2016 (64-bit)",
+        "power": "poweredOn",
+        "settings": settings(4),
+    }
+
+
+def boot_document() -> dict[str, Any]:
+    """SQL Server after a boot."""
+    server = {
+        "version": "15.0.4355.3",
+        "version_text": "Microsoft SQL Server 2019 (RTM-CU25)",
+        "edition": "Developer Edition (64-bit)",
+        "collation": "SQL_Latin1_General_CP1_CI_AS",
+        "max_dop": 0,
+        "max_server_memory_mb": 57_344,
+        "soft_numa": "ON",
+        "memory_model": "LOCK_PAGES",
+        "cpu_count": 16,
+        "scheduler_count": 16,
+        "trace_flags": [],
+    }
+    return {
+        "server": server,
+        "ready": {"uptime_s": 61.0, "waited_s": 4.2, "attempts": 3, "quietness": {"quiet": True}},
+    }
+
+
+def dataset_document() -> dict[str, Any]:
+    """The dataset."""
+    return {
+        "database": "vnuma_study",
+        "source": "generated",
+        "durability": "SCHEMA_ONLY",
+        "generated": True,
+        "changed": False,
+        "tables": {
+            "TransactionHistory": {"rows": 113_443, "checksum": 1234},
+            "SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
+        },
+    }
