@@ -98,7 +98,7 @@ func TestTheHostIsTheScenarios(t *testing.T) {
 	if host.Hardware.MemorySize != 192<<30 || host.Summary.Hardware.MemorySize != 192<<30 || len(host.Hardware.CpuPkg) != 2 {
 		t.Errorf("%d bytes of memory, %d packages", host.Hardware.MemorySize, len(host.Hardware.CpuPkg))
 	}
-	if about := l.client.ServiceContent.About; about.ApiVersion != "8.0.3.0" || !strings.Contains(about.FullName, "simulated") {
+	if about := l.client.ServiceContent.About; about.ApiVersion != "8.0.3.0" || !strings.HasSuffix(about.FullName, "(simulated by vnuma-lab, scenario paper)") {
 		t.Errorf("%+v", about)
 	}
 }

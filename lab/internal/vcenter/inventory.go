@@ -24,13 +24,14 @@ const (
 )
 
 // newModel is one datacenter with one host of its own, no cluster and no VM.
-func newModel(identity string) *simulator.Model {
+func newModel(identity, scenarioName string) *simulator.Model {
 	model := simulator.VPX()
 	model.Datacenter, model.Host, model.Datastore = 1, 1, 1
 	model.Cluster, model.ClusterHost, model.Pool, model.Portgroup, model.Machine = 0, 0, 0, 0, 0
 	about := &model.ServiceContent.About
 	about.Version, about.Build, about.ApiVersion = vcenterVersion, vcenterBuild, apiVersion
-	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s (simulated by vnuma-lab)", vcenterVersion, vcenterBuild)
+	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s (simulated by vnuma-lab, scenario %s)",
+		vcenterVersion, vcenterBuild, scenarioName)
 	about.LicenseProductVersion = "8.0"
 	about.InstanceUuid = identity
 	return model

@@ -91,6 +91,8 @@ func TestAHostThatCannotRunTheVMIsRefused(t *testing.T) {
 		return object.NewTask(l.client.Client, res.Returnval).Wait(l.ctx)
 	}
 	wantFault[types.ManagedObjectNotFound](t, on(types.ManagedObjectReference{Type: "HostSystem", Value: "host-999"}))
+	elsewhere := l.server.registry.Any("ComputeResource").Reference()
+	wantArgument(t, on(elsewhere), "host")
 	l.must(on(*l.read().Runtime.Host))
 }
 

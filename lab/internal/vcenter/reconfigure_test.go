@@ -182,7 +182,7 @@ func TestTopologyFieldsOfVSphere8(t *testing.T) {
 
 func TestAManualNodeSizeThatDoesNotFitFailsThePowerOn(t *testing.T) {
 	l := startLab(t, `{esxi: {version: "8.0"}, vms: [{name: sql16, power: off, cores_per_socket: 4}]}`)
-	for _, size := range []int32{3, 5} {
+	for _, size := range []int32{3, 12} { // 12 is a multiple of 4, but does not divide 16
 		l.must(l.reconfigure(spec{VirtualNuma: &types.VirtualMachineVirtualNuma{CoresPerNumaNode: &size}}))
 		wantFault[types.GenericVmConfigFault](t, l.powerOn())
 	}

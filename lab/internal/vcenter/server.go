@@ -88,7 +88,7 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	s.model = newModel(identity)
+	s.model = newModel(identity, s.config.Scenario.Name)
 	if err := s.model.Create(); err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
