@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vnuma.errors import DriverMissing, InputError
+from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known, socket_numbers
 from vnuma.sqlserver.driver import Driver
 from vnuma.sqlserver.failures import ServerError, translate
 from vnuma.sqlserver.odbc import pyodbc
@@ -45,7 +46,10 @@ class SqlServer:
 
 @contextmanager
 def connect(
-    server: SqlServer, database: str = "master", login_timeout_s: float = 5
+    server: SqlServer,
+    database: str = "master",
+    login_timeout_s: float = 5,
+    statement_timeout_s: float = STATEMENT_TIMEOUT_S,
 ) -> Iterator[pyodbc.Connection]:
     """A connection for the duration of a `with`, closed at its end.
 
@@ -54,11 +58,13 @@ def connect(
     driver raises inside the `with`.
     """
     connection: pyodbc.Connection | None = None
+    before = socket_numbers()
     try:
         connection = pyodbc.connect(
             connection_string(server, database), autocommit=True, timeout=max(1, round(login_timeout_s))
         )
-        yield connection
+        with known(connection, socket_numbers() - before, statement_timeout_s):
+            yield connection
     except pyodbc.Error as error:
         raise translate(error, server.where) from error
     finally:

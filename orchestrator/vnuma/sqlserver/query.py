@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from threading import Event
 from typing import Any
 
+from vnuma.errors import SqlUnreachable
+from vnuma.sqlserver.deadline import deadline
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
 
@@ -14,8 +17,9 @@ Row = tuple[Any, ...]
 def fetch(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> list[Row]:
     """Every row of the first result set that has columns; an empty list if there is none."""
     found: list[Row] | None = None
+    passed = Event()
     try:
-        with connection.cursor() as cursor:
+        with connection.cursor() as cursor, deadline(connection, cursor) as passed:
             cursor.execute(statement, *parameters)
             more = True
             while more:
@@ -23,7 +27,13 @@ def fetch(connection: pyodbc.Connection, statement: str, *parameters: str | int)
                     found = [tuple(row) for row in cursor.fetchall()]
                 more = bool(cursor.nextset())
     except pyodbc.Error as error:
-        raise translate(error, where(connection)) from error
+        if not passed.is_set():
+            raise translate(error, where(connection)) from error
+    if passed.is_set():
+        raise SqlUnreachable(
+            f"{where(connection)}: SQL Server did not answer in time: {statement[:60]} ...",
+            fix="Is it blocked by another session, or is the guest frozen?",
+        )
     return found or []
 
 

@@ -20,6 +20,8 @@ __all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _LOGIN_TIMEOUT_S = 5.0
+_ANSWER_S = 15.0
+"""A server that takes a login but does not answer a small question by then is not ready."""
 _SLACK_S = 1.0
 """Two clocks, one here and one there, were read at slightly different moments."""
 
@@ -81,7 +83,7 @@ def wait_ready(
 
 def _look(server: SqlServer, database: str | None, powered_on_s: float) -> Reading:
     """One look at every stage. Raises _NotYet or the connection's error."""
-    with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S) as connection:
+    with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
         reading = quiet.read_ticks(connection)
         if reading.uptime_s > powered_on_s + _SLACK_S:
             raise _NotYet(
@@ -119,7 +121,7 @@ def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
         return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
     started = clock.now()
     try:
-        with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S) as connection:
+        with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
             return _watch(connection, rule, clock, started)
     except (SqlUnreachable, SqlFailed, LoginRefused) as error:
         return Quietness(None, f"not evaluated: {error.what}", waited_s=clock.now() - started)

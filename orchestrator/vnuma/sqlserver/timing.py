@@ -6,14 +6,14 @@ times slower than the join, and its time would be part of the statement's.
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable
+from vnuma.sqlserver.deadline import deadline
 from vnuma.sqlserver.failures import sentence, translate
 from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages
 from vnuma.sqlserver.odbc import pyodbc
@@ -22,7 +22,6 @@ from vnuma.sqlserver.query import run, run_all, where
 RowsFrom = Literal["rowcount", "result"]
 
 _CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
-_REPEAT_CANCEL_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,7 @@ def _execute(
 ) -> _Outcome:
     outcome = _Outcome([])
     cursor = connection.cursor()
-    with _deadline(cursor, timeout_s) as passed:
+    with deadline(connection, cursor, timeout_s) as passed:
         started = clock()
         try:
             _drain(cursor, statement, outcome, keep_row=rows_from == "result")
@@ -118,7 +117,7 @@ def _execute(
         cursor.close()
     if passed.is_set():
         raise MeasurementFailed(
-            f"{where(connection)}: the statement was cancelled after {timeout_s:g} s without an end.",
+            f"{where(connection)}: the statement was ended after {timeout_s:g} s; it was not done by then.",
             fix="Raise workload.timeout_s, or measure smaller sizes.",
         )
     return outcome
@@ -134,33 +133,6 @@ def _drain(cursor: pyodbc.Cursor, statement: str, outcome: _Outcome, *, keep_row
     while cursor.nextset():
         outcome.messages += cursor.messages or []
     outcome.messages += cursor.messages or []
-
-
-@contextmanager
-def _deadline(cursor: pyodbc.Cursor, timeout_s: float) -> Iterator[threading.Event]:
-    """Cancel the cursor's work after a time; the event says whether that happened.
-
-    The drivers' own timeouts do not fire while rows are being discarded, and a cancelled `nextset`
-    may end without an exception: the event decides, not the driver.
-    """
-    ended, passed = threading.Event(), threading.Event()
-
-    def watch() -> None:
-        remaining = timeout_s
-        while not ended.wait(remaining):
-            passed.set()
-            with suppress(pyodbc.Error):  # the statement may just have ended by itself
-                cursor.cancel()
-            # A cancel that arrives before the request is sent cancels nothing.
-            remaining = _REPEAT_CANCEL_S
-
-    watcher = threading.Thread(target=watch, name="statement-deadline", daemon=True)
-    watcher.start()
-    try:
-        yield passed
-    finally:
-        ended.set()
-        watcher.join()
 
 
 def _check(connection: pyodbc.Connection) -> tuple[int, int]:
