@@ -108,6 +108,28 @@ func TestCrossRowsEqualRows(t *testing.T) {
 	}
 }
 
+// stopper ends a request's context at its first write.
+type stopper struct{ w *Writer }
+
+func (s stopper) Write(p []byte) (int, error) {
+	s.w.stopped.Store(true)
+	return len(p), nil
+}
+
+// A cross join stops within one outer row, however many inner rows there are.
+func TestCrossRowsStopWithinAnOuterRow(t *testing.T) {
+	inner := make([][]any, 100_000)
+	for i := range inner {
+		inner[i] = []any{int64(i)}
+	}
+	w := &Writer{ctx: context.Background()}
+	w.out = newPacketWriter(stopper{w}, defaultPacketSize, firstSPID)
+	w.Columns([]Column{oneColumn[0], oneColumn[0]})
+	if n, _ := w.CrossRows([][]any{{int64(1)}}, inner); n < 1000 || n > 20_000 {
+		t.Errorf("%d rows after one write of %d bytes", n, writeAhead)
+	}
+}
+
 // A cross join with an empty side sends no row.
 func TestCrossRowsOfNothing(t *testing.T) {
 	s := &script{batch: func(_ context.Context, _ string, _ []Param, w *Writer) {
