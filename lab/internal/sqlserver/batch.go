@@ -11,11 +11,24 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
+// response is where a batch sends its results; *tds.Writer is one.
+type response interface {
+	Columns([]tds.Column)
+	Row([]any)
+	CrossRows(outer, inner [][]any) (int64, error)
+	Info(tds.Message)
+	Error(tds.Message)
+	Done(tds.Done)
+	Database(now, before string)
+	Transaction(tds.TxKind)
+	Err() error
+}
+
 // batch is one request while it runs.
 type batch struct {
 	ctx     context.Context
 	s       *Session
-	w       *tds.Writer
+	w       response
 	vars    map[string]*variable
 	jump    string // BREAK, CONTINUE, RETURN, or "abort" after an error that ends the batch
 	try     int    // depth of TRY blocks
@@ -47,7 +60,7 @@ var errEnded = errors.New("the request has ended")
 
 const maxNesting = 32
 
-func newBatch(ctx context.Context, s *Session, w *tds.Writer) *batch {
+func newBatch(ctx context.Context, s *Session, w response) *batch {
 	return &batch{ctx: ctx, s: s, w: w, vars: map[string]*variable{}}
 }
 

@@ -42,8 +42,8 @@ type scope struct {
 	// replace maps an expression (as tsql.Format writes it) to a column that already holds its value:
 	// group keys, aggregates and window functions.
 	replace map[string]int
-	grouped bool // columns may only be used through replace
-	used    bool // an expression of a subquery resolved a column here
+	before  *scope // with GROUP BY: the names that may not be used any more
+	used    bool   // an expression of a subquery resolved a column here
 }
 
 // compiler turns expressions into scalars.
@@ -190,7 +190,10 @@ func (s *scope) find(x *tsql.ColumnRef) (int, error) {
 		}
 		found = i
 	}
-	if found >= 0 && s.grouped {
+	if found < 0 && s.before != nil {
+		if hidden, err := s.before.find(x); err != nil || hidden < 0 {
+			return -1, err
+		}
 		return -1, tsql.Errorf(8120, x.Line, "Column '%s' is invalid in the select list because it is not contained in "+
 			"either an aggregate function or the GROUP BY clause.", strings.Join(x.Parts, "."))
 	}

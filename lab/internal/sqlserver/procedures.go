@@ -184,7 +184,7 @@ var odbcTypes = []struct {
 	{"decimal", 3, 38, nil, nil, "precision,scale"}, {"float", 6, 53, nil, nil, nil}, {"real", 7, 24, nil, nil, nil},
 	{"nvarchar", -9, 4000, "N'", "'", "max length"}, {"varchar", 12, 8000, "'", "'", "max length"}, {"nchar", -8, 4000, "N'", "'", "length"},
 	{"char", 1, 8000, "'", "'", "length"}, {"varbinary", -3, 8000, "0x", nil, "max length"}, {"binary", -2, 8000, "0x", nil, "length"},
-	{"datetime", 93, 23, "'", "'", nil}, {"datetime2", 93, 27, "'", "'", "scale"}, {"date", 91, 10, "'", "'", nil},
+	{"datetime2", 93, 27, "'", "'", "scale"}, {"datetime", 93, 23, "'", "'", nil}, {"date", 91, 10, "'", "'", nil},
 	{"uniqueidentifier", -11, 36, "'", "'", nil}, {"xml", -152, 0, "N'", "'", nil},
 }
 
@@ -203,14 +203,14 @@ func dataTypes(b *batch, args []argument) error {
 	cols := []column{text("TYPE_NAME", 128), small("DATA_TYPE"), whole("PRECISION"), text("LITERAL_PREFIX", 32), text("LITERAL_SUFFIX", 32),
 		text("CREATE_PARAMS", 32), small("NULLABLE"), small("CASE_SENSITIVE"), small("SEARCHABLE"), small("UNSIGNED_ATTRIBUTE"), small("MONEY"),
 		small("AUTO_INCREMENT"), text("LOCAL_TYPE_NAME", 128), small("MINIMUM_SCALE"), small("MAXIMUM_SCALE"), small("SQL_DATA_TYPE"),
-		small("SQL_DATETIME_SUB"), whole("NUM_PREC_RADIX"), small("INTERVAL_PRECISION"), small("USERTYPE"), whole("LENGTH"), text("SS_TYPE_CATALOG_NAME", 128)}
+		small("SQL_DATETIME_SUB"), whole("NUM_PREC_RADIX"), small("INTERVAL_PRECISION"), small("USERTYPE")}
 	var rows [][]any
 	for _, t := range odbcTypes {
 		if wanted != 0 && wanted != t.odbc {
 			continue
 		}
 		rows = append(rows, []any{t.name, t.odbc, t.size, t.prefix, t.suffix, t.params, int64(1), int64(0), int64(3), nil, int64(0), nil, t.name,
-			nil, nil, t.odbc, nil, nil, nil, int64(0), t.size, nil})
+			nil, nil, t.odbc, nil, nil, nil, int64(0)})
 	}
 	b.table(cols, rows)
 	return nil

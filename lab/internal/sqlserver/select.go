@@ -117,7 +117,7 @@ func (b *block) group() error {
 		return nil
 	}
 	p := &aggregatePlan{input: b.input, run: b.run, grouped: b.sel.GroupBy != nil}
-	after := &scope{outer: b.at.scope.outer, replace: map[string]int{}, grouped: true}
+	after := &scope{outer: b.at.scope.outer, replace: map[string]int{}, before: b.at.scope}
 	for i, x := range b.sel.GroupBy {
 		key, err := b.at.expr(x)
 		if err != nil {
@@ -223,7 +223,7 @@ func itemName(item tsql.Item) string {
 }
 
 func (b *block) star(item tsql.Item) error {
-	if b.at.scope.grouped {
+	if b.at.scope.before != nil {
 		return tsql.Errorf(8120, b.sel.Line, "Column '*' is invalid in the select list because it is not contained in either "+
 			"an aggregate function or the GROUP BY clause.")
 	}

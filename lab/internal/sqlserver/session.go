@@ -111,6 +111,10 @@ func (s *Session) remember(undo func()) {
 
 // Batch runs a language batch with its parameters.
 func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w *tds.Writer) {
+	s.run(ctx, text, params, w)
+}
+
+func (s *Session) run(ctx context.Context, text string, params []tds.Param, w response) {
 	s.begin()
 	defer s.end()
 	statements, err := tsql.Parse(text)

@@ -24,17 +24,29 @@ type cpuNode struct {
 
 // softNUMALimit is the number of cores above which automatic soft-NUMA splits a node; the parts have
 // five to nine cores, ideally eight (Microsoft, "Soft-NUMA (SQL Server)").
-const softNUMALimit = 8
+const (
+	softNUMALimit  = 8
+	leastSoftCores = 5
+)
+
+// softNodes is the number of soft-NUMA nodes that a node with so many cores becomes.
+func softNodes(cores int) int {
+	parts := (cores + softNUMALimit - 1) / softNUMALimit
+	if parts > 1 && cores/parts < leastSoftCores {
+		parts--
+	}
+	return max(parts, 1)
+}
 
 // layout derives the topology of a boot. The caller holds mu.
 func (i *Instance) layout(b guest.Boot) topology {
 	t := topology{memoryNodes: len(b.Nodes)}
 	for m, cpus := range b.Nodes {
 		parts := 1
-		if i.softNUMA && len(cpus) > softNUMALimit {
-			parts = (len(cpus) + softNUMALimit - 1) / softNUMALimit
-			t.soft = true
+		if i.softNUMA {
+			parts = softNodes(len(cpus))
 		}
+		t.soft = t.soft || parts > 1
 		for p := range parts {
 			node := cpuNode{memoryNode: m}
 			for k := p; k < len(cpus); k += parts { // soft nodes interleave the CPUs

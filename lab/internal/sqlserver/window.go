@@ -56,7 +56,7 @@ func constantOrder(x tsql.Expr) bool {
 
 func (p *windowPlan) each(f *frame, yield func([]any) error) error {
 	width := len(p.cols) - 1
-	if p.order == nil && p.partition == nil { // no order: number the rows as they come
+	if len(p.order)+len(p.partition) == 0 { // no order: number the rows as they come
 		buffer := make([]any, width+1)
 		var n int64
 		return p.input.each(f, func(row []any) error {

@@ -168,7 +168,6 @@ INSERT INTO Production.TransactionHistory (TransactionID, ProductID, ReferenceOr
 SELECT TransactionID, ProductID, ReferenceOrderID, ReferenceOrderLineID, TransactionDate, TransactionType, Quantity, ActualCost, ModifiedDate FROM dbo.vnuma_staging
 GO
 -- the same six for Sales.SalesOrderDetail with its eleven columns. Must be answered 41317, were it ever sent in one step.
--- verification; FROM is also dbo.vnuma_staging. Any deterministic 32-bit checksum of the columns will do in the lab.
 SELECT COUNT_BIG(*) AS row_count, SUM(CAST(BINARY_CHECKSUM(TransactionID, ProductID, ReferenceOrderID, ReferenceOrderLineID, TransactionDate, TransactionType, Quantity, ActualCost, ModifiedDate) AS bigint)) AS row_checksum FROM Production.TransactionHistory
 GO
 SELECT COUNT_BIG(*) AS row_count, SUM(CAST(BINARY_CHECKSUM(SalesOrderID, SalesOrderDetailID, CarrierTrackingNumber, OrderQty, ProductID, SpecialOfferID, UnitPrice, UnitPriceDiscount, LineTotal, rowguid, ModifiedDate) AS bigint)) AS row_checksum FROM Sales.SalesOrderDetail
@@ -231,4 +230,33 @@ GO
 -- RunTimeCountersPerThread/@ActualExecutionMode, @ActualRows. The inner TOP is normally read from a Table Spool (Lazy Spool);
 -- with NO_PERFORMANCE_SPOOL there is none and QueryPlanHash differs.
 SET STATISTICS XML OFF
+GO
+-- ============ additions ===============================================================================
+-- (3, master) the state is asked for with the statement of section 1 instead of DB_ID(@P1); also:
+SELECT CAST(SERVERPROPERTY(N'IsXTPSupported') AS int) AS supported
+GO
+SELECT CAST(SERVERPROPERTY(N'InstanceDefaultDataPath') AS nvarchar(260)) AS data_path
+GO
+SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version
+GO
+-- ============ sent by tests only ======================================================================
+SELECT DB_NAME() AS name
+GO
+SELECT name FROM sys.tables
+GO
+SELECT name, is_memory_optimized, durability_desc FROM sys.tables
+GO
+DELETE FROM Sales.SalesOrderDetail WHERE SalesOrderDetailID = 7
+GO
+CREATE DATABASE [payroll]
+GO
+DROP DATABASE [payroll]
+GO
+-- 208 with the table's name:
+SELECT * FROM dbo.no_such_table
+GO
+SELECT COUNT_BIG(*) AS n FROM Production.TransactionHistory
+GO
+-- 41317 (current database ours, both named in one statement):
+INSERT INTO Production.TransactionHistory SELECT * FROM [AdventureWorks2019].Production.TransactionHistory
 GO
