@@ -3,8 +3,9 @@ module vnuma.dev/lab
 go 1.25.0
 
 require (
-	github.com/google/uuid v1.6.0 // indirect
-	github.com/vmware/govmomi v0.56.0 // indirect
-	go.yaml.in/yaml/v3 v3.0.6 // indirect
-	gopkg.in/yaml.v3 v3.0.1 // indirect
+	github.com/google/uuid v1.6.0
+	github.com/vmware/govmomi v0.56.0
+	go.yaml.in/yaml/v3 v3.0.6
 )
+
+require gopkg.in/yaml.v3 v3.0.1 // indirect
