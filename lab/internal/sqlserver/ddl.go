@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -321,3 +322,5 @@ func (s *Session) dropDatabase(name string) error {
 	}
 	return nil
 }
+
+func now() time.Time { return time.Now().UTC() }

@@ -76,7 +76,7 @@ func sysInfo(v *viewContext) []viewRow {
 		"time_source_desc": "QUERY_PERFORMANCE_COUNTER", "virtual_machine_type": 1, "virtual_machine_type_desc": "HYPERVISOR",
 		"softnuma_configuration": softNUMA, "softnuma_configuration_desc": softNUMADesc, "process_physical_affinity": "",
 		"sql_memory_model": 1, "sql_memory_model_desc": "CONVENTIONAL", "socket_count": b.Sockets, "cores_per_socket": b.CoresPerSocket,
-		"numa_node_count": len(b.Nodes), "container_type": 0, "container_type_desc": "NONE",
+		"numa_node_count": len(i.topology.nodes), "container_type": 0, "container_type_desc": "NONE",
 	}}
 }
 

@@ -1,0 +1,177 @@
+package sqlserver
+
+import (
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// aggregate compiles a call of an aggregate function.
+func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
+	name := fold(call.Name.Object())
+	a := &aggregate{name: name, call: call, at: c, distinct: call.Distinct, nullable: !strings.HasPrefix(name, "count")}
+	wantArgs := 1
+	if name == "string_agg" {
+		wantArgs = 2
+	}
+	if call.Star != (len(call.Args) == 0) || call.Star && a.nullable || !call.Star && len(call.Args) != wantArgs {
+		return nil, tsql.Errorf(174, call.Name.Line, "The %s function requires %d argument(s).", call.Name.Object(), wantArgs)
+	}
+	argType := typeInt
+	if !call.Star {
+		arg, err := c.expr(call.Args[0])
+		if err != nil {
+			return nil, err
+		}
+		a.arg, argType = &arg, arg.typ
+	}
+	var err error
+	if a.typ, a.fresh, err = aggregates[name](argType); err != nil {
+		return nil, err
+	}
+	if name == "string_agg" {
+		err = c.stringAgg(a, call)
+	}
+	return a, err
+}
+
+func (c *compiler) stringAgg(a *aggregate, call *tsql.Call) error {
+	separator, ok := call.Args[1].(*tsql.TextLit)
+	if !ok {
+		return tsql.Errorf(8733, call.Name.Line, "Separator parameter for STRING_AGG must be a string literal or variable.")
+	}
+	parts := []scalar{converted(*a.arg, textType(-1))}
+	var keys []sortKey
+	for i, item := range call.Within {
+		key, err := c.expr(item.X)
+		if err != nil {
+			return err
+		}
+		parts = append(parts, key)
+		keys = append(keys, sortKey{column: i + 1, desc: item.Desc})
+	}
+	a.fresh = func() accumulator { return &joinedText{keys: keys, sep: separator.Value} }
+	a.arg = &scalar{typ: a.typ, nullable: true, eval: func(f *frame) (any, error) {
+		row, err := evaluate(parts, f, make([]any, len(parts)))
+		if err != nil || row[0] == nil {
+			return nil, err
+		}
+		return row, nil
+	}}
+	return nil
+}
+
+// feed gives one row to the accumulator.
+func (a *aggregate) feed(acc accumulator, f *frame, seen map[string]bool) error {
+	if a.arg == nil {
+		return acc.add(nil)
+	}
+	v, err := a.arg.eval(f)
+	if err != nil || v == nil {
+		return err
+	}
+	if a.distinct {
+		key := string(appendKey(nil, v))
+		if seen[key] {
+			return nil
+		}
+		seen[key] = true
+	}
+	return acc.add(v)
+}
+
+// aggregatePlan groups its input; without GROUP BY there is one group, even of nothing.
+type aggregatePlan struct {
+	input      plan
+	keys       []scalar
+	aggregates []*aggregate
+	cols       []column
+	grouped    bool
+	run        *run
+}
+
+type group struct {
+	keys []any
+	accs []accumulator
+	seen []map[string]bool
+}
+
+func (p *aggregatePlan) columns() []column { return p.cols }
+
+func (p *aggregatePlan) newGroup(keys []any) *group {
+	g := &group{keys: keys}
+	for _, a := range p.aggregates {
+		g.accs = append(g.accs, a.fresh())
+		g.seen = append(g.seen, map[string]bool{})
+	}
+	return g
+}
+
+func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
+	if row, ok, err := p.overProduct(f); ok || err != nil {
+		if err != nil {
+			return err
+		}
+		return yield(row)
+	}
+	groups, err := p.gather(f)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		row := append([]any(nil), g.keys...)
+		for _, acc := range g.accs {
+			v, err := acc.result()
+			if err != nil {
+				return err
+			}
+			row = append(row, v)
+		}
+		if err := yield(row); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gather reads the input; groups keep the order in which they appeared.
+func (p *aggregatePlan) gather(f *frame) ([]*group, error) {
+	var order []*group
+	if !p.grouped {
+		order = []*group{p.newGroup(nil)}
+	}
+	groups := map[string]*group{}
+	fr := &frame{outer: f, run: p.run}
+	all := places(len(p.keys))
+	n := 0
+	err := p.input.each(f, func(row []any) error {
+		if n++; n&4095 == 0 {
+			if err := p.run.ended(); err != nil {
+				return err
+			}
+		}
+		fr.row = row
+		g := (*group)(nil)
+		if !p.grouped {
+			g = order[0]
+		} else {
+			keys, err := evaluate(p.keys, fr, make([]any, len(p.keys)))
+			if err != nil {
+				return err
+			}
+			id := rowKey(keys, all)
+			if g = groups[id]; g == nil {
+				g = p.newGroup(keys)
+				groups[id] = g
+				order = append(order, g)
+			}
+		}
+		for i, a := range p.aggregates {
+			if err := a.feed(g.accs[i], fr, g.seen[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return order, err
+}

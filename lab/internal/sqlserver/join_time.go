@@ -1,0 +1,123 @@
+package sqlserver
+
+import (
+	"math"
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+)
+
+// joinTime asks the cost model for the time of a cross join of stored tables, and waits as long when the
+// lab keeps real time; nil for any other statement.
+func (b *batch) joinTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
+	cross, aggregated := storedProduct(p)
+	if cross == nil {
+		return nil
+	}
+	if aggregated && form == cost.Client {
+		form = cost.Server
+	}
+	timing := b.s.inst.crossJoin(form, cross.outerRows, cross.innerRows)
+	if form == cost.Client {
+		b.s.waitForClient(timing, cross.outerRows*cross.innerRows)
+	}
+	b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
+	return &timing
+}
+
+// storedProduct finds the cross product of stored tables under a plan, and whether it is aggregated.
+func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
+	for p != nil {
+		switch at := p.(type) {
+		case *crossPlan:
+			if readsStored(at.left) && readsStored(at.right) {
+				return at, aggregated
+			}
+			return nil, false
+		case *aggregatePlan:
+			aggregated = true
+			p = at.input
+		default:
+			inputs := inputsOf(p)
+			if len(inputs) != 1 {
+				return nil, false
+			}
+			p = inputs[0]
+		}
+	}
+	return nil, false
+}
+
+func readsStored(p plan) bool {
+	if rows, ok := p.(*rowsPlan); ok {
+		return rows.user
+	}
+	for _, in := range inputsOf(p) {
+		if readsStored(in) {
+			return true
+		}
+	}
+	return false
+}
+
+// inputsOf are the plans below a plan.
+func inputsOf(p plan) []plan {
+	switch p := p.(type) {
+	case *renamedPlan:
+		return []plan{p.plan}
+	case *assignPlan:
+		return []plan{p.plan}
+	case *filterPlan:
+		return []plan{p.input}
+	case *projectPlan:
+		return []plan{p.input}
+	case *cutPlan:
+		return []plan{p.input}
+	case *sortPlan:
+		return []plan{p.input}
+	case *limitPlan:
+		return []plan{p.input}
+	case *distinctPlan:
+		return []plan{p.input}
+	case *aggregatePlan:
+		return []plan{p.input}
+	case *windowPlan:
+		return []plan{p.input}
+	case *crossPlan:
+		return []plan{p.left, p.right}
+	case *joinPlan:
+		return []plan{p.left, p.right}
+	case *applyPlan:
+		return []plan{p.left, p.right}
+	case *setPlan:
+		return []plan{p.left, p.right}
+	}
+	return nil
+}
+
+// crossJoin is the modelled time of one more cross join on this boot.
+func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t := i.config.Cost.CrossJoin(cost.Run{
+		Outer: outer, Inner: inner, Form: form, Seed: i.config.Seed, VM: i.boot.VM, Boot: i.boot.Number, Iteration: i.joins,
+		Guest: cost.Guest{Nodes: len(i.boot.Nodes), Sockets: i.boot.Sockets, CoresPerSocket: i.boot.CoresPerSocket},
+	})
+	i.joins++
+	if slow := i.boot.Faults.SlowFactor; slow > 0 {
+		t.CPU = int64(math.Round(float64(t.CPU) * slow))
+		t.Elapsed = int64(math.Round(float64(t.Elapsed) * slow))
+	}
+	return t
+}
+
+// rowsPerPacket is about how many joined rows fill a packet of 4 KB.
+const rowsPerPacket = 20
+
+// waitForClient books the part of the elapsed time that was no CPU time as waiting for the network.
+func (s *Session) waitForClient(t cost.Timing, rows int64) {
+	s.inst.mu.Lock()
+	defer s.inst.mu.Unlock()
+	s.networkWaits += rows/rowsPerPacket + 1
+	s.networkWaitMS += max(t.Elapsed-t.CPU, 0)
+}
