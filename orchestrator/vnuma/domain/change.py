@@ -80,11 +80,12 @@ def change_back(current: Settings, baseline: Settings) -> Change:
         ("autoCoresPerSocket", "numCoresPerSocket"),
         ("autoCoresPerNumaNode", "coresPerNumaNode"),
     ):
-        if baseline.get(automatic) is True:
-            if current.get(automatic) is True:
-                desired.pop(value, None)
-            else:
-                desired[value] = 0
+        if baseline.get(automatic) is False:
+            continue
+        if current.get(automatic) is True:
+            desired.pop(value, None)  # not set before reads back as automatic, with a computed value
+        elif baseline.get(automatic) is True:
+            desired[value] = 0
     if baseline.get("memoryReservationLockedToMax") is True:
         desired.pop("memoryReservation", None)
     return change_to(current, desired)

@@ -135,8 +135,8 @@ def _stored(host: HostShape, vcpus: int, per_socket: int, keys: Mapping[str, Val
     once = keys.get("numa.autosize.once")
     if not largest or (once is not None and not _true(once)):
         return None
-    if cookie and not cookie.startswith(str(vcpus)):
-        return None
+    if cookie and _int(cookie) // 10_000 != vcpus:
+        return None  # observed cookies are vCPUs * 10,000 and more; ESXi sizes anew when the count changes
     fresh = _automatic(host, vcpus, per_socket, keys)
     sizes = _even(vcpus, ceil(vcpus / largest))
     if sizes == fresh.node_sizes:

@@ -82,6 +82,14 @@ def test_an_automatic_value_that_still_is_automatic_is_not_sent_again() -> None:
     }
 
 
+def test_a_value_that_was_never_set_and_is_automatic_now_is_left_alone() -> None:
+    """Before vSphere 8 first computed it there was none; afterwards it is shown as automatic."""
+    baseline = {"autoCoresPerNumaNode": None, "coresPerNumaNode": None}
+
+    assert not change_back({"autoCoresPerNumaNode": True, "coresPerNumaNode": 16}, baseline)
+    assert change_back({"autoCoresPerNumaNode": False, "coresPerNumaNode": 4}, baseline)
+
+
 def test_a_numa_key_that_the_baseline_did_not_have_is_removed() -> None:
     """Removed means None, which the adapter sends as an empty value."""
     change = change_back({"numa.vcpu.followcorespersocket": "1"}, {})
