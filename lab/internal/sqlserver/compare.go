@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"bytes"
 	"cmp"
+	"encoding/binary"
 	"strings"
 	"time"
 
@@ -81,7 +82,7 @@ func appendKey(key []byte, v any) []byte {
 	case nil:
 		return append(key, 0)
 	case int64:
-		return append(append(key, 1), integerBytes(v, 8)...)
+		return binary.BigEndian.AppendUint64(append(key, 1), uint64(v))
 	case string:
 		key = append(append(key, 2), textKey(v)...)
 		return append(key, 0)

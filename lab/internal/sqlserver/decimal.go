@@ -8,9 +8,20 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-var big10 = big.NewInt(10)
+// powers are 10^0 to 10^99, what operations on two decimals need. They are never changed.
+var powers = func() (out [100]*big.Int) {
+	for n := range out {
+		out[n] = new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+	}
+	return out
+}()
 
-func pow10(n int) *big.Int { return new(big.Int).Exp(big10, big.NewInt(int64(n)), nil) }
+func pow10(n int) *big.Int {
+	if n >= len(powers) { // digits of a very long text or a very small float
+		return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+	}
+	return powers[n]
+}
 
 func newDecimal(unscaled *big.Int, scale int) tds.Decimal {
 	return tds.Decimal{Unscaled: unscaled, Scale: scale}
