@@ -1,8 +1,5 @@
--- Every T-SQL statement that vnuma sends to SQL Server. One batch per "GO". Nothing else is sent by us;
--- the drivers add their own (sp_datatype_info_100, SET ..., sp_prepexec for statements with ? below).
--- "?" = a parameter (nvarchar or int) -> arrives as sp_prepexec/sp_executesql with @P1. Everything else is a plain
--- language batch. Autocommit is on. Statements are sent with exactly this spelling, apart from line breaks/blanks;
--- names, numbers and the "n" of TOP vary. Literals: database vnuma_study, source AdventureWorks2019 are examples.
+-- The statements that the product sends, one batch per GO, with @P1 and @P2 as parameters.
+-- Names, numbers and the n of TOP vary; study and source databases are examples.
 
 -- ============ 1. readiness (connection to master) =====================================================
 -- uptime, immune to corrections of the guest's clock; both bigint ms columns; cpu times of the SQL process
