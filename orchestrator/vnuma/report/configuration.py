@@ -1,0 +1,165 @@
+"""What was run on what: everything that decides whether another run may be compared with this one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.report.model import LoadedRun
+from vnuma.report.words import count
+from vnuma.store.rows import Vm
+
+Pairs = list[tuple[str, str]]
+
+UNKNOWN = "not known"
+
+
+@dataclass(frozen=True)
+class SettingRow:
+    """One setting of a VM: before the run, the values that arms gave it, and its unit-free text."""
+
+    name: str
+    before: str
+    during: str
+
+
+def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
+    """Groups of (name, value), each value with its unit."""
+    return [
+        ("Host", _host(loaded, vm)),
+        ("VM before the run", _machine(loaded, vm)),
+        ("SQL Server", _server(loaded, vm)),
+        ("Dataset", _dataset(loaded, vm)),
+        ("Client", _client(loaded)),
+        ("Product and study", _product(loaded)),
+    ]
+
+
+def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
+    """Every setting that the run changed on this VM: before it, and during it."""
+    baseline = vm.baseline if isinstance(vm.baseline, Mapping) else {}
+    before: Mapping[str, Any] = baseline.get("settings") or {}
+    during: dict[str, dict[str, None]] = {}
+    for attempt in loaded.attempts_of(vm):
+        for edit in attempt.change if isinstance(attempt.change, list) else []:
+            during.setdefault(edit["setting"], {})[shown(edit["after"])] = None
+    return [
+        SettingRow(name, shown(before.get(name)), "; ".join(values))
+        for name, values in sorted(during.items())
+    ]
+
+
+def shown(value: object) -> str:
+    """A setting's value for people; an unset one is `none`."""
+    if value is None or value in ([], ()):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return str(value)
+
+
+def _host(loaded: LoadedRun, vm: Vm) -> Pairs:
+    host = loaded.vm_facts(vm, "host")
+    nodes = host.get("numa_nodes") or []
+    threads, cores = host.get("threads"), host.get("cores")
+    return [
+        ("Name", shown(host.get("name", vm.esxi_host))),
+        ("ESXi", _text(host, "esxi")),
+        ("Model", _text(host, "model")),
+        ("Processors", f"{_text(host, 'packages')} x {_text(host, 'cpu')}"),
+        ("Cores", f"{cores} cores, {threads} logical CPUs" if cores and threads else UNKNOWN),
+        ("NUMA nodes of the host", ", ".join(_node(node) for node in nodes) or UNKNOWN),
+        ("Memory", _megabytes(host.get("memory_mb"))),
+        ("BIOS", _text(host, "bios")),
+    ]
+
+
+def _node(node: Mapping[str, Any]) -> str:
+    return f"node {node['id']}: {count(len(node['cpus']), 'logical CPU')}, {_megabytes(node['memory_mb'])}"
+
+
+def _machine(loaded: LoadedRun, vm: Vm) -> Pairs:
+    facts = loaded.vm_facts(vm, "vm")
+    settings: Mapping[str, Any] = facts.get("settings") or {}
+    return [
+        ("Path", vm.path),
+        ("Hardware version", f"vmx-{_text(facts, 'hardware_version')}"),
+        ("Guest", _text(facts, "guest")),
+        ("Power state", _text(facts, "power")),
+        ("vCPUs", f"{_text(settings, 'numCPUs')}, {_text(settings, 'numCoresPerSocket')} cores per socket"),
+        ("Memory", _megabytes(settings.get("memoryMB"))),
+        ("Memory reservation", _megabytes(settings.get("memoryReservation"))),
+        ("CPU affinity", shown(settings.get("cpuAffinity"))),
+        ("CPU hot-add", shown(settings.get("cpuHotAddEnabled"))),
+    ]
+
+
+def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
+    servers = list(loaded.attempt_facts(vm, "boot", "server").values())
+    workload = loaded.study.workload
+    return [
+        ("Version", _each(servers, "version")),
+        ("Edition", _each(servers, "edition")),
+        ("Full version", _each(servers, "version_text")),
+        ("Collation", _each(servers, "collation")),
+        ("Schedulers", _each(servers, "scheduler_count")),
+        ("MAXDOP in every statement", "the server's own" if workload.maxdop == 0 else str(workload.maxdop)),
+        ("MAXDOP of the server", _each(servers, "max_dop")),
+        ("max server memory", _each(servers, "max_server_memory_mb", " MB")),
+        ("Automatic soft-NUMA", _each(servers, "soft_numa")),
+        ("Memory model", _each(servers, "memory_model")),
+        ("Trace flags", _each(servers, "trace_flags")),
+    ]
+
+
+def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:
+    wanted = loaded.study.dataset
+    tables = list(loaded.attempt_facts(vm, "dataset", "tables").values())
+    pairs = [("Database", wanted.database), ("Source", wanted.source)]
+    for name in sorted(tables[-1]) if tables else ():
+        known = [item.get(name) for item in tables]
+        texts = dict.fromkeys(f"{item['rows']:,} rows, checksum {item['checksum']}" for item in known if item)
+        pairs.append((name, "; ".join(texts)))
+    return pairs if tables else [*pairs, ("Tables", UNKNOWN)]
+
+
+def _client(loaded: LoadedRun) -> Pairs:
+    driver = loaded.run.driver if isinstance(loaded.run.driver, Mapping) else {}
+    return [
+        ("ODBC driver", shown(driver.get("name"))),
+        ("Kind", shown(driver.get("kind"))),
+        ("Version", shown(driver.get("version") or None) if driver.get("version") else UNKNOWN),
+    ]
+
+
+def _product(loaded: LoadedRun) -> Pairs:
+    run = loaded.run
+    finished = f"{run.finished_at:%Y-%m-%d %H:%M} UTC" if run.finished_at else "not yet"
+    return [
+        ("vnuma", run.product_version),
+        ("Run", f"{run.name}, begun {run.created_at:%Y-%m-%d %H:%M} UTC, ended {finished}, {run.state}"),
+        ("Seed of the order", str(run.seed)),
+        ("Study file, SHA-256", loaded.study_sha256),
+        ("Measured on", f"the lab, scenario {run.simulated}" if run.simulated else "real machines"),
+    ]
+
+
+def _text(facts: Mapping[str, Any], key: str) -> str:
+    value = facts.get(key)
+    return UNKNOWN if value in (None, "") else shown(value)
+
+
+def _each(documents: Iterable[Mapping[str, Any]], key: str, unit: str = "") -> str:
+    """The value in every boot, or all values when boots differ."""
+    values = dict.fromkeys(_text(item, key) for item in documents)
+    if not values:
+        return UNKNOWN
+    texts = [value if value == UNKNOWN else f"{value}{unit}" for value in values]
+    return texts[0] if len(texts) == 1 else f"differs between boots: {'; '.join(texts)}"
+
+
+def _megabytes(value: object) -> str:
+    return f"{value:,} MB" if isinstance(value, int) else UNKNOWN

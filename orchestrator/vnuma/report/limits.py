@@ -1,0 +1,171 @@
+"""How far a result goes: what limits it, what was not run, what raised no alarm and what holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import percent_up
+from vnuma.report.model import LoadedRun
+from vnuma.report.order_chart import drift_words
+from vnuma.report.topology_drawing import ArmTopology, topologies_of
+from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
+from vnuma.report.words import count, listed, progress_words
+from vnuma.store.rows import Vm
+
+Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
+
+NETWORK_WAIT = "ASYNC_NETWORK_IO"
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the block: `kind` is its word, `what` the point in short, `text` the rest."""
+
+    kind: Kind
+    what: str
+    text: str
+
+
+def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+    """Every statement about one VM's deciding analysis, what limits it first."""
+    statements = [
+        *_simulated(loaded),
+        *_progress(loaded),
+        *_workload(loaded, vm, analysis),
+        *_same_nodes(topologies_of(loaded, vm)),
+        _a_a(loaded, analysis),
+        _control(analysis),
+        _order(loaded, analysis),
+        _effective(loaded, vm),
+        _put_back(vm),
+    ]
+    order: tuple[Kind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
+    return sorted(statements, key=lambda item: order.index(item.kind))
+
+
+def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
+    if loaded.simulated:
+        text = (
+            f"The times come from the cost model of the lab's scenario {loaded.simulated}: they say nothing "
+        )
+        yield Statement("limits it", "No hardware was measured.", text + "about any machine.")
+
+
+def _progress(loaded: LoadedRun) -> Iterator[Statement]:
+    if loaded.partial:
+        words = f"{progress_words(loaded)}; every figure on this page will change."
+        yield Statement("limits it", "The run is still going.", words)
+
+
+def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Statement]:
+    share = next(
+        (item.of(NETWORK_WAIT) for item in loaded.waits if (item.vm, item.form) == (vm.name, analysis.form)),
+        None,
+    )
+    if share is not None and share >= _MOSTLY:
+        waited = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
+        text = f"{waited} was spent waiting for the network ({NETWORK_WAIT})."
+        yield Statement("limits it", "The clock mostly timed the client.", text)
+    for finding in loaded.vm_facts(vm, "preflight").values():
+        known = finding["id"] == "Q01" and share is not None
+        if finding["id"].startswith(("Q", "T04")) and not known:
+            yield Statement("limits it", finding["what"], f"{finding['fix']} ({finding['id']})")
+    spools = {
+        name
+        for plan in loaded.attempt_facts(vm, "plan", analysis.form).values()
+        for name in plan.get("spools") or ()
+    }
+    if spools:
+        names = listed(sorted(spools))
+        text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
+        yield Statement("limits it", "A worktable was measured too.", text)
+
+
+def _same_nodes(arms: list[ArmTopology]) -> Iterator[Statement]:
+    """Arms that gave the guest the same number of vNUMA nodes."""
+    groups: dict[int, list[str]] = defaultdict(list)
+    for arm in arms:
+        if len(arm.seen) == 1:
+            groups[arm.seen[0][0]].append(arm.arm)
+    for nodes, names in groups.items():
+        if len(names) > 1:
+            what = f"{listed(names)} gave the guest the same {count(nodes, 'vNUMA node')}."
+            yield Statement(
+                "limits it", what, "A difference between them cannot come from the number of nodes."
+            )
+
+
+def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    check = analysis.a_a
+    words = a_a_words(analysis, loaded.study.reference)
+    if not isinstance(check, AaCheck):
+        kind: Kind = "not evaluated" if loaded.study.design.a_a else "not run"
+        return Statement(kind, "The same against itself (A/A).", f"{words}.")
+    floor = f"Differences under {percent_up(check.noise_floor)} are within this instrument's noise."
+    kind = "alarm" if check.state == "alarm" else "limits it" if check.state == "note" else "no alarm"
+    return Statement(kind, "The same against itself (A/A).", f"{words}. {floor}")
+
+
+def _control(analysis: Analysis) -> Statement:
+    check = analysis.positive_control
+    words = f"{control_words(analysis)[0].upper()}{control_words(analysis)[1:]}."
+    if isinstance(check, ControlCheck):
+        return Statement("holds" if check.passed else "alarm", "A known effect.", words)
+    text = f"{words} Nothing in this run shows that it would have seen a known effect."
+    return Statement("not run", "A known effect.", text)
+
+
+def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    design = loaded.study.design
+    if design.order == "fixed":
+        text = "Every block ran the arms in the same order: drift looks like an effect, so no word is given."
+        return Statement("alarm", "Order and drift.", text)
+    blocks = count(analysis.blocks, "block")
+    words = f"Random order within {blocks} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
+    drift = analysis.drift
+    slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
+    known = [slope for slope in slopes if isinstance(slope, Slope)]
+    kind: Kind = (
+        "not evaluated" if not known else "limits it" if any(slope.alarm for slope in known) else "no alarm"
+    )
+    return Statement(kind, "Order and drift.", words)
+
+
+def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
+    found = effective_count(loaded, vm)
+    lost = lost_words(loaded, vm)
+    more = f" {lost}." if lost else ""
+    if found.as_intended == found.planned:
+        text = f"{found.words}: in vSphere's read-back, in the guest and in SQL Server.{more}"
+        return Statement("holds", "Effective topology.", text)
+    return Statement("limits it", "Effective topology.", f"{found.words}.{more}")
+
+
+def _put_back(vm: Vm) -> Statement:
+    """Whether the VM is as it was before the run."""
+    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
+    words = str(detail.get("words") or "")
+    first = words.splitlines()[0] if words else ""
+    if vm.restored_at is not None:
+        when = f"{vm.restored_at:%Y-%m-%d %H:%M} UTC"
+        return Statement("holds", "Put back.", f"{first or vm.restore_outcome} ({when}).")
+    if vm.restore_outcome is not None:
+        return Statement(
+            "alarm", "NOT put back.", f"{first or vm.restore_outcome} Next: vnuma restore {vm.name}"
+        )
+    if vm.baseline_at is None:
+        return Statement("holds", "Not changed yet.", f"{vm.name} is as it was.")
+    return Statement(
+        "not run", "Put back.", f"{vm.name} is still in the hands of this run; it is put back at its end."
+    )
+
+
+def _lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,0 +1,105 @@
+"""The methods paragraph with the study's own numbers, ready to be quoted."""
+
+from __future__ import annotations
+
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import percent_up
+from vnuma.report.model import LoadedRun
+from vnuma.report.words import METRIC_NAMES, count, listed
+from vnuma.store.rows import CellState, Vm
+
+_FORMS = {
+    "client": "rows streamed to the client and discarded there",
+    "server": "aggregated in the server, one row sent",
+    "into": "rows written to a temporary table",
+}
+
+
+def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
+    """What the answer is about: it travels with the first sentence."""
+    study = loaded.study
+    host = loaded.vm_facts(vm, "host")
+    servers = loaded.attempt_facts(vm, "boot", "server").values()
+    version = next((str(server.get("version")) for server in servers), "of unknown version")
+    sizes = f"{study.workload.sizes[0]:,}"
+    if len(study.workload.sizes) > 1:
+        sizes = f"{min(study.workload.sizes):,} to {max(study.workload.sizes):,}"
+    boots = _range({arm.contrast.boots for arm in analysis.arms} or {0})
+    order = "randomised" if study.design.order == "randomised" else "FIXED-order"
+    release = host.get("esxi", "of unknown release")
+    metric = METRIC_NAMES[analysis.metric].capitalize()
+    text = (
+        f"{metric} time of in-memory cross joins, {sizes} rows a side, form {analysis.form} "
+        f"({_FORMS[analysis.form]}). VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, "
+        f"ESXi {release}, SQL Server {version}. {boots} compared per arm in {order} blocks; "
+        f"95% intervals that hold for all arms together."
+    )
+    return f"{text} Simulated, lab scenario {loaded.simulated}." if loaded.simulated else text
+
+
+def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
+    """How the figures came about."""
+    study, design = loaded.study, loaded.study.design
+    cells = loaded.cells_of(vm)
+    valid = sum(cell.state is CellState.VALID for cell in cells)
+    order = "randomised complete blocks" if design.order == "randomised" else "blocks in a fixed order"
+    a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
+    sizes = listed([f"{size:,}" for size in study.workload.sizes])
+    maxdop = f"MAXDOP {study.workload.maxdop}" if study.workload.maxdop else "the server's own MAXDOP"
+    parts = [
+        f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
+        f"sockets x cores per socket unless named) were compared in {count(design.blocks, 'block')}: {order} "
+        f"(seed {loaded.run.seed}){a_a}.",
+        f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
+        "read back and powered on on the same host, its topology verified in SQL Server, and only then measured.",
+        f"A cell ran cross joins of {sizes} rows a side, {maxdop}, with "
+        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')} "
+        "under SET STATISTICS TIME.",
+        "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
+        "replication is the power-cycle (boot), not the iteration.",
+        _error(analysis),
+        _equivalence(analysis),
+        _power(analysis),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _error(analysis: Analysis) -> str:
+    noise = analysis.noise
+    if noise.cell_sd is None:
+        return "There were too few cells to estimate an error."
+    own = [
+        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
+    ]
+    arms = count(len(analysis.arms), "comparison")
+    text = (
+        f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
+        f"{analysis.df} degrees of freedom) with Dunnett intervals for {arms}"
+    )
+    if own:
+        return f"{text}; {listed(own)}, where the variance gate forbids pooling, by their own paired error."
+    return f"{text}; every column passed the variance gate."
+
+
+def _equivalence(analysis: Analysis) -> str:
+    if not analysis.arms:
+        return ""
+    verdict = analysis.arms[0].verdict
+    return (
+        f"Equivalent means that the {verdict.equivalence_level * 100:.4g}% simultaneous interval lies within "
+        f"{verdict.margin * 100:g}% on either side; words need {verdict.boots_needed} boots."
+    )
+
+
+def _power(analysis: Analysis) -> str:
+    if isinstance(analysis.detectable_effect, NotEvaluated):
+        return ""
+    blocks = count(analysis.blocks, "block")
+    effect = percent_up(analysis.detectable_effect)
+    return f"With this spread, {blocks} likely (80%) detect a difference of {effect}."
+
+
+def _range(boots: set[int]) -> str:
+    low, high = min(boots), max(boots)
+    return f"{count(low, 'power-cycle')}" if low == high else f"{low} to {high} power-cycles"

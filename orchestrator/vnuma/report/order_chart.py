@@ -1,0 +1,93 @@
+"""The order plot: every boot against the mean of its own column, as it was run."""
+
+from __future__ import annotations
+
+import math
+import statistics
+
+import altair as alt
+
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis
+from vnuma.report.charts import Rows
+from vnuma.report.svg import BAND, INK, MUTED, OURS, SHAPES, Figure, draw
+
+
+def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Figure | None:
+    """All sizes together, in percent, in the order run. None without points or without their order.
+
+    What slopes here is time, not topology.
+    """
+    points = [point for point in analysis.points if point.position is not None]
+    if not points:
+        return None
+    arms = [cell.arm for cell in analysis.table[0].cells]
+    rows: Rows = [
+        {
+            "arm": point.arm,
+            "block": point.block,
+            "x": point.position,
+            "y": math.expm1(point.from_column) * 100,
+        }
+        for point in points
+    ]
+    blocks = _blocks(rows)
+    last = max(int(str(row["x"])) for row in rows)
+    x = alt.X("x:Q", title="cell, in the order run (shaded: every second block)")
+    x = x.scale(domain=[0, last + 1], nice=False).axis(grid=False, tickMinStep=1)
+    y = alt.Y("y:Q", title="from its column's mean, %  (lower is faster)").axis(tickCount=5)
+    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
+    legend = alt.Legend(
+        orient="top", columns=max(2, width // 90), symbolFillColor=OURS, symbolStrokeColor=OURS
+    )
+    shape = alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=shapes), legend=legend)
+    layers = [
+        alt.Chart(alt.InlineData(values=[row for row in blocks if row["odd"]]))
+        .mark_rect(color=BAND)
+        .encode(x="x:Q", x2="x2:Q"),
+        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=MUTED).encode(y="zero:Q"),
+        alt.Chart(alt.InlineData(values=blocks))
+        .mark_rule(color=INK, strokeWidth=2)
+        .encode(x="x:Q", x2="x2:Q", y="mean:Q"),
+        alt.Chart(alt.InlineData(values=rows))
+        .mark_point(filled=True, size=46, opacity=1, color=OURS)
+        .encode(x=x, y=y, shape=shape),
+    ]
+    chart = alt.layer(*layers).properties(width=width, height=height)
+    values = [float(str(row["y"])) for row in rows]
+    words = (
+        f"{len(rows)} boots in the order run, form {analysis.form}: from {min(values):+.1f}% to "
+        f"{max(values):+.1f}% of their own column's mean. {drift_words(analysis.drift)}"
+    )
+    return draw(chart, key=key, title="Boots in the order run", words=words)
+
+
+def _blocks(rows: Rows) -> Rows:
+    """One row a block: where it begins and ends, and its mean."""
+    made: Rows = []
+    for block in sorted({int(str(row["block"])) for row in rows}):
+        mine = [row for row in rows if row["block"] == block]
+        places = [int(str(row["x"])) for row in mine]
+        mean = statistics.fmean(float(str(row["y"])) for row in mine)
+        made.append({"x": min(places) - 0.5, "x2": max(places) + 0.5, "mean": mean, "odd": block % 2 == 1})
+    return made
+
+
+def drift_words(drift: Drift | NotEvaluated) -> str:
+    """Both trends in words."""
+    if isinstance(drift, NotEvaluated):
+        return f"Drift was not evaluated: {drift.reason}."
+    between = _slope("block means moved by {} per block", drift.between_blocks, "trend over blocks")
+    within = _slope(
+        "times moved by {} from cell to cell within blocks", drift.within_blocks, "trend within blocks"
+    )
+    return f"{between[0].upper()}{between[1:]}; {within}."
+
+
+def _slope(text: str, slope: Slope | NotEvaluated, name: str) -> str:
+    if isinstance(slope, NotEvaluated):
+        return f"{name}: not evaluated, {slope.reason}"
+    p = "p < 0.001" if slope.p < 0.001 else f"p = {slope.p:.2g}"
+    state = "alarm" if slope.alarm else "no alarm"
+    return f"{text.format(f'{slope.slope * 100:+.2f}%')} ({p}, {state})"

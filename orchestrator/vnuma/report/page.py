@@ -1,0 +1,308 @@
+"""What the page shows, ready for the templates: they only lay it out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count as counter
+
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.table import TableCell
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import growth_sentence, limits, milliseconds, signed, signed_milliseconds
+from vnuma.report import charts
+from vnuma.report.beside import PublishedRow, published_rows
+from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.limits import Statement, how_far
+from vnuma.report.methods import methods, scope
+from vnuma.report.model import LoadedRun
+from vnuma.report.order_chart import order
+from vnuma.report.svg import Figure
+from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
+from vnuma.report.trust import attempt_words, repeated
+from vnuma.report.words import answer, level_words, places, verdict_words
+from vnuma.store.rows import Attempt, Vm
+
+MOST_VMS_WITH_CHARTS = 8
+"""Above this, charts by size are left out: the page would grow beyond what a browser likes."""
+MOST_VMS_WITH_SECONDARY = 2
+
+SYMBOLS = {Word.SLOWER: "▲", Word.FASTER: "▼", Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One arm in the first table."""
+
+    arm: str
+    kind: str
+    symbol: str
+    words: str
+    difference: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One arm at one size, in text. `note` stands under `main`."""
+
+    arm: str
+    main: str
+    note: str
+    spread: str
+
+
+@dataclass(frozen=True)
+class SizeRow:
+    """One line of Table 1; `size` is None for all sizes together."""
+
+    size: int | None
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class FormPart:
+    """The figures of one form."""
+
+    form: str
+    metric: str
+    primary: bool
+    table: tuple[SizeRow, ...]
+    arms: tuple[str, ...]
+    level: str
+    by_size: tuple[Figure, ...]
+    strips: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class Warning_:
+    """One warning with its next step."""
+
+    id: str
+    severity: str
+    what: str
+    advice: str
+
+
+@dataclass(frozen=True)
+class LostRow:
+    """An attempt that did not count."""
+
+    words: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class VmPart:
+    """All that the page says of one VM. `key` makes ids unique."""
+
+    key: str
+    vm: Vm
+    analysis: Analysis
+    answer: tuple[tuple[str, bool], ...]
+    scope: str
+    verdicts: tuple[VerdictRow, ...]
+    footnotes: tuple[str, ...]
+    forest: tuple[Figure, Figure] | None
+    how_far: tuple[Statement, ...]
+    forms: tuple[FormPart, ...]
+    order: tuple[Figure, Figure] | None
+    topologies: tuple[tuple[ArmTopology, Figure], ...]
+    warnings: tuple[Warning_, ...]
+    lost: tuple[LostRow, ...]
+    missing: tuple[str, ...]
+    published: tuple[PublishedRow, ...]
+    methods: str
+    numbers: tuple[ArmResult, ...]
+    configuration: tuple[tuple[str, Pairs], ...]
+    settings: tuple[SettingRow, ...]
+
+
+def vm_parts(loaded: LoadedRun) -> list[VmPart]:
+    """The page's VMs in the order of the study."""
+    numbers = counter(1)
+    return [
+        _vm_part(loaded, vm, analysis, f"vm{next(numbers)}")
+        for analysis in loaded.result.primary
+        for vm in loaded.vms
+        if vm.name == analysis.vm
+    ]
+
+
+def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
+    drawn = bool(analysis.points)
+    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (780, 270))
+    topologies = topologies_of(loaded, vm)
+    return VmPart(
+        key=key,
+        vm=vm,
+        analysis=analysis,
+        answer=tuple(answer(loaded, analysis)),
+        scope=scope(loaded, vm, analysis),
+        verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
+        footnotes=tuple(_footnotes(analysis)),
+        forest=(
+            charts.forest(analysis, key=f"{key}-forest-wide", width=560),
+            charts.forest(analysis, key=f"{key}-forest-narrow", width=230),
+        )
+        if drawn
+        else None,
+        how_far=tuple(how_far(loaded, vm, analysis)),
+        forms=tuple(_forms(loaded, analysis, key)),
+        order=(wide, narrow) if wide and narrow else None,
+        topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
+        warnings=tuple(_warnings(loaded, vm, analysis)),
+        lost=tuple(_lost(loaded, attempt) for attempt in loaded.not_counted(vm)),
+        missing=tuple(
+            f"{item.label} in block {item.block}: {item.outcome}"
+            + (f", {item.reason}" if item.reason != item.outcome else "")
+            for item in analysis.missing
+        ),
+        published=tuple(published_rows(analysis, loaded.published)) if loaded.published else (),
+        methods=methods(loaded, vm, analysis),
+        numbers=analysis.arms,
+        configuration=tuple(configuration(loaded, vm)),
+        settings=tuple(settings_rows(loaded, vm)),
+    )
+
+
+def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
+    rows = [VerdictRow(reference, "reference", "", "reference", "0")]
+    margins = places([arm.verdict.interval for arm in analysis.arms], _margin(analysis))
+    for arm, decimals in zip(analysis.arms, margins, strict=True):
+        verdict = arm.verdict
+        kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
+        symbol = "/" if verdict.withheld else SYMBOLS[verdict.word]
+        rows.append(VerdictRow(arm.arm, kind, symbol, verdict_words(verdict), _difference(verdict, decimals)))
+    return rows
+
+
+def _difference(verdict: Verdict, decimals: int) -> str:
+    if verdict.ratio is None:
+        return "no valid boot"
+    if verdict.interval is None:
+        return signed(verdict.ratio)
+    return f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
+
+
+def _footnotes(analysis: Analysis) -> list[str]:
+    """What qualifies the verdicts: which error an interval rests on, growth with size, the largest gap."""
+    notes = [
+        f"{arm.arm}: its interval rests on its own paired error, not on the pooled one (variance gate)."
+        for arm in analysis.arms
+        if arm.contrast.inference and arm.contrast.inference.basis == "own"
+    ]
+    if isinstance(analysis.growth, tuple):
+        notes += [f"{item.arm}: {growth_sentence(item)}." for item in analysis.growth]
+    if len(analysis.sizes) > 1:
+        notes += [
+            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at {gap.size:,} rows a side."
+            for gap in analysis.largest_gaps
+        ]
+    return notes
+
+
+def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
+    parts = []
+    for form in loaded.study.workload.forms:
+        analysis = loaded.result.analysis(primary.vm, form, primary.metric)
+        if analysis is None or not analysis.points:
+            continue
+        most = MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY
+        drawn = len(loaded.vms) <= most
+        published = loaded.published if analysis.primary else None
+        parts.append(
+            FormPart(
+                form=form,
+                metric=analysis.metric,
+                primary=analysis.primary,
+                table=tuple(_table(analysis)),
+                arms=tuple(cell.arm for cell in analysis.table[0].cells),
+                level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
+                by_size=tuple(charts.by_size(analysis, published, key=f"{key}-{form}-size")) if drawn else (),
+                strips=tuple(charts.strips(analysis, key=f"{key}-{form}-strip")) if drawn else (),
+            )
+        )
+    return parts
+
+
+def _table(analysis: Analysis) -> list[SizeRow]:
+    rows = []
+    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
+        decimals = places([arm.verdict.interval for arm in sizes.arms], _margin(analysis))
+        cells = [_cell(table.cells[0], "reference")]
+        for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
+            difference = (
+                "" if cell.difference_ms is None else f"{signed_milliseconds(cell.difference_ms)} ms, "
+            )
+            cells.append(_cell(cell, difference + _difference(arm.verdict, digits)))
+        rows.append(SizeRow(table.size, tuple(cells)))
+    if len(rows) > 1:
+        rows.append(SizeRow(None, _all_sizes(analysis)))
+    return rows
+
+
+def _cell(cell: TableCell, note: str) -> Cell:
+    if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
+        return Cell(cell.arm, "no valid boot", "", "")
+    spread = f"{milliseconds(cell.low_ms)} to {milliseconds(cell.high_ms)}, n = {cell.boots}"
+    return Cell(cell.arm, milliseconds(cell.median_ms), note, spread)
+
+
+def _all_sizes(analysis: Analysis) -> tuple[Cell, ...]:
+    decimals = places([arm.verdict.interval for arm in analysis.arms], _margin(analysis))
+    return (
+        Cell(analysis.table[0].cells[0].arm, "", "reference", ""),
+        *(
+            Cell(arm.arm, _difference(arm.verdict, digits), "", "")
+            for arm, digits in zip(analysis.arms, decimals, strict=True)
+        ),
+    )
+
+
+def _warnings(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
+    """The analysis' cautions, then what preflight and the run found; worst first in each."""
+    warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
+    findings = list(loaded.vm_facts(vm, "preflight").values())
+    rank = ["block", "warn", "info"]
+    findings.sort(key=lambda item: rank.index(item["severity"]))
+    warnings += [
+        Warning_(item["id"], item["severity"], item["what"], item.get("fix") or "") for item in findings
+    ]
+    warnings += [
+        Warning_(key, "warn", str(value), "See docs and the log of the run.")
+        for key, value in loaded.vm_facts(vm, "warning").items()
+    ]
+    busy = [ready for ready in loaded.attempt_facts(vm, "boot", "ready").values() if _busy(ready)]
+    if busy:
+        what = f"{len(busy)} boots were measured although the guest did not become quiet."
+        warnings.append(
+            Warning_("busy_guest", "warn", what, "Raise quiet.timeout_s, or find what is running there.")
+        )
+    return warnings
+
+
+def _busy(ready: object) -> bool:
+    quietness = ready.get("quietness") if isinstance(ready, dict) else None
+    return isinstance(quietness, dict) and quietness.get("quiet") is False
+
+
+def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
+    return LostRow(attempt_words(attempt), repeated(loaded, attempt))
+
+
+def _margin(analysis: Analysis) -> float:
+    return analysis.arms[0].verdict.margin if analysis.arms else 0.01
+
+
+def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
+    """Links to the sections of the first VM, or to every VM when there are several."""
+    if len(parts) > 1:
+        return [(part.key, part.vm.name) for part in parts]
+    key = parts[0].key
+    names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
+    names += [("iterations", "Every iteration"), ("order", "Order and drift"), ("topology", "Topology")]
+    names += [("warnings", "Warnings"), ("lost", "What did not count")]
+    names += [("published", "Beside the published figures")] if parts[0].published else []
+    names += [("methods", "Methods"), ("configuration", "What was run on what"), ("study", "Study file")]
+    names += [("again", "Do it again")]
+    return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]

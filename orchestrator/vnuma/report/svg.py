@@ -1,0 +1,100 @@
+"""Charts as inline SVG: colours become the page's, ids become unique, and each has a title in words."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup, escape
+
+# A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
+INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
+OURS, LESS = "#050505", "#060606"
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    GRID: "grid",
+    BAND: "band",
+    OURS: "ours",
+    LESS: "less",
+}
+FONT = "system-ui, sans-serif"
+
+Layers = alt.LayerChart | alt.FacetChart
+
+SHAPES = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "triangle-down",
+    "cross",
+    "triangle-right",
+    "triangle-left",
+)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn chart: `svg` goes into the page; `title` names it, `words` say what it shows."""
+
+    svg: Markup
+    title: str
+    words: str
+
+
+def shape_of(labels: tuple[str, ...], label: str) -> str:
+    """An arm's shape: the same on every chart of the page."""
+    return SHAPES[labels.index(label) % len(SHAPES)]
+
+
+def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
+    """Draw a chart. `key` makes its ids unique in the page."""
+    specification = {**chart.to_dict(), "config": _config(), "background": None}
+    drawn = vl_convert.vegalite_to_svg(specification, vl_version="v6_1")
+    return Figure(inline(drawn, key, title, words), title, words)
+
+
+def inline(drawn: str, key: str, title: str, words: str) -> Markup:
+    """An SVG document as a picture inside HTML, named for screen readers."""
+    body = re.sub(r'\s(?:xmlns(?::xlink)?|version)="[^"]*"', "", drawn)
+    body = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', body)
+    body = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", body)
+    for colour, name in _VARIABLES.items():
+        body = body.replace(f'"{colour}"', f'"var(--{name})"')
+    head = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'
+    names = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(words)}</desc>'
+    body = body.replace("<svg", head, 1)
+    return Markup(re.sub(r"(<svg[^>]*>)", lambda match: match[1] + names, body, count=1))
+
+
+def _config() -> dict[str, object]:
+    axis = {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelFont": FONT,
+        "titleFont": FONT,
+        "labelLimit": 190,
+    }
+    return {
+        "aria": False,
+        "axis": axis,
+        "axisY": {"labelColor": INK},
+        "view": {"stroke": None},
+        "text": {"font": FONT, "fontSize": 12, "color": INK},
+        "legend": {
+            "labelColor": INK,
+            "titleColor": MUTED,
+            "labelFont": FONT,
+            "labelFontSize": 12,
+            "title": None,
+        },
+    }

@@ -1,0 +1,188 @@
+"""What an arm asked for, what was predicted and what the guest saw, drawn to one scale."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from markupsafe import Markup, escape
+
+from vnuma.domain.topology import Topology
+from vnuma.report.model import LoadedRun
+from vnuma.report.svg import Figure
+from vnuma.report.words import count, listed
+from vnuma.store.rows import Attempt, CellState, Outcome, Vm
+
+_LEFT = 84
+_SPAN = 232
+_ROW = 24
+
+
+@dataclass(frozen=True)
+class ArmTopology:
+    """The three topologies of one arm on one VM.
+
+    Numbers of nodes are those of all boots that count, each with its number of boots; sizes are
+    those of the last such boot. Empty or None: not known.
+    """
+
+    arm: str
+    intended: Topology
+    read_back: tuple[str, ...]
+    predicted: tuple[int, ...]
+    alternatives: tuple[int, ...]
+    confidence: str
+    because: str
+    seen: tuple[tuple[int, int], ...]
+    seen_sizes: tuple[int, ...]
+    sql_nodes: tuple[tuple[int, int], ...]
+    sql_sizes: tuple[int, ...]
+    counted: int
+    planned: int
+    not_evaluated: tuple[str, ...]
+
+    @property
+    def predicted_words(self) -> str:
+        """As in "2 (low; else 1)"."""
+        if not self.predicted:
+            return "not stored"
+        other = f"; else {listed([str(n) for n in self.alternatives], 'or')}" if self.alternatives else ""
+        return f"{len(self.predicted)} ({self.confidence}{other})"
+
+    @property
+    def seen_words(self) -> str:
+        """The node counts that the guest showed."""
+        return _counts(self.seen)
+
+    @property
+    def sql_words(self) -> str:
+        """SQLOS CPU nodes, soft-NUMA included."""
+        return _counts(self.sql_nodes)
+
+
+def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
+    """The arms of the study as this VM had them."""
+    return [_arm(loaded, vm, label) for label in loaded.study.labels]
+
+
+def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
+    arm = loaded.study.arm(label)
+    valid = [item for item in loaded.attempts_of(vm, Outcome.VALID) if item.arm == label]
+    mine = [cell for cell in loaded.cells_of(vm) if cell.arm == label]
+    predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
+    guests = [guest for guest in (_guest(item) for item in valid) if guest]
+    last = guests[-1] if guests else {}
+    return ArmTopology(
+        arm=label,
+        intended=arm.topology,
+        read_back=tuple(dict.fromkeys(_read_back(item) for item in valid)),
+        predicted=tuple(predicted.get("node_sizes", ())),
+        alternatives=tuple(predicted.get("alternatives", ())),
+        confidence=str(predicted.get("confidence", "")),
+        because=str(predicted.get("because", "")),
+        seen=tuple(sorted(Counter(int(guest["numa_nodes"]) for guest in guests).items())),
+        seen_sizes=_sizes(last, "memory_node_id"),
+        sql_nodes=tuple(sorted(Counter(int(guest["sql_cpu_nodes"]) for guest in guests).items())),
+        sql_sizes=_sizes(last, "node_id"),
+        counted=sum(cell.state is CellState.VALID for cell in mine),
+        planned=len(mine),
+        not_evaluated=tuple(
+            dict.fromkeys(
+                text for item in valid for text in _document(item.effective).get("not_evaluated", ())
+            )
+        ),
+    )
+
+
+def drawing(arm: ArmTopology, *, key: str) -> Figure:
+    """Sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes, one above the other."""
+    vcpus = arm.intended.vcpus
+    sockets = (arm.intended.cores_per_socket,) * arm.intended.sockets
+    rows = [
+        ("sockets", _boxes(sockets, vcpus, 0, "socket") + _vcpus(vcpus)),
+        ("predicted", _boxes(arm.predicted, vcpus, 1, "predicted") or _unknown(1)),
+        ("guest saw", _boxes(arm.seen_sizes, vcpus, 2, "seen") or _unknown(2)),
+        ("SQL nodes", _boxes(arm.sql_sizes, vcpus, 3, "sql") or _unknown(3)),
+    ]
+    texts = "".join(f'<text x="0" y="{_ROW * i + 15}">{name}</text>' for i, (name, _) in enumerate(rows))
+    title = f"Topology of arm {arm.arm}"
+    words = (
+        f"{count(arm.intended.sockets, 'socket')} of {count(arm.intended.cores_per_socket, 'core')}; "
+        f"vNUMA nodes predicted {arm.predicted_words}, seen by the guest {arm.seen_words}; "
+        f"SQL CPU nodes {arm.sql_words}."
+    )
+    width, height = _LEFT + _SPAN + 2, _ROW * len(rows)
+    svg = (
+        f'<svg class="topology" role="img" width="{width}" height="{height}" viewBox="0 0 {width} {height}" '
+        f'aria-labelledby="{key}-title {key}-desc"><title id="{key}-title">{escape(title)}</title>'
+        f'<desc id="{key}-desc">{escape(words)}</desc>{texts}{"".join(boxes for _, boxes in rows)}</svg>'
+    )
+    return Figure(Markup(svg), title, words)
+
+
+def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:
+    """A box for each size, side by side, to the scale of all vCPUs."""
+    made, at = [], 0
+    for size in sizes:
+        left, width = _LEFT + _SPAN * at / vcpus, _SPAN * size / vcpus
+        made.append(
+            f'<rect class="{kind}" x="{left + 1:.1f}" y="{_ROW * row + 2}" width="{max(1.5, width - 2):.1f}" '
+            f'height="{_ROW - 6}" rx="3"/>'
+        )
+        at += size
+    return "".join(made)
+
+
+def _vcpus(vcpus: int) -> str:
+    """A mark for each vCPU, where there is room for them."""
+    step = _SPAN / vcpus
+    if step < 6:
+        return ""
+    side = min(8.0, step - 4)
+    return "".join(
+        f'<rect class="vcpu" x="{_LEFT + step * (i + 0.5) - side / 2:.1f}" y="{11 - side / 2:.1f}" '
+        f'width="{side:.1f}" height="{side:.1f}"/>'
+        for i in range(vcpus)
+    )
+
+
+def _unknown(row: int) -> str:
+    return f'<text class="unknown" x="{_LEFT + 2}" y="{_ROW * row + 15}">not known</text>'
+
+
+def _guest(attempt: Attempt) -> dict[str, Any]:
+    guest = _document(attempt.effective).get("guest")
+    return guest if isinstance(guest, dict) else {}
+
+
+def _sizes(guest: dict[str, Any], group: str) -> tuple[int, ...]:
+    """vCPUs in each of SQL Server's nodes, grouped by memory node or by CPU node."""
+    sizes: Counter[int] = Counter()
+    for node in guest.get("nodes", ()):
+        sizes[node[group]] += node["online_schedulers"]
+    return tuple(size for _, size in sorted(sizes.items()))
+
+
+def _read_back(attempt: Attempt) -> str:
+    """vSphere's own sockets x cores after the change."""
+    settings = _document(attempt.effective).get("vsphere") or {}
+    vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
+    return str(Topology(vcpus // cores, cores)) if vcpus and cores else "not stored"
+
+
+def _latest(documents: Sequence[object]) -> dict[str, Any]:
+    return next((item for item in reversed(documents) if isinstance(item, dict)), {})
+
+
+def _document(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _counts(seen: Sequence[tuple[int, int]]) -> str:
+    if not seen:
+        return "not known"
+    if len(seen) == 1:
+        return str(seen[0][0])
+    return ", ".join(f"{nodes} ({count(boots, 'boot')})" for nodes, boots in seen)
