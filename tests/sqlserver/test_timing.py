@@ -161,3 +161,18 @@ def test_plans_are_off_again_afterwards(study: pyodbc.Connection) -> None:
         rows = cursor.execute("SELECT COUNT_BIG(*) AS n FROM Production.TransactionHistory").fetchall()
         assert [tuple(row) for row in rows] == [(300,)]
         assert not cursor.nextset(), "the plan would be another result"
+
+
+def test_a_plan_that_does_not_come_in_time_is_a_failed_measurement(lab: LabFactory) -> None:
+    """The extra run has a deadline too."""
+    running = lab(time_scale=1)
+    running.wait_for("sql_listening")
+    spec = DatasetSpec(transaction_history_rows=3000, sales_order_detail_rows=3000)
+    with connect(server_of(running)) as connection:
+        dataset.prepare(connection, spec)
+
+    with (
+        connect(server_of(running), spec.database) as connection,
+        pytest.raises(MeasurementFailed, match=r"no plan within 0\.5 s"),
+    ):
+        plan.actual_plan(connection, cross_join(3000, "server").sql, timeout_s=0.5)

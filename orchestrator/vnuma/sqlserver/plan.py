@@ -5,9 +5,11 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
+from threading import Event
 from xml.parsers import expat
 
 from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.deadline import deadline
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, run_all, where
@@ -38,29 +40,34 @@ class PlanFacts:
 
 
 def actual_plan(
-    connection: pyodbc.Connection, statement: str, *, setup: Sequence[str] = (), cleanup: Sequence[str] = ()
+    connection: pyodbc.Connection,
+    statement: str,
+    *,
+    setup: Sequence[str] = (),
+    cleanup: Sequence[str] = (),
+    timeout_s: float = 3600,
 ) -> PlanFacts:
     """Run a statement once with SET STATISTICS XML on, discard its rows and read its plan.
 
-    Raises MeasurementFailed when no readable plan came, PrivilegeMissing without SHOWPLAN.
+    Raises MeasurementFailed when no readable plan came in time, PrivilegeMissing without SHOWPLAN,
+    SqlUnreachable when the connection breaks; the connection is not to be used after an error.
     """
     run_all(connection, setup)
     run(connection, "SET STATISTICS XML ON")
-    try:
-        text = _last_xml(connection, statement)
-    finally:
-        run(connection, "SET STATISTICS XML OFF")
+    text = _last_xml(connection, statement, timeout_s)
+    run(connection, "SET STATISTICS XML OFF")
     run_all(connection, cleanup)
     if text is None:
         raise MeasurementFailed(f"{where(connection)}: SQL Server sent no plan for the statement.")
     return parse_plan(text)
 
 
-def _last_xml(connection: pyodbc.Connection, statement: str) -> str | None:
+def _last_xml(connection: pyodbc.Connection, statement: str, timeout_s: float) -> str | None:
     """The plan stands in the only row of the last result set; the results before it are passed."""
     found: str | None = None
+    passed = Event()
     try:
-        with connection.cursor() as cursor:
+        with connection.cursor() as cursor, deadline(connection, cursor, timeout_s) as passed:
             cursor.execute(statement)
             more = True
             while more:
@@ -70,7 +77,10 @@ def _last_xml(connection: pyodbc.Connection, statement: str) -> str | None:
                     found = str(row[0]) if row is not None else None
                 more = bool(cursor.nextset())
     except pyodbc.Error as error:
-        raise translate(error, where(connection)) from error
+        if not passed.is_set():
+            raise translate(error, where(connection)) from error
+    if passed.is_set():
+        raise MeasurementFailed(f"{where(connection)}: the statement gave no plan within {timeout_s:g} s.")
     return found
 
 

@@ -22,6 +22,8 @@ from vnuma.sqlserver.query import run, run_all, where
 RowsFrom = Literal["rowcount", "result"]
 
 _CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
+_ANSWER_S = 30.0
+"""For the check after a timed statement: a server that has just finished one answers at once."""
 
 
 @dataclass(frozen=True)
@@ -141,7 +143,7 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
     This batch has timing messages of its own, which are read away with its results.
     """
     try:
-        with connection.cursor() as cursor:
+        with connection.cursor() as cursor, deadline(connection, cursor, _ANSWER_S):
             row = cursor.execute(_CHECK).fetchone()
             while cursor.nextset():
                 pass
@@ -165,7 +167,7 @@ def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFa
 def _answers(connection: pyodbc.Connection) -> bool:
     """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
     try:
-        with connection.cursor() as cursor:
+        with connection.cursor() as cursor, deadline(connection, cursor, _ANSWER_S):
             cursor.execute(_CHECK).fetchall()
     except pyodbc.Error:
         return False
