@@ -4,14 +4,14 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine import actions
 
 
 class ActionModule(VnumaAction):
     """Thin: options in, the engine's answer out."""
 
-    stub = __file__
+    spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Claim the next cell of a run."""

@@ -4,18 +4,18 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine import actions
 
 
 class ActionModule(VnumaAction):
     """Thin: options in, the engine's answer out."""
 
-    stub = __file__
+    spec = argument_spec(__file__)
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Put a VM back as it was before the run."""
         target = target_of(options)
         if check:
-            return actions.plan_restore(options["run"], target)
-        return actions.restore_vm(options["run"], target, options["on_conflict"])
+            return actions.plan_restore(options["run"], target, options["when"])
+        return actions.restore_vm(options["run"], target, options["on_conflict"], options["when"])

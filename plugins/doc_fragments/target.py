@@ -1,6 +1,6 @@
 # Copyright: vnuma contributors
 # Apache License 2.0 (see LICENSE)
-"""Options that every action of the collection takes."""
+"""Options that the actions of the collection share."""
 
 
 class ModuleDocFragment:
@@ -11,7 +11,9 @@ options:
   target:
     description:
       - The VM and how it is reached, usually built from inventory variables.
-      - Passwords are references, never values.
+      - >-
+        A password is a reference and never a value: C({env: NAME}), C({file: PATH}) or
+        C({vault: FILE, key: NAME}). It is looked up where it is used and appears in no output.
     type: dict
     required: true
     suboptions:
@@ -24,15 +26,72 @@ options:
         type: str
         required: true
       vcenter:
-        description: "vCenter or ESXi host, with C(host), C(user), C(password), C(ca_file)."
+        description: The vCenter, or one ESXi host.
         type: dict
         required: true
+        suboptions:
+          host:
+            description: Name or address.
+            type: str
+            required: true
+          port:
+            description: Port of the vSphere API.
+            type: int
+            default: 443
+          user:
+            description: Account.
+            type: str
+            required: true
+          password:
+            description: Reference to the account's password.
+            type: dict
+            required: true
+          ca_file:
+            description: CA certificate to trust instead of the system's.
+            type: str
+          verify_tls:
+            description: Whether the server's certificate is verified.
+            type: bool
+            default: true
       sql:
-        description: "SQL Server in the VM, with C(host), C(port), C(user), C(password), C(driver)."
+        description: SQL Server in the VM.
         type: dict
         required: true
+        suboptions:
+          host:
+            description: Name or address.
+            type: str
+            required: true
+          port:
+            description: Port.
+            type: int
+            default: 1433
+          user:
+            description: Login. Needed without O(target.sql.kerberos).
+            type: str
+            default: ''
+          password:
+            description: Reference to the login's password. Needed without O(target.sql.kerberos).
+            type: dict
+          kerberos:
+            description: Whether to log in with the Kerberos ticket of the user who runs Ansible.
+            type: bool
+            default: false
+          encrypt:
+            description: Encryption of the connection.
+            type: str
+            choices: [optional, 'no', strict]
+            default: optional
+          trust_server_certificate:
+            description: Whether any server certificate is accepted.
+            type: bool
+            default: false
+          driver:
+            description: ODBC driver. C(auto), a name from odbcinst.ini, or a library's path.
+            type: str
+            default: auto
       test_clone:
-        description: Whether the VM is a test clone.
+        description: Whether the VM is a test clone, which may be power-cycled many times.
         type: bool
         default: false
 """
@@ -40,11 +99,21 @@ options:
     RUN = r"""
 options:
   run:
+    description: Name of the run, as C(quick.4); C(latest) is the newest.
+    type: str
+    required: true
+"""
+
+    ATTEMPT = r"""
+options:
+  run:
     description: Name of the run, as C(quick.4). Empty outside a run.
     type: str
     default: ''
   attempt:
-    description: The attempt that M(vnuma.vnuma.cell_claim) opened. Empty outside a run.
+    description:
+      - The attempt that M(vnuma.vnuma.cell_claim) opened. Empty outside a run.
+      - With it the study's own settings count, not the task's, and the step is not predicted in check mode.
     type: dict
     default: {}
 """

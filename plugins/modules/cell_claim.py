@@ -11,6 +11,9 @@ version_added: "0.1.0"
 description:
   - Asks the engine which cell of the run comes next on this VM, and opens an attempt at it.
   - Waits while another VM on the same ESXi host is being measured.
+  - >-
+    In a play that C(vnuma run) does not supervise, takes the VM over first: lease, mark and baseline.
+    A run that another process looks after is refused.
   - Runs on the controller; nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
 extends_documentation_fragment:
@@ -19,7 +22,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Tells whether a cell is left without claiming it.
+    description: Tells which cell is next, and neither claims nor stores anything.
 """
 
 EXAMPLES = r"""
@@ -39,8 +42,10 @@ attempt:
   description: The attempt, to be handed to the other actions.
   type: dict
   returned: when claimed
+  sample: {id: 7, cell_id: 3, number: 1, token: 2, arm: 4x4, label: 4x4, block: 1}
 why:
-  description: Why there is no cell.
+  description: Why no cell was claimed. In check mode, which cell is next.
   type: str
   returned: when not claimed
+  sample: every cell has ended
 """

@@ -28,26 +28,35 @@ options:
     default: 10
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.run
+  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full
-    description: Waits for nothing and returns nothing seen.
+    description: Waits for nothing and returns nothing seen, since the VM may not be on yet.
 """
 
 EXAMPLES = r"""
 - name: Wait for SQL Server
   vnuma.vnuma.guest_ready:
     target: "{{ guest_ready_target }}"
+    quiet_for: 30
+  register: seen
 """
 
 RETURN = r"""
 guest:
   description: Topology as SQL Server sees it.
   type: dict
-  returned: always
+  returned: not in check mode
+  sample: {vcpus: 16, sockets: 2, cores_per_socket: 8, numa_nodes: 2, sql_cpu_nodes: 2, soft_numa: 'OFF'}
 server:
   description: SQL Server's version and settings.
   type: dict
-  returned: always
+  returned: not in check mode
+  sample: {version: 15.0.4430.1, max_dop: 0, memory_model: CONVENTIONAL}
+ready:
+  description: How long readiness took, and how quiet the guest was.
+  type: dict
+  returned: outside a run, not in check mode
+  sample: {attempts: 1, waited_s: 0.01, uptime_s: 42.0}
 """

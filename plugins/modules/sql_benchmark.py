@@ -28,7 +28,7 @@ options:
     default: 1
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.run
+  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full
@@ -49,9 +49,12 @@ samples:
   description: Number of samples stored, in a run.
   type: int
   returned: in a run
+  sample: 12
 timings:
   description: Timings in milliseconds, outside a run.
   type: list
   elements: dict
   returned: outside a run
+  sample:
+    - {size: 500, form: client, iteration: 1, cpu_ms: 1203, elapsed_ms: 4994, client_ms: 4995.2, rows: 250000}
 """

@@ -27,24 +27,44 @@ options:
     description: C(generated), or the name of an AdventureWorks database to copy from.
     type: str
     default: generated
+  transaction_history_rows:
+    description: Rows to generate for Production.TransactionHistory. The default is AdventureWorks' number.
+    type: int
+    default: 113443
+  sales_order_detail_rows:
+    description: Rows to generate for Sales.SalesOrderDetail. The default is AdventureWorks' number.
+    type: int
+    default: 121317
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.run
+  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full
-    description: Tells whether the database would be created or dropped.
+    description: Tells whether anything would be made or dropped.
 """
 
 EXAMPLES = r"""
 - name: Prepare the dataset
   vnuma.vnuma.sql_dataset:
     target: "{{ sql_dataset_target }}"
+
+- name: Drop it
+  vnuma.vnuma.sql_dataset:
+    target: "{{ sql_dataset_target }}"
+    state: absent
 """
 
 RETURN = r"""
 dataset:
   description: Rows and checksums of the tables.
   type: dict
-  returned: when present
+  returned: when present, not in check mode
+  sample:
+    database: vnuma_study
+    source: generated
+    durability: SCHEMA_AND_DATA
+    tables:
+      Production.TransactionHistory: {rows: 113443, checksum: 600955446607}
+      Sales.SalesOrderDetail: {rows: 121317, checksum: 152460710115}
 """

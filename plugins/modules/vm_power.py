@@ -33,7 +33,7 @@ options:
     default: 600
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.run
+  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full
@@ -52,4 +52,5 @@ power:
   description: The power state afterwards.
   type: str
   returned: always
+  sample: 'on'
 """

@@ -10,7 +10,7 @@ short_description: Put a VM back as it was before the run
 version_added: "0.1.0"
 description:
   - Puts every setting of the baseline back, reads it back, and returns the VM to its power state.
-  - While cells of this VM are left to measure in a supervised run, it leaves the VM to the next play.
+  - A VM that the run does not hold is left alone. Nobody's later change is overwritten.
   - Runs on the controller; nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
 options:
@@ -19,6 +19,11 @@ options:
     type: str
     choices: [refuse, theirs, baseline]
     default: refuse
+  when:
+    description: C(finished) leaves a VM alone while its next cell is another play's to measure.
+    type: str
+    choices: [always, finished]
+    default: always
 extends_documentation_fragment:
   - vnuma.vnuma.target
   - vnuma.vnuma.target.run
@@ -26,6 +31,9 @@ attributes:
   check_mode:
     support: full
     description: Returns the settings that would be put back.
+  diff_mode:
+    support: partial
+    description: In check mode.
 """
 
 EXAMPLES = r"""
@@ -39,9 +47,18 @@ RETURN = r"""
 restored:
   description: How many settings read back equal, and the power state.
   type: dict
-  returned: when something was restored
+  returned: when the VM was put back, not in check mode
+  sample: {vm: sql16, changed: true, settings: 21, equal: 21, power: poweredOn}
+changes:
+  description: Settings that would be put back.
+  type: list
+  elements: dict
+  returned: in check mode
+  sample:
+    - {setting: numCoresPerSocket, before: 4, after: 16}
 why:
-  description: Why nothing was done.
+  description: Why the VM was left alone.
   type: str
-  returned: otherwise
+  returned: when it was
+  sample: 'quick.4 does not hold sql16: it was put back, or never taken over'
 """

@@ -29,11 +29,14 @@ options:
     default: fail
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.run
+  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full
     description: Returns the changes that a real run makes, and makes none.
+  diff_mode:
+    support: full
+    description: Shows each setting before and after.
 """
 
 EXAMPLES = r"""
@@ -51,10 +54,13 @@ changes:
   type: list
   elements: dict
   returned: always
+  sample:
+    - {setting: numCoresPerSocket, before: 4, after: 8}
 prediction:
   description: What the guest is predicted to see.
   type: dict
   returned: always
+  sample: {vnuma_nodes: 2, node_sizes: [8, 8], sql_cpu_nodes: 2, confidence: low}
 powered_off:
   description: Whether the VM was, or would be, shut down.
   type: bool

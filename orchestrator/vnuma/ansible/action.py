@@ -22,13 +22,16 @@ from vnuma.engine.target import Target
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
 Options = dict[str, Any]
+ArgumentSpec = dict[str, dict[str, Any]]
+
+NOT_PREDICTED = "Check mode: a step of an attempt is not predicted, and was not done."
 
 
 class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
     """An action plugin of this collection. Works in check mode; never runs on the target."""
 
-    stub: ClassVar[str]
-    """Path of the plugin file; the documentation stub has the same name in `../modules/`."""
+    spec: ClassVar[ArgumentSpec]
+    """The plugin's options: `argument_spec(__file__)`, read as the file is imported, once for all workers."""
 
     _requires_connection = False
     _supports_async = False
@@ -37,13 +40,15 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         """Validate the options, act, and turn a VnumaError into a failed task with its exit code."""
         self._supports_check_mode = True
         result: dict[str, Any] = super().run(tmp, task_vars)
-        _, options = self.validate_argument_spec(argument_spec=argument_spec(self.stub))
+        _, options = self.validate_argument_spec(argument_spec=self.spec)
+        check = bool(self._task.check_mode)
+        if check and options.get("attempt"):
+            result.update(changed=False, skipped=True, msg=NOT_PREDICTED)
+            return result
         try:
-            result.update(plain(self.act(options, check=bool(self._task.check_mode))))
+            result.update(plain(self.act(options, check=check)))
         except VnumaError as error:
-            result.update(failed=True, msg=str(error), exit_code=error.exit_code, error=type(error).__name__)
-            if isinstance(error, AttemptFailed):
-                result["reason"] = error.reason
+            result.update(_failure(error))
         return result
 
     def act(self, options: Options, *, check: bool) -> Options:
@@ -56,29 +61,40 @@ def target_of(options: Options) -> Target:
     try:
         return Target.model_validate(options["target"])
     except ValidationError as error:
-        what = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        what = "; ".join(
+            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
+            for item in error.errors()
+        )
         raise InputError(
             f"the task's target is wrong: {what}.", fix="inventories/example shows every variable."
         ) from None
 
 
-def argument_spec(plugin_file: str) -> dict[str, dict[str, Any]]:
-    """The options of a plugin as its documentation stub describes them, fragments included."""
+def argument_spec(plugin_file: str) -> ArgumentSpec:
+    """The options of a plugin as its documentation stub describes them, fragments included.
+
+    What is inside an option of type dict is not Ansible's to check: `Target` and the study's models do.
+    """
     stub = Path(plugin_file).resolve().parent.parent / "modules" / Path(plugin_file).name
-    document = get_docstring(str(stub), fragment_loader, collection_name="vnuma.vnuma", plugin_type="module")[
-        0
-    ]
-    return _spec(document["options"])
-
-
-def _spec(options: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    document, *_ = get_docstring(
+        str(stub), fragment_loader, collection_name="vnuma.vnuma", plugin_type="module"
+    )
     kept = ("type", "required", "default", "choices", "elements")
-    spec = {}
-    for name, option in options.items():
-        spec[name] = {key: option[key] for key in kept if key in option}
-        if "suboptions" in option:
-            spec[name]["options"] = _spec(option["suboptions"])
-    return spec
+    return {
+        name: {key: option[key] for key in kept if key in option}
+        for name, option in document["options"].items()
+    }
+
+
+def _failure(error: VnumaError) -> Options:
+    """An expected failure as a task's result: the message, and stable words for playbooks."""
+    failure = {
+        "failed": True,
+        "msg": str(error),
+        "exit_code": error.exit_code,
+        "error": type(error).__name__,
+    }
+    return failure | ({"reason": error.reason} if isinstance(error, AttemptFailed) else {})
 
 
 def plain(value: Any) -> Any:

@@ -27,6 +27,12 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
     ] = False,
+    create_only: Annotated[
+        bool,
+        typer.Option(
+            "--create-only", help="Check, store the run and print its name, for a play by hand or AWX."
+        ),
+    ] = False,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -40,6 +46,10 @@ def run(
         raise InputError(
             "Give a study file, or --resume RUN, and not both.", fix="vnuma run studies/quick.yml"
         )
+    if create_only and (resume or dry_run):
+        raise InputError(
+            "--create-only goes with a study file alone.", fix="vnuma run studies/quick.yml --create-only"
+        )
     if resume:
         _resume(resume, inventory, store)
         return
@@ -51,10 +61,10 @@ def run(
 
         plan(path, inventory)
         return
-    _start(path, inventory, store)
+    _start(path, inventory, store, create_only=create_only)
 
 
-def _start(path: Path, inventory: Path | None, url: str | None) -> None:
+def _start(path: Path, inventory: Path | None, url: str | None, *, create_only: bool) -> None:
     from vnuma.engine.context import store_url
     from vnuma.engine.inventory import read_targets
     from vnuma.engine.recover import put_back_dead
@@ -69,6 +79,10 @@ def _start(path: Path, inventory: Path | None, url: str | None) -> None:
     for words in put_back_dead(opened, targets):
         typer.echo(words, err=True)
     created = create_run(opened, prepare(parsed, text, targets), where)
+    if create_only:
+        typer.echo(created.name)
+        typer.echo(_by_hand(created.name, where), err=True)
+        return
     _supervise(opened, address, created, parsed, targets, where)
 
 
@@ -109,6 +123,10 @@ def _supervise(
     ended.raise_for_outcome()
     typer.echo(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", err=True)
     typer.echo(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", err=True)
+
+
+def _by_hand(name: str, inventory: Path) -> str:
+    return f"Next      ansible-playbook -i {inventory} vnuma.vnuma.study -e vnuma_run={name}"
 
 
 def _last_words(output: str) -> str:

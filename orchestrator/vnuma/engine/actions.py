@@ -5,28 +5,52 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from time import sleep
-from typing import Any
+from typing import Any, Literal
 
+from vnuma.domain.study import Study
+from vnuma.engine import unsupervised
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import Nothing, claim, next_cell, why_no_more
-from vnuma.engine.context import home_folder, open_context, open_run, vm_of_run
+from vnuma.engine.context import (
+    VmContext,
+    home_folder,
+    open_context,
+    open_run,
+    supervisor_token,
+    vm_of_run,
+)
 from vnuma.engine.dataset import drop_after_run, prepare_cell
 from vnuma.engine.measure import measure_cell
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.restore import Choice, plan_back, restore
-from vnuma.engine.shape import change_document, prediction_document, shape_cell
+from vnuma.engine.shape import change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.target import Target
+from vnuma.errors import InputError, NotAtBaseline
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
 
 Document = dict[str, Any]
+When = Literal["always", "finished"]
 
 # Another VM on the same host is being measured: its cell takes minutes, so a look each second is cheap.
 LOOK_AGAIN_S = 1.0
 
 
 def claim_cell(run: str, target: Target) -> Document:
-    """Claim the next cell, waiting for the host to be free."""
-    context = open_context(run, target)
+    """Claim the next cell, waiting for the host to be free.
+
+    A play without a supervisor takes the VM over first, provided that there is a cell to measure.
+    """
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    token = supervisor_token(target.name)
+    if token is None:
+        why = _nothing_left(store, row, study, vm)
+        if why:
+            return {"changed": False, "claimed": False, "why": why}
+        token = unsupervised.take(store, row, vm, target)
+    context = open_context(run, target, token)
     claimed = claim(context)
     while isinstance(claimed, Nothing) and not claimed.final:
         sleep(LOOK_AGAIN_S)
@@ -36,17 +60,30 @@ def claim_cell(run: str, target: Target) -> Document:
     return {"changed": True, "claimed": True, "attempt": asdict(Attempt.of(claimed))}
 
 
+def _nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
+    """Why this VM gets no further cell; None while there is one."""
+    why = why_no_more(store, run, study, vm)
+    return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
+
+
 def peek_cell(run: str, target: Target) -> Document:
     """What `claim_cell` would claim. In check mode nothing is claimed, so the play ends there."""
     store, row, study = open_run(run)
-    cell = next_cell(store, row, study, vm_of_run(store, row, target.name))
-    why = f"check mode: next would be block {cell.block}, {cell.label}" if cell else "every cell has ended"
-    return {"changed": cell is not None, "claimed": False, "why": why}
+    vm = vm_of_run(store, row, target.name)
+    why = why_no_more(store, row, study, vm)
+    cell = None if why else next_cell(store, row, study, vm)
+    if cell is None:
+        return {"changed": False, "claimed": False, "why": why or "every cell has ended"}
+    return {
+        "changed": True,
+        "claimed": False,
+        "why": f"check mode: next would be block {cell.block}, {cell.label}",
+    }
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Bring the VM into the attempt's arm's shape."""
-    done = shape_cell(open_context(run, target), Attempt(**attempt))
+    done = shape_cell(*_step(run, attempt, target))
     return {
         "changed": True,
         "changes": change_document(done.change),
@@ -57,43 +94,50 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Power on and wait for Tools."""
-    boot_cell(open_context(run, target), Attempt(**attempt))
+    boot_cell(*_step(run, attempt, target))
     return {"changed": True, "power": "poweredOn"}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Wait for SQL Server and compare what the guest sees with what the arm needs."""
-    seen = ready_cell(open_context(run, target), Attempt(**attempt))
+    seen = ready_cell(*_step(run, attempt, target))
     return {"changed": False, "guest": asdict(seen.guest), "server": asdict(seen.server)}
 
 
 def dataset(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset."""
-    prepared = prepare_cell(open_context(run, target), Attempt(**attempt))
+    prepared = prepare_cell(*_step(run, attempt, target))
     return {"changed": prepared.changed, "dataset": asdict(prepared)}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Measure the cell."""
-    return {"changed": True, "samples": measure_cell(open_context(run, target), Attempt(**attempt))}
+    return {"changed": True, "samples": measure_cell(*_step(run, attempt, target))}
 
 
-def restore_vm(run: str, target: Target, choice: Choice) -> Document:
-    """Put the VM back when none of its cells is left; a play that ends early leaves that to the next."""
-    context = open_context(run, target)
-    left = None if why_no_more(context) else next_cell(context.store, context.run, context.study, context.vm)
-    if left:
-        return {"changed": False, "why": f"cells are left: next is block {left.block}, {left.label}"}
+def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
+    """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    token = supervisor_token(target.name)
+    supervised = token is not None
+    if not supervised:
+        unsupervised.refuse_if_looked_after(row)
+        token = unsupervised.lease_token(store, row, vm)
+    why = _why_not_back(store, row, study, vm, when) if token else _not_held(row, vm)
+    if token is None or why:
+        return {"changed": False, "why": why}
+    context = open_context(run, target, token)
+    context.fence()
     reason = drop_after_run(context)
-    done = restore(
-        context.store,
-        context.run,
-        context.vm,
-        target,
-        home=home_folder(),
-        choice=choice,
-        rules=PowerRules.of(context.study),
-    )
+    try:
+        done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=PowerRules.of(study))
+    except NotAtBaseline:
+        if not supervised:
+            unsupervised.settle_conflict(store, row)
+        raise
+    if not supervised:
+        unsupervised.settle(store, row)
     return {
         "changed": done.changed,
         "restored": asdict(done),
@@ -102,8 +146,39 @@ def restore_vm(run: str, target: Target, choice: Choice) -> Document:
     }
 
 
-def plan_restore(run: str, target: Target) -> Document:
-    """What putting the VM back would change."""
-    store, row, _ = open_run(run)
-    change = plan_back(vm_of_run(store, row, target.name), target)
-    return {"changed": bool(change), "changes": change_document(change)}
+def plan_restore(run: str, target: Target, when: When) -> Document:
+    """What `restore_vm` would change."""
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    held = unsupervised.lease_token(store, row, vm)
+    why = _why_not_back(store, row, study, vm, when) if held else _not_held(row, vm)
+    if why:
+        return {"changed": False, "why": why}
+    change = change_document(plan_back(vm, target))
+    return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
+
+
+def _why_not_back(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
+    """Why the VM is left as it is: its next cell is another play's to measure."""
+    if when == "always" or why_no_more(store, run, study, vm):
+        return None
+    left = next_cell(store, run, study, vm)
+    return f"cells are left: next is block {left.block}, {left.label}" if left else None
+
+
+def _not_held(run: Run, vm: Vm) -> str:
+    return f"{run.name} does not hold {vm.name}: it was put back, or never taken over"
+
+
+def _step(run: str, document: Mapping[str, Any], target: Target) -> tuple[VmContext, Attempt]:
+    """Context and attempt of one step. A play without a supervisor says with each step that it lives."""
+    try:
+        attempt = Attempt(**document)
+    except TypeError:
+        raise InputError(
+            "option attempt is not an attempt.", fix="Hand on what vnuma.vnuma.cell_claim returned."
+        ) from None
+    context = open_context(run, target, attempt.token)
+    if supervisor_token(target.name) is None:
+        unsupervised.say_alive(context.store, context.run)
+    return context, attempt

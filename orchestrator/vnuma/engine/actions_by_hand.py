@@ -8,11 +8,10 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm import Arm
-from vnuma.domain.setting import Power
 from vnuma.domain.study import CrossJoin
 from vnuma.engine import by_hand
 from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.shape import Shaped, change_document, prediction_document
+from vnuma.engine.shape import Shaped, change_diff, change_document, prediction_document
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.sqlserver.dataset import DatasetSpec
@@ -40,8 +39,7 @@ def power(target: Target, options: Document) -> Document:
 
 def plan_power(target: Target, options: Document) -> Document:
     """Whether `power` would change anything."""
-    now = by_hand.power_state(target)
-    return {"changed": (now is Power.ON) != (options["state"] == "on"), "power": options["state"]}
+    return {"changed": by_hand.power_differs(target, options["state"]), "power": options["state"]}
 
 
 def ready(target: Target, options: Document) -> Document:
@@ -54,16 +52,15 @@ def dataset(target: Target, options: Document) -> Document:
     """Prepare or drop the dataset."""
     if options["state"] == "absent":
         return {"changed": by_hand.drop_dataset(target, options["database"])}
-    facts = by_hand.prepare_dataset(
-        target, DatasetSpec(database=options["database"], source=options["source"])
-    )
+    facts = by_hand.prepare_dataset(target, _dataset_spec(options))
     return {"changed": facts.changed, "dataset": asdict(facts)}
 
 
 def plan_dataset(target: Target, options: Document) -> Document:
-    """Whether `dataset` would create or drop the database."""
-    there = by_hand.has_database(target, options["database"])
-    return {"changed": there == (options["state"] == "absent")}
+    """Whether `dataset` would make or drop anything."""
+    if options["state"] == "absent":
+        return {"changed": by_hand.has_database(target, options["database"])}
+    return {"changed": not by_hand.has_dataset(target, _dataset_spec(options))}
 
 
 def benchmark(target: Target, options: Document) -> Document:
@@ -78,10 +75,7 @@ def _shaped(done: Shaped) -> Document:
     return {
         "changed": bool(changes),
         "changes": changes,
-        "diff": {
-            "before": {edit["setting"]: edit["before"] for edit in changes},
-            "after": {edit["setting"]: edit["after"] for edit in changes},
-        },
+        "diff": change_diff(changes),
         "prediction": prediction_document(done.prediction),
         "powered_off": done.powered_off,
     }
@@ -93,6 +87,15 @@ def _rules(options: Document) -> PowerRules:
     )
 
 
+def _dataset_spec(options: Document) -> DatasetSpec:
+    return DatasetSpec(
+        database=options["database"],
+        source=options["source"],
+        transaction_history_rows=options["transaction_history_rows"],
+        sales_order_detail_rows=options["sales_order_detail_rows"],
+    )
+
+
 def _arm(options: Document) -> Arm:
     return _parsed(Arm, options["arm"], "arm")
 
@@ -101,7 +104,10 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        what = "; ".join(f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors())
+        what = "; ".join(
+            f"{'.'.join(map(str, item['loc'])) or option}: {item['msg'].removeprefix('Value error, ')}"
+            for item in error.errors()
+        )
         raise InputError(
             f"option {option} is wrong: {what}.", fix="docs/study.md describes every field."
         ) from None

@@ -8,6 +8,7 @@ from vnuma.domain.effective import Judgement, judge
 from vnuma.domain.facts import GuestTopology
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
+from vnuma.engine.dataset import is_expected
 from vnuma.engine.poweroff import Fence
 from vnuma.engine.shape import predict_for
 from vnuma.errors import TopologyMismatch
@@ -77,7 +78,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         server = context.sql()
         came_up = ready.wait_ready(
             server,
-            database=study.dataset.database if _prepared(context) else None,
+            database=study.dataset.database if is_expected(context) else None,
             powered_on_s=age,
             deadline_s=study.power.sql_timeout_s,
             quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
@@ -102,13 +103,6 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
                 fix="See what the arm needs on this release: vnuma plan STUDY",
             )
         return Seen(guest, shown, judgement)
-
-
-def _prepared(context: VmContext) -> bool:
-    """Whether this run has made its dataset on this VM: then a boot is ready only with it online."""
-    with context.store.read() as connection:
-        known = facts.facts_of_run(connection, context.run.id, "dataset")
-    return any(fact.vm_id == context.vm.id for fact in known)
 
 
 def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:

@@ -20,12 +20,16 @@ from vnuma.engine.target import Target
 from vnuma.sqlserver import dataset, ownership, ready, server, topology
 from vnuma.sqlserver.connect import connect as connect_sql
 from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
+from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.timing import timed
 from vnuma.vsphere import power, read
 from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.workloads.registry import queries
+
+PowerState = Literal["on", "off"]
+_POWER = {"on": Power.ON, "off": Power.OFF}
 
 
 def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
@@ -45,19 +49,21 @@ def plan_vm_shape(target: Target, arm: Arm) -> Shaped:
         return plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid)))
 
 
-def power_state(target: Target) -> Power:
-    """The VM's power state now."""
+def power_differs(target: Target, state: PowerState) -> bool:
+    """Whether `set_power` would change anything."""
     with connect(vcenter(target)) as session:
-        return read.read_vm(session, read.find_vm(session, target.vm)).power
+        vm = read.read_vm(session, read.find_vm(session, target.vm))
+        refuse_if_marked(vm, run_name="")
+        return vm.power is not _POWER[state]
 
 
-def set_power(target: Target, state: Literal["on", "off"], rules: PowerRules) -> bool:
+def set_power(target: Target, state: PowerState, rules: PowerRules) -> bool:
     """Power a VM on (until its Tools run) or shut its guest down. True if that changed anything."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         vm = read.read_vm(session, ref)
         refuse_if_marked(vm, run_name="")
-        if (vm.power is Power.ON) == (state == "on"):
+        if vm.power is _POWER[state]:
             return False
         if state == "on":
             power_on(
@@ -92,10 +98,24 @@ def prepare_dataset(target: Target, spec: DatasetSpec) -> DatasetFacts:
         return dataset.prepare(connection, spec)
 
 
-def has_database(target: Target, database: str) -> bool:
-    """Whether that database is on the server."""
+def has_dataset(target: Target, spec: DatasetSpec) -> bool:
+    """Whether `prepare_dataset` would find it all there. Raises ForeignDatabase as that does."""
     with connect_sql(sql_server(target)) as connection:
-        return ownership.state(connection, database) is not None
+        if not ownership.require_ours(connection, spec.database):
+            return False
+        try:
+            dataset.verify(connection, spec)
+        except ServerError as error:
+            if error.native is not None:
+                raise
+            return False
+        return True
+
+
+def has_database(target: Target, database: str) -> bool:
+    """Whether `drop_dataset` would find a database to drop. Raises ForeignDatabase as that does."""
+    with connect_sql(sql_server(target)) as connection:
+        return ownership.require_ours(connection, database)
 
 
 def drop_dataset(target: Target, database: str) -> bool:

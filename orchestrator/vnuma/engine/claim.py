@@ -28,7 +28,7 @@ def claim(context: VmContext) -> Claim | Nothing:
 
     Raises LeaseLost when this play is no longer the VM's holder.
     """
-    why = why_no_more(context)
+    why = why_no_more(context.store, context.run, context.study, context.vm)
     if why:
         return Nothing(why)
     with context.store.write() as connection:
@@ -47,19 +47,19 @@ def claim(context: VmContext) -> Claim | Nothing:
     return Nothing(claimed.reason, final=False) if isinstance(claimed, Busy) else claimed
 
 
-def why_no_more(context: VmContext) -> str | None:
+def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     """Why this VM gets no further cell, whatever is left: a stop, a guest that hangs, too many failures."""
-    with context.store.read() as connection:
-        run = runs.get_run(connection, context.run.name)
-        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == context.vm.id]
-    if run.stop_requested:
+    with store.read() as connection:
+        asked = runs.get_run(connection, run.name).stop_requested
+        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id]
+    if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
     if ended and ended[-1].reason == ShutdownTimeout.reason:
-        return f"{context.vm.name} did not shut down; it was left as it is"
-    failed = len(failed_cells(past, context.study))
-    if failed > context.study.limits.max_failed_cells:
-        return f"{failed} cells failed, more than max_failed_cells: {context.study.limits.max_failed_cells}"
+        return f"{vm.name} did not shut down; it was left as it is"
+    failed = len(failed_cells(past, study))
+    if failed > study.limits.max_failed_cells:
+        return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
     return None
 
 

@@ -90,19 +90,16 @@ def vm_of_run(store: Store, run: Run, name: str) -> Vm:
     return rows[name]
 
 
-def open_context(name: str, target: Target) -> VmContext:
-    """The context of one VM in a run, with the token that this play was started with.
-
-    A play started by hand has no token from a supervisor: it takes the lease itself.
-    """
+def open_context(name: str, target: Target, token: int) -> VmContext:
+    """The context of one VM in a run, for the play that holds this fencing token."""
     store, run, study = open_run(name)
-    vm = vm_of_run(store, run, target.name)
+    return VmContext(store, run, study, vm_of_run(store, run, target.name), target, token, home_folder())
+
+
+def supervisor_token(name: str) -> int | None:
+    """The token that this play's supervisor took for the VM; None for a play without a supervisor."""
     private = Private.read()
-    token = private.tokens.get(target.name) if private else None
-    if token is None:
-        with store.write() as connection:
-            token = leases.take_lease(connection, vm.vm_key, run.id, holder())
-    return VmContext(store, run, study, vm, target, token, home_folder())
+    return private.tokens.get(name) if private else None
 
 
 def holder() -> str:

@@ -14,6 +14,9 @@ from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
 from vnuma.store import facts
 from vnuma.workloads.registry import refuse_too_large
 
+_DROPPED = "dataset_dropped"
+"""Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
+
 
 def spec_of(study: Study) -> DatasetSpec:
     """What the study wants, as the adapter takes it."""
@@ -37,6 +40,17 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> DatasetFacts:
         return prepared
 
 
+def is_expected(context: VmContext) -> bool:
+    """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
+    with context.store.read() as connection:
+        known = [
+            fact.scope
+            for fact in facts.facts_of_run(connection, context.run.id)
+            if fact.vm_id == context.vm.id and fact.scope in {"dataset", _DROPPED}
+        ]
+    return known[-1:] == ["dataset"]
+
+
 def drop_after_run(context: VmContext) -> str | None:
     """Drop the study's database if the study says so. Returns why it still stands, or None.
 
@@ -46,7 +60,9 @@ def drop_after_run(context: VmContext) -> str | None:
         return None
     try:
         with connect(context.sql()) as connection:
-            dataset.drop(connection, context.study.dataset.database)
+            dropped = dataset.drop(connection, context.study.dataset.database)
+        with context.store.write() as write:
+            facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
     except EnvironmentProblem as error:
         reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
         with context.store.write() as write:

@@ -32,7 +32,9 @@ class Shaped:
 def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
     """What bringing this VM into the arm's shape changes, without doing it."""
     desired = desired_settings(arm, vm, host)
-    return Shaped(change_to(vm.settings, desired), predict_for(vm, host, {**vm.settings, **desired}), False)
+    change = change_to(vm.settings, desired)
+    off = change.needs_power_off and vm.power is not Power.OFF
+    return Shaped(change, predict_for(vm, host, {**vm.settings, **desired}), off)
 
 
 def predict_for(vm: VmFacts, host: HostFacts, settings: dict[str, object]) -> Prediction:
@@ -51,14 +53,14 @@ def shape(
     vm = read.read_vm(session, ref)
     host = read.read_host(session, session.host(vm.host_moid))
     planned = plan_shape(arm, vm, host)
-    must_be_off = always_off or planned.change.needs_power_off
-    if must_be_off and vm.power is not Power.OFF:
+    must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
+    if must_shut_down:
         shut_down(session, ref, rules, fence)
         vm = read.read_vm(session, ref)
         planned = plan_shape(arm, vm, host)
     if planned.change:
         apply.reconfigure(session, ref, planned.change, change_version=vm.change_version, fence=fence)
-    return Shaped(planned.change, planned.prediction, must_be_off)
+    return Shaped(planned.change, planned.prediction, must_shut_down)
 
 
 def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
@@ -85,8 +87,21 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
 
 
 def change_document(change: Change) -> list[dict[str, object]]:
-    """A change as JSON: for the store, for Ansible's diff and for people."""
+    """A change as JSON: for the store and for people."""
     return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
+
+
+def change_diff(changes: list[dict[str, object]]) -> dict[str, dict[str, object]]:
+    """A change as Ansible's diff mode shows it."""
+    return {
+        side: {str(edit["setting"]): diff_text(edit[side]) for edit in changes}
+        for side in ("before", "after")
+    }
+
+
+def diff_text(value: object) -> object:
+    """A list of CPUs on one line: Ansible would give each a line of its own."""
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else value
 
 
 def prediction_document(prediction: Prediction) -> dict[str, object]:

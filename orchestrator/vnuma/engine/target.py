@@ -21,6 +21,12 @@ class Secret(Strict):
     vault: str | None = None
     key: str | None = None
 
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_reference(cls, data: object) -> object:
+        """The password itself, written where its reference belongs, is refused and never repeated."""
+        return data if isinstance(data, dict | Secret) else {}
+
     @model_validator(mode="after")
     def _exactly_one(self) -> Secret:
         if sum(source is not None for source in (self.env, self.file, self.vault)) != 1:

@@ -1,0 +1,84 @@
+"""A play that no `vnuma run` supervises: launched by hand, or by AWX.
+
+Such a play takes each VM over itself before its first cell, says while it works that it lives, and
+settles the run's state when it has put the last VM back. Its process is the workers' parent.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from vnuma.engine.baseline import take_over
+from vnuma.engine.connections import vcenter
+from vnuma.engine.progress import progress_of
+from vnuma.engine.recover import is_alive
+from vnuma.engine.target import Target
+from vnuma.errors import VmHeld
+from vnuma.store import leases, runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, RunState, Vm
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import connect
+
+
+def take(store: Store, run: Run, vm: Vm, target: Target) -> int:
+    """Lease, mark and baseline for this play, as a supervisor takes them; the fencing token.
+
+    Raises VmHeld when another process looks after the run, or another run has the VM.
+    """
+    refuse_if_looked_after(run)
+    say_alive(store, run)
+    with connect(vcenter(target)) as session:
+        token = take_over(store, run, vm, session, read.find_vm(session, target.vm))
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.RUNNING)
+    return token
+
+
+def refuse_if_looked_after(run: Run) -> None:
+    """Raise VmHeld when a process that is not this play looks after the run."""
+    if is_alive(run) and (run.supervisor_pid, run.supervisor_host) != _this_play():
+        raise VmHeld(
+            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
+            fix=f"vnuma status, or vnuma stop {run.name}",
+        )
+
+
+def say_alive(store: Store, run: Run) -> None:
+    """This play looks after the run: recovery then leaves its VMs alone."""
+    pid, host = _this_play()
+    with store.write() as connection:
+        runs.touch_supervisor(connection, run.id, pid=pid, host=host)
+
+
+def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
+    """The token with which the run holds this VM now; None when it does not hold it."""
+    with store.read() as connection:
+        lease = leases.get_lease(connection, vm.vm_key)
+    return lease.token if lease and lease.run_id == run.id else None
+
+
+def settle(store: Store, run: Run) -> None:
+    """Once every VM is back: finished, stopped with cells left, or failed with cells given up."""
+    with store.read() as connection:
+        progress = progress_of(connection, run.name)
+    if not all(vm.at_baseline for vm in progress.vms):
+        return
+    if progress.valid == progress.total:
+        state = RunState.FINISHED
+    else:
+        state = RunState.FAILED if progress.ended == progress.total else RunState.STOPPED
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state)
+        runs.clear_supervisor(connection, run.id)
+
+
+def settle_conflict(store: Store, run: Run) -> None:
+    """A VM could not be put back: the run waits for a person."""
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.CONFLICT)
+
+
+def _this_play() -> tuple[int, str]:
+    return os.getppid(), socket.gethostname()
