@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
-from tests.e2e.looking import settings_now
 from tests.support.cli import vnuma
+from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 
 SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}

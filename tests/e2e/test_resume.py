@@ -14,8 +14,8 @@ import pytest
 from pyVmomi import vim
 
 from tests.conftest import LabFactory
-from tests.e2e.looking import change_by_hand, settings_now
 from tests.support.cli import command, vnuma
+from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store

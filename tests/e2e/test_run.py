@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 from tests.conftest import LabFactory
-from tests.e2e.looking import settings_now
 from tests.support.cli import vnuma
+from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 
 

@@ -1,8 +1,10 @@
-"""Looking at a lab's VM with pyVmomi alone, not through the product."""
+"""Looking at a lab's VM, and changing it, with pyVmomi alone: not through the product."""
 
 from __future__ import annotations
 
 import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from pyVim.connect import Disconnect, SmartConnect
@@ -11,20 +13,29 @@ from pyVmomi import vim
 from tests.support.lab import LabHandle
 
 
-def settings_now(lab: LabHandle, vm: str | None = None) -> dict[str, Any]:
-    """Shape, affinity, reservation, NUMA keys, mark and power state of a VM as vSphere has them."""
-    context = ssl.create_default_context(cafile=str(lab.vcenter.ca_file))
-    service = SmartConnect(
+@contextmanager
+def _machine(lab: LabHandle, name: str | None) -> Iterator[Any]:
+    """The VM of that name, or the first one."""
+    connect: Any = SmartConnect
+    disconnect: Any = Disconnect
+    service = connect(
         host=lab.vcenter.host,
         port=lab.vcenter.port,
         user=lab.vcenter.user,
         pwd=lab.vcenter.password,
-        sslContext=context,
+        sslContext=ssl.create_default_context(cafile=str(lab.vcenter.ca_file)),
     )
     try:
         content = service.RetrieveContent()
         view = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True)
-        found = next(item for item in view.view if vm in (None, item.name))
+        yield next(item for item in view.view if name in (None, item.name))
+    finally:
+        disconnect(service)
+
+
+def settings_now(lab: LabHandle, vm: str | None = None) -> dict[str, Any]:
+    """Shape, affinity, reservation, NUMA keys, mark and power state of a VM as vSphere has them."""
+    with _machine(lab, vm) as found:
         config = found.config
         return {
             "vcpus": config.hardware.numCPU,
@@ -35,26 +46,17 @@ def settings_now(lab: LabHandle, vm: str | None = None) -> dict[str, Any]:
             "keys": {o.key: o.value for o in config.extraConfig if o.key.startswith(("numa.", "vnuma."))},
             "power": str(found.runtime.powerState),
         }
-    finally:
-        Disconnect(service)
 
 
-def change_by_hand(lab: LabHandle, **fields: Any) -> None:
+def change_by_hand(lab: LabHandle, vm: str | None = None, **fields: Any) -> None:
     """Change a VM behind the product's back, as a colleague in the vSphere Client would."""
-    context = ssl.create_default_context(cafile=str(lab.vcenter.ca_file))
-    service = SmartConnect(
-        host=lab.vcenter.host,
-        port=lab.vcenter.port,
-        user=lab.vcenter.user,
-        pwd=lab.vcenter.password,
-        sslContext=context,
-    )
-    try:
-        content = service.RetrieveContent()
-        view = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True)
-        task = view.view[0].ReconfigVM_Task(vim.vm.ConfigSpec(**fields))
+    with _machine(lab, vm) as found:
+        task = found.ReconfigVM_Task(vim.vm.ConfigSpec(**fields))
         while task.info.state not in ("success", "error"):
             pass
         assert task.info.state == "success", task.info.error
-    finally:
-        Disconnect(service)
+
+
+def mark_by_hand(lab: LabHandle, text: str, vm: str | None = None) -> None:
+    """Write the mark of a run into a VM, as another controller would; empty removes it."""
+    change_by_hand(lab, vm, extraConfig=[vim.option.OptionValue(key="vnuma.run", value=text)])
