@@ -36,7 +36,7 @@ def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
     return draw(chart, key=key, title=f"Difference from {reference}, all sizes", words=words + _said(rows))
 
 
-def by_size(analysis: Analysis, published: Published | None, *, key: str, width: int = 190) -> list[Figure]:
+def by_size(analysis: Analysis, published: Published | None, *, key: str, width: int = 140) -> list[Figure]:
     """For each size: every arm's difference from the reference, with the published one beside it."""
     reference = analysis.table[0].cells[0].arm
     known = [_published(published, size.size, reference) for size in analysis.sizes]
@@ -52,7 +52,7 @@ def by_size(analysis: Analysis, published: Published | None, *, key: str, width:
     return figures
 
 
-def strips(analysis: Analysis, *, key: str, width: int = 300, height: int = 190) -> list[Figure]:
+def strips(analysis: Analysis, *, key: str, width: int = 285, height: int = 190) -> list[Figure]:
     """For each size: every timed iteration, boot by boot in the order run, with each arm's median."""
     return [
         _strip(analysis, index, table.size, key=f"{key}-{table.size}", width=width, height=height)
@@ -71,7 +71,7 @@ def _difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | No
             row |= {"value": percent(verdict.ratio), "label": signed(verdict.ratio, decimals)}
         if verdict.ratio is not None and verdict.interval is not None:
             row |= {"low": percent(verdict.interval.low), "high": percent(verdict.interval.high)}
-            row["label"] = f"{signed(verdict.ratio)} ({limits(verdict.interval, decimals)})"
+            row["label"] = f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
         if published and arm.arm in published:
             row["published"] = published[arm.arm]
         rows.append(row)
@@ -171,7 +171,7 @@ def _strip(analysis: Analysis, index: int, size: int, *, key: str, width: int, h
         .encode(x=x, x2="x2:Q", y=y),
         _iteration_layer(iterations, x, y),
         alt.Chart(alt.InlineData(values=boots))
-        .mark_point(filled=True, size=34, opacity=1, color=OURS)
+        .mark_point(filled=True, size=44, opacity=1, color=OURS)
         .encode(x=x, y=y, shape=_shape(arms)),
         alt.Chart(alt.InlineData(values=names))
         .mark_text(baseline="top")

@@ -96,7 +96,7 @@ def _same_nodes(arms: list[ArmTopology]) -> Iterator[Statement]:
             groups[arm.seen[0][0]].append(arm.arm)
     for nodes, names in groups.items():
         if len(names) > 1:
-            what = f"{listed(names)} gave the guest the same {count(nodes, 'vNUMA node')}."
+            what = f"{listed(names)} gave the guest the same number of vNUMA nodes ({nodes})."
             yield Statement(
                 "limits it", what, "A difference between them cannot come from the number of nodes."
             )

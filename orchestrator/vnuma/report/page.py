@@ -43,12 +43,11 @@ class VerdictRow:
 
 @dataclass(frozen=True)
 class Cell:
-    """One arm at one size, in text. `note` stands under `main`."""
+    """One arm at one size, in text. `notes` stand under `main`, a line each."""
 
     arm: str
     main: str
-    note: str
-    spread: str
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,8 @@ class FormPart:
     metric: str
     primary: bool
     table: tuple[SizeRow, ...]
-    arms: tuple[str, ...]
+    arms: tuple[tuple[str, int], ...]
+    """Each arm with its number of boots."""
     level: str
     by_size: tuple[Figure, ...]
     strips: tuple[Figure, ...]
@@ -102,6 +102,7 @@ class VmPart:
     scope: str
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
+    more: tuple[str, ...]
     forest: tuple[Figure, Figure] | None
     how_far: tuple[Statement, ...]
     forms: tuple[FormPart, ...]
@@ -140,6 +141,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         scope=scope(loaded, vm, analysis),
         verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
         footnotes=tuple(_footnotes(analysis)),
+        more=tuple(_more(analysis)),
         forest=(
             charts.forest(analysis, key=f"{key}-forest-wide", width=560),
             charts.forest(analysis, key=f"{key}-forest-narrow", width=230),
@@ -185,12 +187,17 @@ def _difference(verdict: Verdict, decimals: int) -> str:
 
 
 def _footnotes(analysis: Analysis) -> list[str]:
-    """What qualifies the verdicts: which error an interval rests on, growth with size, the largest gap."""
-    notes = [
+    """Which interval does not rest on the pooled error."""
+    return [
         f"{arm.arm}: its interval rests on its own paired error, not on the pooled one (variance gate)."
         for arm in analysis.arms
         if arm.contrast.inference and arm.contrast.inference.basis == "own"
     ]
+
+
+def _more(analysis: Analysis) -> list[str]:
+    """Whether the gap changes with size, and where it is largest."""
+    notes: list[str] = []
     if isinstance(analysis.growth, tuple):
         notes += [f"{item.arm}: {growth_sentence(item)}." for item in analysis.growth]
     if len(analysis.sizes) > 1:
@@ -216,7 +223,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 metric=analysis.metric,
                 primary=analysis.primary,
                 table=tuple(_table(analysis)),
-                arms=tuple(cell.arm for cell in analysis.table[0].cells),
+                arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
                 level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
                 by_size=tuple(charts.by_size(analysis, published, key=f"{key}-{form}-size")) if drawn else (),
                 strips=tuple(charts.strips(analysis, key=f"{key}-{form}-strip")) if drawn else (),
@@ -229,34 +236,48 @@ def _table(analysis: Analysis) -> list[SizeRow]:
     rows = []
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         decimals = places([arm.verdict.interval for arm in sizes.arms], _margin(analysis))
-        cells = [_cell(table.cells[0], "reference")]
+        cells = [_cell(table.cells[0], ("reference",))]
         for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
-            difference = (
-                "" if cell.difference_ms is None else f"{signed_milliseconds(cell.difference_ms)} ms, "
-            )
-            cells.append(_cell(cell, difference + _difference(arm.verdict, digits)))
+            cells.append(_cell(cell, _size_notes(cell, arm.verdict, digits)))
         rows.append(SizeRow(table.size, tuple(cells)))
     if len(rows) > 1:
         rows.append(SizeRow(None, _all_sizes(analysis)))
     return rows
 
 
-def _cell(cell: TableCell, note: str) -> Cell:
+def _size_notes(cell: TableCell, verdict: Verdict, digits: int) -> tuple[str, ...]:
+    """The difference in ms and percent, and its interval."""
+    if cell.difference_ms is None or verdict.ratio is None:
+        return ()
+    difference = f"{signed_milliseconds(cell.difference_ms)} ms, {signed(verdict.ratio, digits)}"
+    return (
+        (difference,) if verdict.interval is None else (difference, f"({limits(verdict.interval, digits)})")
+    )
+
+
+def _cell(cell: TableCell, notes: tuple[str, ...]) -> Cell:
     if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
-        return Cell(cell.arm, "no valid boot", "", "")
-    spread = f"{milliseconds(cell.low_ms)} to {milliseconds(cell.high_ms)}, n = {cell.boots}"
-    return Cell(cell.arm, milliseconds(cell.median_ms), note, spread)
+        return Cell(cell.arm, "no valid boot")
+    spread = f"{milliseconds(cell.low_ms)} to {milliseconds(cell.high_ms)}"
+    return Cell(cell.arm, milliseconds(cell.median_ms), (*notes, spread))
 
 
 def _all_sizes(analysis: Analysis) -> tuple[Cell, ...]:
     decimals = places([arm.verdict.interval for arm in analysis.arms], _margin(analysis))
     return (
-        Cell(analysis.table[0].cells[0].arm, "", "reference", ""),
+        Cell(analysis.table[0].cells[0].arm, "", ("reference",)),
         *(
-            Cell(arm.arm, _difference(arm.verdict, digits), "", "")
+            Cell(arm.arm, *_estimate(arm.verdict, digits))
             for arm, digits in zip(analysis.arms, decimals, strict=True)
         ),
     )
+
+
+def _estimate(verdict: Verdict, digits: int) -> tuple[str, tuple[str, ...]]:
+    if verdict.ratio is None:
+        return "no valid boot", ()
+    interval = verdict.interval
+    return signed(verdict.ratio, digits), () if interval is None else (f"({limits(interval, digits)})",)
 
 
 def _warnings(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:

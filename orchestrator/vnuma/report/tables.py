@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
-from vnuma.analysis.wording import limits, milliseconds, percent, signed_milliseconds
+from vnuma.analysis.wording import limits, milliseconds, signed, signed_milliseconds
 from vnuma.report.csv_export import as_csv
 from vnuma.report.json_export import as_json
 from vnuma.report.model import LoadedRun
@@ -130,7 +130,8 @@ def _milliseconds(table: TableRow) -> list[str]:
 
 def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[_Row]:
     yield _Row(
-        "  %", ["ref", *("-" if item.ratio is None else f"{percent(item.ratio):+.1f}" for item in verdicts)]
+        "  %",
+        ["ref", *("-" if item.ratio is None else signed(item.ratio).removesuffix("%") for item in verdicts)],
     )
     if not with_limits or not verdicts:
         return
@@ -152,7 +153,7 @@ def _lines(analysis: Analysis, width: int) -> Iterator[str]:
             if verdict is None:
                 text += ", ref"
             elif cell.difference_ms is not None and cell.ratio is not None:
-                text += f", {signed_milliseconds(cell.difference_ms)} ms, {percent(cell.ratio):+.1f}%"
+                text += f", {signed_milliseconds(cell.difference_ms)} ms, {signed(cell.ratio)}"
             if verdict and verdict.interval:
                 places_shown = places([verdict.interval], verdict.margin)[0]
                 text += f" ({level_words(verdict.level)}: {limits(verdict.interval, places_shown)})"

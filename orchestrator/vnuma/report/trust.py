@@ -70,7 +70,8 @@ class Spread:
     @property
     def words(self) -> str:
         """As in "1x16 -0.4 to 1.2% (n = 12)"."""
-        return f"{self.arm} {self.low * 100:.1f} to {self.high * 100:.1f}% (n = {self.boots})"
+        low, high = (round(share * 100, 1) + 0.0 for share in (self.low, self.high))  # never "-0.0"
+        return f"{self.arm} {low} to {high}% (n = {self.boots})"
 
 
 def spreads(analysis: Analysis) -> list[Spread]:

@@ -1,0 +1,114 @@
+"""The page in a browser: nothing leaves it, nothing goes wrong in it, and it fits a small screen."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from tests.report.build import Lost, Story, study_text
+from vnuma.report.model import LoadedRun
+from vnuma.report.render import write_page
+
+Load = Callable[[Story], LoadedRun]
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+QUIET = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium or Chrome."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def address(loaded: Load, tmp_path: Path) -> str:
+    """A page with everything on it, as a file."""
+    story = Story(text=study_text(sizes="500, 1000, 2000"), lost={("4x4", 3): (Lost(),)})
+    return write_page(loaded(story), tmp_path / "page.html").as_uri()
+
+
+def opened(browser: Browser, address: str, width: int, **context: bool) -> tuple[Page, list[str], list[str]]:
+    """The page at a width, with what it requested and what it complained of."""
+    page = browser.new_context(
+        viewport={"width": width, "height": 800}, java_script_enabled=context.get("scripts", True)
+    ).new_page()
+    requests: list[str] = []
+    complaints: list[str] = []
+    page.on("request", lambda request: requests.append(request.url))
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(address)
+    return page, requests, complaints
+
+
+def test_nothing_leaves_the_page_and_nothing_goes_wrong(browser: Browser, address: str) -> None:
+    """The file is the only request, the console stays empty, title and banner say simulated."""
+    page, requests, complaints = opened(browser, address, 1040)
+
+    assert requests == [address]
+    assert complaints == []
+    assert page.title().startswith("SIMULATED: quick.1")
+    assert page.locator(".banner").is_visible()
+
+
+@pytest.mark.parametrize("width", [320, 400, 700, 1040, 1600])
+def test_the_page_never_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
+    """At every width the page fits; wide tables scroll by themselves, with everything unfolded too."""
+    page, _, _ = opened(browser, address, width)
+    page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
+
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_charts_never_shrink_their_text_at_400_pixels(browser: Browser, address: str) -> None:
+    """Every visible chart is drawn at its own size on a small screen."""
+    page, _, _ = opened(browser, address, 400)
+    scales = page.evaluate(
+        "[...document.querySelectorAll('figure svg')].filter((svg) => svg.getBoundingClientRect().width > 0)"
+        ".map((svg) => svg.getBoundingClientRect().width / svg.viewBox.baseVal.width)"
+    )
+
+    assert len(scales) > 5
+    assert min(scales) > 0.93
+
+
+def test_the_page_says_everything_without_scripts(browser: Browser, address: str) -> None:
+    """With scripts off charts and tables stand, and the button that needs them is hidden."""
+    page, _, complaints = opened(browser, address, 1040, scripts=False)
+
+    assert page.locator("figure svg").first.is_visible()
+    assert page.get_by_text("How far this goes").nth(1).is_visible()
+    assert not page.locator(".copy button").is_visible()
+    assert complaints == []
+
+
+def test_the_keyboard_reaches_the_answer_first(browser: Browser, address: str) -> None:
+    """The first stop of the Tab key is the link that skips to the answer."""
+    page, _, _ = opened(browser, address, 1040)
+    page.keyboard.press("Tab")
+
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the answer"
+    assert page.evaluate("document.activeElement.getBoundingClientRect().left") >= 0
+
+
+def test_paper_shows_what_is_folded(browser: Browser, address: str) -> None:
+    """In print the folded parts are laid out, and the banner stands on the page."""
+    page, _, _ = opened(browser, address, 1040, scripts=False)
+    page.emulate_media(media="print")
+
+    assert page.locator("pre", has_text="name: quick").first.is_visible()
+    assert page.locator(".banner").is_visible()

@@ -1,0 +1,171 @@
+"""CSV and JSON of a run."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.report.build import ARMS, Lost, Story, study_text
+from tests.report.test_text import GOLDEN_STORY, LABELS
+from vnuma.report.model import LoadedRun
+from vnuma.report.tables import as_csv, as_json
+from vnuma.store.rows import RunState
+
+Load = Callable[[Story], LoadedRun]
+
+SNAKE = r"^[a-z][a-z0-9_]*$"
+
+
+def rows(loaded: LoadedRun) -> list[dict[str, str]]:
+    """The CSV's lines."""
+    return list(csv.DictReader(io.StringIO(as_csv(loaded))))
+
+
+def document(loaded: LoadedRun) -> dict[str, Any]:
+    """The JSON document."""
+    found: dict[str, Any] = json.loads(as_json(loaded))
+    return found
+
+
+def keys(value: object) -> set[str]:
+    """Every key of a JSON value, at any depth."""
+    if isinstance(value, dict):
+        return set(value) | {key for item in value.values() for key in keys(item)}
+    return {key for item in value for key in keys(item)} if isinstance(value, list) else set()
+
+
+def test_csv_has_a_line_for_each_size_and_arm_and_one_for_all_sizes(loaded: Load) -> None:
+    """Tidy: VM x form x metric x (sizes x arms + compared arms)."""
+    found = rows(loaded(Story()))
+
+    assert len(found) == 2 * 3 * (2 * len(ARMS) + len(ARMS) - 1)
+    assert {row["simulated"] for row in found} == {"true"}
+    assert {row["scenario"] for row in found} == {"paper"}
+    assert {row["form"] for row in found if row["primary"] == "true"} == {"client"}
+    assert {row["metric"] for row in found if row["primary"] == "true"} == {"elapsed_ms"}
+
+
+def test_csv_gives_the_golden_figures_unrounded(loaded: Load) -> None:
+    """The golden study's ratio and limits come out to all their digits."""
+    row = next(
+        row
+        for row in rows(loaded(GOLDEN_STORY))
+        if (row["size"], row["arm"], row["metric"]) == ("all", "4x4", "elapsed_ms")
+    )
+
+    assert float(row["diff_percent"]) == pytest.approx(1.875922, abs=1e-6)
+    assert float(row["lo_percent"]) == pytest.approx(1.390846, abs=1e-6)
+    assert float(row["hi_percent"]) == pytest.approx(2.363319, abs=1e-6)
+    assert (row["verdict"], row["n_boots"], row["level_percent"]) == ("slower", "6", "95.0")
+
+
+def test_csv_leaves_missing_values_empty(loaded: Load) -> None:
+    """An arm without any valid boot has no number at all, and a reason."""
+    gone = frozenset(("8x2", block) for block in range(1, 7))
+    found = [
+        row for row in rows(loaded(Story(given_up=gone))) if row["arm"] == "8x2" and row["size"] == "500"
+    ]
+
+    assert found
+    for row in found:
+        assert {
+            row[name] for name in ("median_ms", "min_ms", "max_ms", "diff_ms", "diff_percent", "lo_percent")
+        } == {""}
+        assert row["reason"] == "no valid boot"
+        assert row["n_boots"] == "0"
+
+
+def test_csv_text_is_never_run_as_a_formula(loaded: Load) -> None:
+    """A VM named like a formula is text to a spreadsheet."""
+    story = Story(text=study_text(vms="'=HYPERLINK(1)'", blocks=1, sizes="500", forms="client"))
+
+    assert {row["vm"] for row in rows(loaded(story))} == {"'=HYPERLINK(1)"}
+
+
+def test_csv_keeps_negative_numbers_as_numbers(loaded: Load) -> None:
+    """A faster arm's difference is a number, not text."""
+    found = rows(loaded(Story(ms=lambda label, *_: 900.0 if label == "2x8" else 1000.0)))
+    row = next(row for row in found if (row["arm"], row["size"]) == ("2x8", "all"))
+
+    assert float(row["diff_percent"]) == pytest.approx(-10)
+
+
+def test_json_follows_its_schema(loaded: Load) -> None:
+    """Schema name, run, simulated and the arms' verdicts stand at the top, in snake_case throughout."""
+    found = document(loaded(GOLDEN_STORY))
+    arm = found["arms"][0]
+
+    assert found["schema"] == "vnuma/results/1"
+    assert found["simulated"] is True
+    assert found["run"] == "quick.1"
+    assert (arm["arm"], arm["verdict"], arm["detectable"]) == ("2x8", "equivalent", True)
+    assert arm["ratio"] == pytest.approx(1.00478895, abs=1e-8)
+    assert arm["interval_95"] == pytest.approx([1.00000471, 1.00959608], abs=1e-8)
+    assert arm["interval_90"] == pytest.approx([1.00059357, 1.00900192], abs=1e-8)
+    assert all(key == key.lower() and key.replace("_", "a").isalnum() for key in keys(found))
+
+
+def test_json_of_real_machines_is_not_simulated(loaded: Load) -> None:
+    """Without a lab `simulated` is false and there is no scenario."""
+    found = document(loaded(replace(GOLDEN_STORY, scenario=None)))
+
+    assert (found["simulated"], found["scenario"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        Story(given_up=frozenset((label, block) for label in LABELS for block in range(1, 7))),
+        Story(given_up=frozenset(("8x2", block) for block in range(1, 7))),
+        Story(text=study_text(blocks=1)),
+        Story(text=study_text(a_a=False), lost={("2x8", 1): (Lost(),)}),
+        Story(stop_after=3, state=RunState.RUNNING),
+        Story(stop_after=0, state=RunState.PLANNED),
+    ],
+    ids=["nothing", "an arm missing", "one block", "no A/A", "running", "planned"],
+)
+def test_every_null_of_an_arm_stands_beside_a_reason(loaded: Load, story: Story) -> None:
+    """Whatever is missing is null, never zero, and says why; no NaN or infinity is written."""
+    found = document(loaded(story))
+
+    for arm in found["arms"]:
+        if arm["ratio"] is None or arm["interval_95"] is None:
+            assert arm["reason"]
+    for analysis in found["analyses"]:
+        for check in (analysis["a_a"], analysis["positive_control"], analysis["detectable_effect"]):
+            if None in (check.get("state", 0), check.get("passed", 0), check.get("value", 0)):
+                assert check["reason"]
+    assert "NaN" not in json.dumps(found)
+    assert "Infinity" not in json.dumps(found)
+
+
+def test_json_lists_attempts_that_did_not_count(loaded: Load) -> None:
+    """Each lost attempt has its reason and says whether its cell was measured by another."""
+    story = Story(lost={("2x8", 1): (Lost(),)}, given_up=frozenset({("4x4", 2)}))
+    (vm,) = document(loaded(story))["attempts_not_counted"]
+    by_arm = {item["arm"]: item for item in vm["attempts"]}
+
+    assert by_arm["2x8"]["cell_measured_by_another"] is True
+    assert by_arm["4x4"]["cell_measured_by_another"] is False
+    assert by_arm["4x4"]["reason"] == "tools_timeout"
+
+
+def test_json_is_unrounded(loaded: Load) -> None:
+    """A median is what was stored, to the last bit."""
+    found = document(loaded(Story(ms=lambda *_: math.pi * 1000)))
+    medians = {
+        arm["median_ms"]
+        for analysis in found["analyses"]
+        if analysis["metric"] == "elapsed_ms"
+        for size in analysis["sizes"]
+        for arm in size["arms"]
+    }
+
+    assert medians == {math.pi * 1000}

@@ -1,0 +1,351 @@
+"""The page about a run."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import ARMS, Lost, Story, study_text
+from tests.report.test_text import GOLDEN_STORY, LABELS
+from vnuma.errors import InputError
+from vnuma.report.model import LoadedRun
+from vnuma.report.render import page_text, write_page
+from vnuma.store.rows import Outcome, RunState
+
+Load = Callable[[Story], LoadedRun]
+
+HOSTILE = "<script>alert(1)</script>"
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Outline(HTMLParser):
+    """Elements of a page: their ids, links, addresses, texts; and whether tags are balanced."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.addresses: list[str] = []
+        self.tags: Counter[str] = Counter()
+        self.described: list[str] = []
+        self.text = ""
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == [], f"never closed: {self._open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element."""
+        self.tags[tag] += 1
+        if tag not in VOID:
+            self._open.append(tag)
+        for name, value in attrs:
+            if name == "id":
+                self.ids.append(value or "")
+            if name == "href":
+                (self.links if (value or "").startswith("#") else self.addresses).append(value or "")
+            if name in ("src", "srcset", "data", "action", "poster", "xlink:href"):
+                self.addresses.append(value or "")
+            if name in ("aria-labelledby", "aria-describedby"):
+                self.described += (value or "").split()
+            assert not name.startswith("on"), f"{tag} has {name}"
+            assert name != "style", f"{tag} has a style of its own, which the page's policy forbids"
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note an element without content."""
+        self.handle_starttag(tag, attrs)
+        if tag not in VOID:
+            self._open.pop()
+
+    def handle_endtag(self, tag: str) -> None:
+        """Close an element: it must be the one opened last."""
+        assert self._open
+        assert self._open[-1] == tag, f"</{tag}> closes <{self._open[-1]}>"
+        if tag in ("td", "th", "dt", "dd", "li"):
+            self.text += " "
+        self._open.pop()
+
+    def handle_data(self, data: str) -> None:
+        """Collect text, that of style and script apart."""
+        if not self._open or self._open[-1] not in ("style", "script"):
+            self.text += data
+
+
+def text_of(page: str) -> str:
+    """The page's words."""
+    return " ".join(Outline(page).text.split())
+
+
+def test_the_page_is_one_file_below_three_megabytes(loaded: Load) -> None:
+    """Nothing is loaded from anywhere, and the page of a full study stays small."""
+    page = page_text(
+        loaded(Story(text=study_text(sizes="500, 1000, 2000, 3000", forms="client, server, into")))
+    )
+    outline = Outline(page)
+
+    assert outline.addresses == []
+    assert not re.search(r"https?://|url\((?!#)|@import", page)
+    assert len(page.encode()) < 3_000_000
+    assert "default-src &#39;none&#39;" in page or "default-src 'none'" in page
+
+
+def test_every_id_is_unique_and_every_link_leads_somewhere(loaded: Load) -> None:
+    """Ids of all charts of all VMs differ, and links and names of pictures point at them."""
+    outline = Outline(
+        page_text(loaded(Story(text=study_text(vms="sql-a, sql-b"), lost={("4x4", 1): (Lost(),)})))
+    )
+
+    assert [name for name, times in Counter(outline.ids).items() if times > 1] == []
+    assert {link.removeprefix("#") for link in outline.links} - set(outline.ids) == set()
+    assert set(outline.described) - set(outline.ids) == set()
+    assert outline.tags["h1"] == 1
+
+
+def test_every_chart_has_a_title_and_a_description(loaded: Load) -> None:
+    """Each picture carries its values in words for those who do not see it."""
+    page = page_text(loaded(Story()))
+
+    assert page.count("<svg") == page.count("<title id=") == page.count("<desc id=") > 10
+    assert page.count('<svg role="img"') + page.count('class="topology" role="img"') == page.count("<svg")
+    assert "lower is faster" in page
+    assert "(n = 6)" in page
+
+
+def test_the_answer_stands_first_then_its_limits_then_figures(loaded: Load) -> None:
+    """Sentence, scope, verdicts, limits, Table 1, in this order."""
+    text = text_of(page_text(loaded(GOLDEN_STORY)))
+    order = [
+        "Use 1x16 or 2x8",
+        "rows a side",
+        "Verdict per arm",
+        "How far this goes limits it",
+        "Table 1. Elapsed",
+    ]
+
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert "the two are equivalent within 1%" in text
+    assert (
+        "4x4 is slower by 1.9% (1.4 to 2.4), 8x2 by 2.2% (1.8 to 2.7) and 16x1 by 3.7% (3.2 to 4.2)." in text
+    )
+    assert "76,452" in text
+    assert "+1,434 ms, +1.9%" in text
+
+
+def test_simulated_is_said_in_title_banner_footer_and_file_name(
+    loaded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page about the lab says so wherever a figure may be copied from."""
+    monkeypatch.chdir(tmp_path)
+    path = write_page(loaded(GOLDEN_STORY), None)
+    page = path.read_text(encoding="utf-8")
+
+    assert path == Path("reports/quick.1.simulated.html")
+    assert "<title>SIMULATED: quick.1" in page
+    assert page.count("SIMULATED (lab, scenario paper): not measured on hardware") == 2
+    assert "No hardware was measured." in text_of(page)
+
+
+def test_a_page_about_real_machines_does_not_say_simulated(
+    loaded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a lab no part of the page speaks of one."""
+    monkeypatch.chdir(tmp_path)
+    path = write_page(loaded(replace(GOLDEN_STORY, scenario=None)), None)
+
+    assert path == Path("reports/quick.1.html")
+    assert "simulated" not in path.read_text(encoding="utf-8").lower()
+
+
+def test_a_page_that_cannot_be_written_names_the_way_out(loaded: Load, tmp_path: Path) -> None:
+    """A folder in the place of the file is an error with the next step."""
+    with pytest.raises(InputError, match="cannot be written") as raised:
+        write_page(loaded(GOLDEN_STORY), tmp_path)
+
+    assert "-o FILE" in str(raised.value)
+
+
+def test_hostile_names_are_only_text(loaded: Load) -> None:
+    """Names of VMs, arms and hosts, and messages of errors, never become part of the page's code."""
+    text = study_text(vms=f"'{HOSTILE}'").replace(
+        "arms: [1x16, 2x8,", "arms: [1x16, {topology: 2x8, name: '<b>\"&x</b>'},"
+    )
+    story = Story(
+        text=text.replace("Five topologies of", HOSTILE),
+        host=HOSTILE,
+        esxi=f"6.0.0 {HOSTILE}",
+        lost={("4x4", 1): (Lost(detail=HOSTILE),)},
+        preflight=({"id": "Q06", "severity": "warn", "what": HOSTILE, "fix": HOSTILE},),
+    )
+    page = page_text(loaded(story))
+    outline = Outline(page)
+
+    assert HOSTILE not in page
+    assert outline.tags["script"] == 1
+    assert outline.text.count(HOSTILE) > 8
+    assert '<b>"&x</b>' in outline.text
+
+
+def test_a_fixed_order_withholds_the_answer(loaded: Load) -> None:
+    """The first sentence gives the reason, and no arm is recommended."""
+    text = text_of(page_text(loaded(Story(text=study_text(order="fixed")))))
+
+    assert "Words withheld: fixed order. The figures below stand as measured and decide nothing." in text
+    assert not re.search(r"\bUse 1x16|slower by|equivalent within", text)
+    assert "FIXED-order" in text
+
+
+def test_too_few_blocks_recommend_nothing(loaded: Load) -> None:
+    """Below six boots nothing is recommended."""
+    text = text_of(page_text(loaded(Story(text=study_text(blocks=3)))))
+
+    assert "too few boots (3 of 6)" in text
+    assert "Use 1x16" not in text
+
+
+def test_no_valid_cell_makes_a_page_that_says_why(loaded: Load) -> None:
+    """Without any figure there is still a page: what was tried, and why it did not count."""
+    everything = frozenset((label, block) for label in LABELS for block in range(1, 7))
+    text = text_of(page_text(loaded(Story(given_up=everything, state=RunState.STOPPED))))
+
+    assert "No cell gave a valid measurement: nothing can be said yet." in text
+    assert "108 attempts did not count (108 failed)" in text
+    assert "tools_timeout" in text
+
+
+def test_a_run_not_begun_makes_a_page(loaded: Load) -> None:
+    """A planned run has a page without figures."""
+    text = text_of(page_text(loaded(Story(stop_after=0, state=RunState.PLANNED))))
+
+    assert "Still running: 0 of 36 cells valid" in text
+    assert "not known" in text
+
+
+def test_a_run_still_going_says_so_in_the_answer(loaded: Load) -> None:
+    """The first sentence of a partial run begins with how far it is."""
+    text = text_of(page_text(loaded(Story(stop_after=31, state=RunState.RUNNING))))
+
+    assert "So far, with 31 of 36 cells valid:" in text
+    assert "The run is still going." in text
+
+
+def test_lost_attempts_stand_with_reason_and_sequel(loaded: Load) -> None:
+    """Each attempt that did not count says why, and whether its cell was repeated."""
+    lost = {("2x8", 2): (Lost(Outcome.INVALID, "topology_mismatch", "the guest has 1 vNUMA node"),)}
+    text = text_of(page_text(loaded(Story(lost=lost, given_up=frozenset({("16x1", 5)})))))
+
+    assert (
+        "block 2, 2x8, attempt 1: invalid, topology_mismatch: the guest has 1 vNUMA node the cell was "
+        "repeated" in text
+    )
+    assert text.count("the cell has no valid attempt") == 3
+    assert "16x1 in block 5: failed, tools_timeout" in text
+
+
+def test_the_three_topologies_stand_side_by_side(loaded: Load) -> None:
+    """Intended, predicted with its confidence, read back and seen, and how many cells count."""
+    text = text_of(page_text(loaded(Story())))
+
+    assert "2x8 2x8 2x8 2 (low; else 1) 2 2 6 of 6" in text
+    assert "1x16 1x16 1x16 1 (high) 1 2 12 of 12" in text
+    assert "1x16 and 16x1 gave the guest the same number of vNUMA nodes (1)." in text
+
+
+def test_published_figures_stand_beside_ours(loaded: Load) -> None:
+    """Their median and difference, ours with its interval, and where theirs lies."""
+    text = text_of(page_text(loaded(GOLDEN_STORY)))
+
+    assert "2,000 4x4 78,152 77,962 +2.0% +1.9% (1.4 to 2.4) inside our interval" in text
+
+
+def test_what_was_run_on_what_is_complete(loaded: Load) -> None:
+    """Everything that decides comparability is on the page."""
+    text = text_of(page_text(loaded(GOLDEN_STORY)))
+
+    for part in (
+        *("HP ProLiant DL380 Gen9", "E5-2698 v3", "P89", "6.0.0 build 5050593", "vmx-11", "196,608 MB"),
+        *("Windows Server 2016", "15.0.4355.3", "Developer Edition", "FreeTDS", "1.3.17", "113,443 rows"),
+        *("Seed of the order 7", "57,344 MB", "31 of 31 settings read back equal", "name: quick"),
+    ):
+        assert part in text
+
+
+def test_facts_that_were_not_stored_are_not_known(loaded: Load) -> None:
+    """A missing fact is said to be missing, never guessed or left blank."""
+    text = text_of(page_text(loaded(Story(stop_after=0, state=RunState.PLANNED))))
+
+    assert "Version not known Edition not known" in text
+
+
+def test_boots_that_differ_are_said_to_differ(loaded: Load) -> None:
+    """When SQL Server changed during the run, the page shows every version."""
+    run = loaded(GOLDEN_STORY)
+    first = next(fact for fact in run.facts if (fact.scope, fact.key) == ("boot", "server"))
+    assert isinstance(first.value, dict)
+    other = replace(first, value={**first.value, "version": "15.0.9999.9"})
+    text = text_of(page_text(replace(run, facts=(*(f for f in run.facts if f is not first), other))))
+
+    assert re.search(r"differs between boots: 15\.0\.\d+\.\d+; 15\.0\.\d+\.\d+", text)
+
+
+def test_no_forbidden_word_is_on_the_page(loaded: Load) -> None:
+    """The page never says significant, proves, no difference or best."""
+    text = text_of(page_text(loaded(Story())))
+
+    assert not re.search(r"significan|proves?\b|no difference|\bbest\b", text, re.IGNORECASE)
+
+
+def test_a_large_fleet_leaves_charts_out_and_says_so(loaded: Load) -> None:
+    """Above eight VMs charts by size are left out, with the command that gives all figures."""
+    names = ", ".join(f"sql-{number}" for number in range(9))
+    page = page_text(loaded(Story(text=study_text(vms=names, blocks=1, sizes="500", forms="client"))))
+
+    assert "since the run has 9 VMs" in text_of(page)
+    assert "vm1-client-strip" not in page
+
+
+def test_the_same_run_gives_the_same_page(loaded: Load) -> None:
+    """A page depends on the store alone, so that two of them can be compared."""
+    run = loaded(GOLDEN_STORY)
+
+    assert page_text(run) == page_text(run)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_from_its_ground(scheme: str) -> None:
+    """Every colour of text has a contrast of at least 4.5 to the page (WCAG 2, level AA)."""
+    style = (Path(__file__).parents[2] / "templates" / "style.css").read_text(encoding="utf-8")
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)[:2]
+    colours = dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", light))
+    if scheme == "dark":
+        colours |= dict(re.findall(r"--([\w-]+): (#[0-9a-f]{6})", dark))
+
+    for name in ("ink", "muted", "link", "ours", "less", "slower", "faster", "equivalent", "warn"):
+        assert contrast(colours[name], colours["paper"]) >= 4.5, name
+    assert contrast(colours["banner-ink"], colours["banner"]) >= 4.5
+
+
+def contrast(one: str, other: str) -> float:
+    """Contrast of two colours as WCAG 2 defines it."""
+    dark, light = sorted((luminance(one), luminance(other)))
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb`."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_arms_keep_the_order_of_the_study(loaded: Load) -> None:
+    """No chart or table sorts 16x1 before 2x8."""
+    page = page_text(loaded(Story()))
+    for drawing in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
+        shown = [text for text in re.findall(r"<text[^>]*>([^<]+)</text>", drawing) if text in ARMS]
+        assert shown == [arm for arm in ARMS if arm in shown]

@@ -1,0 +1,227 @@
+"""The run as text for a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from tests.report.build import ARMS, EFFECTS, Lost, Story, build, noisy, study_text
+from tests.unit.analysis.data import G1_MS
+from vnuma.errors import InputError
+from vnuma.report.model import LoadedRun, load_run
+from vnuma.report.tables import as_text
+from vnuma.store.open import Store
+from vnuma.store.rows import Outcome, RunState
+
+Load = Callable[[Story], LoadedRun]
+
+LABELS = ("1x16", "1x16 (A/A)", *ARMS[1:])
+
+GOLDEN = """\
+SIMULATED (lab, scenario paper): not measured on hardware
+quick.1  6 blocks in random order, 6 boots an arm (12 for 1x16)
+
+Elapsed ms, median of boot medians, lower is faster
+rows a side      1x16           2x8         4x4         8x2        16x1
+2000           76,452        77,092      77,962      78,312      79,449
+  ms              ref          +366      +1,434      +1,719      +2,811
+  %               ref          +0.5        +1.9        +2.2        +3.7
+  95%                  0.00 to 0.96  1.4 to 2.4  1.8 to 2.7  3.2 to 4.2
+
+2x8   equivalent within 1%: +0.5% (90%: 0.1 to 0.9); detectable, too small to
+      matter
+4x4   slower by 1.9% (1.4 to 2.4), by at least 1%
+8x2   slower by 2.2% (1.8 to 2.7), by at least 1%
+16x1  slower by 3.7% (3.2 to 4.2), by at least 1%
+
+Trust  1x16 against itself +0.2% (-0.2 to 0.7), p = 0.29, no alarm
+       36 of 36 cells effective as intended; positive control not run
+       boots around their arm's median, min to max: 1x16 -0.4 to 1.4% (n = 12),
+       2x8 -0.9 to 0.6% (n = 6), 4x4 -0.4 to 0.7% (n = 6),
+       8x2 -0.6 to 0.7% (n = 6), 16x1 -0.7 to 0.4% (n = 6)
+
+Differences are within-block ratios: they need not equal the gap of medians.
+"""
+
+
+def g1(label: str, block: int, size: int, form: str) -> float:
+    """The golden example G1: boot medians in ms."""
+    del size, form
+    return float(G1_MS[block - 1][LABELS.index(label)])
+
+
+GOLDEN_STORY = Story(text=study_text(sizes="2000", forms="client"), ms=g1)
+
+
+def test_the_golden_example_reads_as_designed(loaded: Load) -> None:
+    """The golden study gives the table, the verdicts and the trust lines, to the character."""
+    assert as_text(loaded(GOLDEN_STORY)) == GOLDEN
+
+
+def test_a_run_on_real_machines_has_no_banner(loaded: Load) -> None:
+    """Only the lab's figures are called simulated."""
+    text = as_text(loaded(replace(GOLDEN_STORY, scenario=None)))
+
+    assert text == "".join(GOLDEN.splitlines(keepends=True)[1:])
+
+
+@pytest.mark.parametrize("forms", ["client", "client, server, into"])
+def test_five_arms_and_four_sizes_fit_in_eighty_columns(loaded: Load, forms: str) -> None:
+    """No line is longer than 80 characters, and none carries a control sequence."""
+    text = as_text(loaded(Story(text=study_text(sizes="500, 1000, 2000, 3000", forms=forms))))
+
+    assert max(map(len, text.splitlines())) <= 80
+    assert re.fullmatch(r"[ -~\n]*", text)
+
+
+def test_a_narrow_terminal_gets_lines_instead_of_a_table(loaded: Load) -> None:
+    """Below the table's width every figure still stands, one line an arm, nothing cut off."""
+    text = as_text(loaded(GOLDEN_STORY), width=60)
+
+    assert max(map(len, text.splitlines())) <= 60
+    assert "rows a side: 2000" in text
+    assert "  4x4: 77,962 ms, +1,434 ms, +1.9%" in text
+    assert "SIMULATED" in text
+
+
+def test_the_secondary_form_is_shorter_and_said_to_decide_nothing(loaded: Load) -> None:
+    """The first form stands first and alone has verdicts; others show medians and percent."""
+    text = as_text(loaded(Story()))
+    first, second = text.split("Secondary, decides nothing: form server")
+
+    assert first.count("Elapsed ms") == 1
+    assert "  ms  " in first
+    assert "  ms  " not in second.split("Trust")[0]
+    assert "slower by" not in second
+
+
+def test_per_size_intervals_say_their_own_level(loaded: Load) -> None:
+    """With two sizes an interval at one size is 97.5%, so that both hold together at 95%."""
+    text = as_text(loaded(Story()))
+
+    assert text.count("  97.5%") == 2
+    assert "all sizes" in text
+
+
+def test_a_fixed_order_withholds_every_word(loaded: Load) -> None:
+    """Fixed order: no arm is called slower, faster or equivalent, whatever the figures say."""
+    text = as_text(loaded(Story(text=study_text(order="fixed"))))
+
+    assert text.count("Words withheld: fixed order") == len(ARMS) - 1
+    assert not re.search(r"slower by|faster by|equivalent within", text)
+    assert "in FIXED order" in text
+
+
+def test_too_few_blocks_give_provisional_figures_without_a_verdict(loaded: Load) -> None:
+    """Below six boots the estimate is provisional and has no word."""
+    text = as_text(loaded(Story(text=study_text(blocks=4))))
+
+    assert text.count("too few boots (4 of 6)") == len(ARMS) - 1
+    assert "provisional" in text
+    assert "slower by" not in text
+
+
+def test_no_valid_cell_is_said_and_shows_no_figures(loaded: Load) -> None:
+    """A run without any valid cell gives no median, zero or otherwise, and names the reasons."""
+    everything = frozenset((label, block) for label in LABELS for block in range(1, 7))
+    text = as_text(loaded(Story(given_up=everything, state=RunState.STOPPED)))
+
+    assert "(no cell gave a valid measurement)" in text
+    assert "0 of 36 cells effective as intended" in text
+    assert "tools_timeout" in text
+    assert not re.search(r"\d,\d{3}\b", text)
+
+
+def test_attempts_that_did_not_count_are_counted_and_explained(loaded: Load) -> None:
+    """Failed, invalid and interrupted attempts stand with their reason; the cell's valid attempt counts."""
+    lost = {
+        ("4x4", 3): (Lost(reason="connection_dropped", detail="08S01 in the middle of a result."),),
+        ("2x8", 2): (
+            Lost(Outcome.INVALID, "topology_mismatch", "the guest has 1 vNUMA node, the arm needs 2"),
+        ),
+        ("8x2", 5): (Lost(Outcome.INTERRUPTED, "interrupted", ""),),
+    }
+    text = as_text(loaded(Story(lost=lost)))
+    unwrapped = " ".join(text.split())
+
+    assert "3 attempts did not count (1 failed, 1 interrupted, 1 invalid)" in unwrapped
+    assert (
+        "block 3, 4x4, attempt 1: failed, connection_dropped: 08S01 in the middle of a result." in unwrapped
+    )
+    assert "block 2, 2x8, attempt 1: invalid, topology_mismatch: the guest has 1 vNUMA node" in unwrapped
+    assert "36 of 36 cells effective as intended" in text
+
+
+def test_attempts_that_did_not_count_leave_the_figures_alone(loaded: Load) -> None:
+    """Medians and verdicts are those of the same run without the lost attempts."""
+    lost = {("4x4", 3): (Lost(), Lost())}
+    with_lost = as_text(loaded(replace(GOLDEN_STORY, lost=lost)))
+
+    assert with_lost.split("Trust")[0] == GOLDEN.split("Trust")[0]
+
+
+def test_a_cell_given_up_is_named_with_its_reason(loaded: Load) -> None:
+    """A cell without any valid attempt is missing with a reason, and its arm has a boot less."""
+    text = as_text(loaded(Story(given_up=frozenset({("16x1", 5)}))))
+
+    assert "without a value: 16x1 in block 5 (tools_timeout)" in text
+    assert "35 of 36 cells effective as intended" in text
+    assert "16x1  too few boots (5 of 6)" in text
+
+
+def test_a_run_still_going_says_so(loaded: Load) -> None:
+    """Figures of a run that has not ended are marked as passing."""
+    story = Story(stop_after=20, state=RunState.RUNNING)
+    text = as_text(loaded(story))
+
+    assert "The run is still going: 20 of 36 cells valid; figures will change." in text
+    assert "of 6 blocks in random order" in text
+
+
+def test_each_vm_of_a_run_has_figures_of_its_own(loaded: Load) -> None:
+    """VMs are never pooled: every one has its table, its verdicts and its trust."""
+    text = as_text(loaded(Story(text=study_text(vms="sql-a, sql-b", forms="client"))))
+
+    assert text.count("Trust  ") == 2
+    assert text.index("\nsql-a\n") < text.index("\nsql-b\n")
+
+
+def test_an_alarm_of_the_a_a_check_withholds_words(loaded: Load) -> None:
+    """When the reference differs from itself no arm gets a word."""
+    effects = {**EFFECTS, "1x16 (A/A)": 0.0}
+
+    def shifted(label: str, block: int, size: int, form: str) -> float:
+        factor = 1.03 if label.endswith("(A/A)") else 1.0
+        return noisy(effects=effects)(label, block, size, form) * factor
+
+    text = as_text(loaded(Story(ms=shifted)))
+
+    assert text.count("Words withheld") == len(ARMS) - 1
+    assert "alarm" in text
+
+
+def test_no_forbidden_word_is_ever_printed(loaded: Load) -> None:
+    """The text never says significant, proves, no difference or best."""
+    text = as_text(loaded(Story(text=study_text(sizes="500, 1000, 2000"))))
+
+    assert not re.search(r"significan|proves?\b|no difference|\bbest\b", text, re.IGNORECASE)
+
+
+def test_an_unknown_run_is_an_error_of_input(store: Store) -> None:
+    """A run that the store does not have is named, with the command that lists them."""
+    build(store, Story(text=study_text(blocks=1, forms="client", sizes="500")))
+
+    with pytest.raises(InputError, match=r"no run 'other\.7'"):
+        load_run(store, "other.7")
+
+
+def test_the_newest_run_is_the_latest(store: Store) -> None:
+    """`latest` loads the run that was created last."""
+    small = Story(text=study_text(blocks=1, forms="client", sizes="500"))
+    build(store, small)
+    second = build(store, small)
+
+    assert load_run(store, "latest").run == second
