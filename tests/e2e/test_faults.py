@@ -18,9 +18,8 @@ SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}
 @pytest.mark.parametrize(
     ("fault", "reason"),
     [
-        ({"kind": "reconfigure_refused"}, "reconfigure refused"),
+        ({"kind": "reconfigure_refused", "boot": 3}, "reconfigure refused"),
         ({"kind": "power_on_refused"}, "power failed"),
-        ({"kind": "tools_never"}, "tools timeout"),
         ({"kind": "sql_never"}, "sql timeout"),
         ({"kind": "login_refused"}, "login refused"),
         ({"kind": "drop_mid_result", "rows": 50}, "connection dropped"),
@@ -43,7 +42,7 @@ def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
     assert settings_now(running) == before
 
 
-@pytest.mark.parametrize("kind", ["reconfigure_refused", "sql_never", "login_refused"])
+@pytest.mark.parametrize("kind", ["power_on_refused", "sql_never", "login_refused"])
 def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_put_back(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
@@ -70,6 +69,32 @@ def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
     assert "did not shut down" in ran.err
     assert settings_now(running)["power"] == "poweredOn"
     assert "VMs not at baseline: 1" in vnuma("status").out
+
+
+def test_a_guest_whose_tools_never_come_up_cannot_be_shut_down_and_is_left(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Without Tools there is no clean way back, so nothing is forced: exit code 7 names the reason."""
+    running = lab(faults=[{"kind": "tools_never", "vm": "sql16", "boot": 2}])
+
+    ran = vnuma("run", write_study(tmp_path, power=SHORT), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 7, ran.text
+    assert "VMware Tools did not run in sql16" in ran.err
+    assert "VMs not at baseline: 1" in vnuma("status").out
+
+
+def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, lab: LabFactory) -> None:
+    """The first write to a VM is the run's mark: where that is refused, nothing else is tried."""
+    running = lab(faults=[{"kind": "reconfigure_refused", "vm": "sql16", "boot": 2}])
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    assert "refused the change" in ran.err
+    assert settings_now(running) == before
+    assert "VMs not at baseline: 0" in vnuma("status").out
 
 
 def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, lab: LabFactory) -> None:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.context import VmContext
-from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed
+from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import plan, topology, waits
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.odbc import pyodbc
@@ -118,11 +118,18 @@ def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connec
     """The actual plan of every query, from one untimed run each of the smallest size: once per cell."""
     smallest = min(context.study.workload.sizes)
     for query in queries(context.study.workload):
-        if query.size != smallest:
-            continue
-        seen = plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup)
-        with context.store.write() as write:
-            facts.add_attempt_facts(write, attempt.id, context.token, "plan", {query.form: asdict(seen)})
+        if query.size == smallest:
+            seen = {query.form: _plan_document(connection, query)}
+            with context.store.write() as write:
+                facts.add_attempt_facts(write, attempt.id, context.token, "plan", seen)
+
+
+def _plan_document(connection: pyodbc.Connection, query: Query) -> dict[str, object]:
+    """A plan is evidence beside the timing: without it the timing stands, and the reason is kept."""
+    try:
+        return asdict(plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup))
+    except (MeasurementFailed, PrivilegeMissing) as error:
+        return {"not_evaluated": error.what}
 
 
 def _announce(context: VmContext, attempt: Attempt, turn: Turn) -> None:

@@ -10,6 +10,7 @@ from xml.parsers import expat
 
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.deadline import deadline
+from vnuma.sqlserver.dropped import connection_lost
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, run_all, where
@@ -50,7 +51,7 @@ def actual_plan(
     """Run a statement once with SET STATISTICS XML on, discard its rows and read its plan.
 
     Raises MeasurementFailed when no readable plan came in time, PrivilegeMissing without SHOWPLAN,
-    SqlUnreachable when the connection breaks; the connection is not to be used after an error.
+    ConnectionDropped when the connection breaks; the connection is not to be used after an error.
     """
     run_all(connection, setup)
     run(connection, "SET STATISTICS XML ON")
@@ -78,7 +79,7 @@ def _last_xml(connection: pyodbc.Connection, statement: str, timeout_s: float) -
                 more = bool(cursor.nextset())
     except pyodbc.Error as error:
         if not passed.is_set():
-            raise translate(error, where(connection)) from error
+            raise connection_lost(error, connection) or translate(error, where(connection)) from error
     if passed.is_set():
         raise MeasurementFailed(f"{where(connection)}: the statement gave no plan within {timeout_s:g} s.")
     return found

@@ -14,16 +14,13 @@ from typing import Any, Literal
 
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable
 from vnuma.sqlserver.deadline import deadline
-from vnuma.sqlserver.failures import sentence, translate
+from vnuma.sqlserver.dropped import ANSWER_S, CHECK, connection_lost
+from vnuma.sqlserver.failures import sentence
 from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, run_all, where
 
 RowsFrom = Literal["rowcount", "result"]
-
-_CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
-_ANSWER_S = 30.0
-"""For the check after a timed statement: a server that has just finished one answers at once."""
 
 
 @dataclass(frozen=True)
@@ -143,8 +140,8 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
     This batch has timing messages of its own, which are read away with its results.
     """
     try:
-        with connection.cursor() as cursor, deadline(connection, cursor, _ANSWER_S):
-            row = cursor.execute(_CHECK).fetchone()
+        with connection.cursor() as cursor, deadline(connection, cursor, ANSWER_S):
+            row = cursor.execute(CHECK).fetchone()
             while cursor.nextset():
                 pass
     except pyodbc.Error as error:
@@ -156,22 +153,8 @@ def _check(connection: pyodbc.Connection) -> tuple[int, int]:
 
 def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFailed | ConnectionDropped:
     """An error of the driver during a measurement: was the statement at fault, or the connection?"""
-    if isinstance(translate(error, ""), SqlUnreachable) or not _answers(connection):
-        return ConnectionDropped(
-            f"{where(connection)}: the connection broke during a measurement: {sentence(error)}.",
-            fix="Did the guest or SQL Server restart? See its error log.",
-        )
-    return MeasurementFailed(f"{where(connection)}: the timed statement failed: {sentence(error)}.")
-
-
-def _answers(connection: pyodbc.Connection) -> bool:
-    """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
-    try:
-        with connection.cursor() as cursor, deadline(connection, cursor, _ANSWER_S):
-            cursor.execute(_CHECK).fetchall()
-    except pyodbc.Error:
-        return False
-    return True
+    lost = connection_lost(error, connection)
+    return lost or MeasurementFailed(f"{where(connection)}: the timed statement failed: {sentence(error)}.")
 
 
 def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int) -> int:

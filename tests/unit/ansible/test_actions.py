@@ -1,0 +1,156 @@
+"""Action plugins, their documentation stubs and what they share."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from pydantic import BaseModel
+
+from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
+from vnuma.ansible.action import plain, target_of
+from vnuma.engine.target import SqlTarget, Target, VCenterTarget
+from vnuma.errors import InputError
+
+TARGET: dict[str, Any] = {
+    "name": "sql16",
+    "vm": "sql16",
+    "vcenter": {"host": "vc", "user": "u", "password": {"env": "VC"}},
+    "sql": {"host": "s", "user": "u", "password": {"env": "SQL"}},
+}
+
+
+def documented_target() -> Options:
+    """The suboptions of `target` as the fragment describes them."""
+    path = ROOT / "plugins" / "doc_fragments" / "target.py"
+    scope: dict[str, Any] = {}
+    exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), scope)
+    options: Options = yaml.safe_load(scope["ModuleDocFragment"].DOCUMENTATION)["options"]
+    suboptions: Options = options["target"]["suboptions"]
+    return suboptions
+
+
+def test_every_action_is_documented_and_every_document_has_an_action() -> None:
+    """A plugin and its stub have the same name."""
+    stubs = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
+
+    assert stubs == ACTIONS
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_examples_use_options_that_exist(action: str, specs: dict[str, Options]) -> None:
+    """Each example names the action in full and only options that it has."""
+    spec = specs[action]
+    required = {name for name, option in spec.items() if option.get("required")}
+
+    for task in stub_block(action, "EXAMPLES"):
+        options = set(task[f"vnuma.vnuma.{action}"])
+        assert required <= options <= set(spec)
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_return_values_are_described_with_a_sample_of_their_type(action: str) -> None:
+    """Who writes a playbook sees when a value is there and what it looks like."""
+    types = {"dict": dict, "list": list, "str": str, "int": int, "bool": bool}
+
+    for name, value in stub_block(action, "RETURN").items():
+        assert {"description", "returned", "type"} <= set(value), name
+        if value["type"] != "bool":
+            assert isinstance(value["sample"], types[value["type"]]), name
+
+
+@pytest.mark.parametrize(
+    ("model", "path"), [(Target, ()), (VCenterTarget, ("vcenter",)), (SqlTarget, ("sql",))]
+)
+def test_the_target_is_documented_as_the_engine_reads_it(
+    model: type[BaseModel], path: tuple[str, ...]
+) -> None:
+    """Fields, defaults and which are required: the fragment says what `Target` checks."""
+    options = documented_target()
+    for step in path:
+        options = options[step]["suboptions"]
+    fields = model.model_fields
+
+    assert set(options) == set(fields)
+    for name, field in fields.items():
+        assert bool(options[name].get("required")) == field.is_required(), name
+        if not field.is_required():
+            assert options[name].get("default") == field.default, name
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"vcenter": None}, "vcenter"),
+        ({"extra": 1}, "extra"),
+        ({"sql": {"host": "s"}}, "give user and password, or kerberos: true"),
+        ({"vcenter": {"host": "v", "user": "u", "password": "hunter2"}}, "a password is a reference"),
+    ],
+)
+def test_a_wrong_target_is_named(change: dict[str, Any], said: str) -> None:
+    """The message has the field and what would be right, and never the value of a password."""
+    with pytest.raises(InputError) as raised:
+        target_of({"target": TARGET | change})
+
+    assert said in raised.value.what
+    assert "hunter2" not in str(raised.value)
+
+
+def test_results_are_json_types_only() -> None:
+    """Workers hand results to their parent: dataclasses, enums and tuples become plain values."""
+
+    class Colour(Enum):
+        RED = "red"
+
+    @dataclass(frozen=True)
+    class Pair:
+        left: tuple[int, ...]
+        right: Colour
+
+    assert plain({1: Pair((1, 2), Colour.RED), "n": None}) == {
+        "1": {"left": [1, 2], "right": "red"},
+        "n": None,
+    }
+
+
+def test_options_are_read_when_a_plugin_is_imported() -> None:
+    """The play's parent imports a plugin once, so no worker reads documentation or imports vnuma again."""
+    program = """
+import sys
+from ansible.plugins.loader import action_loader, init_plugin_loader
+init_plugin_loader()
+for name in sys.argv[1:]:
+    plugin = action_loader.get(f"vnuma.vnuma.{name}", class_only=True)
+    assert plugin.spec["target"]["required"], name
+missing = {"vnuma.engine.actions", "vnuma.vsphere.connect", "vnuma.sqlserver.connect"} - set(sys.modules)
+assert not missing, missing
+unwanted = {"numpy", "scipy", "alembic", "altair", "ansible_runner"} & set(sys.modules)
+assert not unwanted, unwanted
+"""
+    command = [sys.executable, "-c", program, *ACTIONS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [("module", ACTIONS), ("role", ROLES), ("inventory", ["lab"])],
+)
+def test_ansible_doc_shows_it(kind: str, names: list[str], tmp_path: Path) -> None:
+    """Every module, role and inventory plugin has documentation that Ansible can read."""
+    program = Path(sys.executable).parent / "ansible-doc"
+    full = [f"vnuma.vnuma.{name}" for name in names]
+    done = subprocess.run(
+        [str(program), "-t", kind, *full], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    assert [name for name in names if name not in done.stdout] == []
