@@ -1,0 +1,231 @@
+"""The collection's playbooks by hand, without `vnuma run` over them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.looking import change_by_hand, settings_now
+from tests.support.playbook import Played, play
+from tests.support.site import write_inventory, write_study
+
+
+def create(folder: Path, inventory: Path, **changes: Any) -> str:
+    """Create a run without starting it; its name."""
+    ran = vnuma("run", write_study(folder, **changes), "-i", inventory, "--create-only")
+    assert ran.code == 0, ran.text
+    return ran.out.strip()
+
+
+def by_hand(folder: Path, inventory: Path, playbook: str, run: str, *arguments: str) -> Played:
+    """Play one of the collection's playbooks on a run."""
+    variables = json.dumps({"vnuma_run": run, "vnuma_max_cells": 5})
+    return play(folder, inventory, f"vnuma.vnuma.{playbook}", "-e", variables, *arguments)
+
+
+def rows_of_store(home: Path) -> dict[str, list[tuple[Any, ...]]]:
+    """Every row of every table, read without the product."""
+    (path,) = home.glob("*.db")
+    with sqlite3.connect(f"file:{path}?mode=ro", uri=True) as connection:
+        tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+        content = {table: connection.execute(f"SELECT * FROM {table}").fetchall() for table in tables}
+    connection.close()
+    return content
+
+
+def test_creating_a_run_stores_it_and_changes_no_vm(tmp_path: Path, lab: LabFactory) -> None:
+    """Its name is printed alone, for scripts; no VM is marked or leased."""
+    running = lab()
+    before = settings_now(running)
+
+    name = create(tmp_path, write_inventory(tmp_path, running))
+
+    assert name == "small.1"
+    assert settings_now(running) == before
+    status = vnuma("status").out
+    assert "planned" in status
+    assert "VMs not at baseline: 0" in status
+
+
+def test_check_mode_of_a_study_claims_and_stores_nothing(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """It names the next cell, and the store holds afterwards what it held before."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    run = create(tmp_path, inventory)
+    before, stored = settings_now(running), rows_of_store(vnuma_home)
+
+    ended = by_hand(tmp_path, inventory, "study", run, "--check", "--diff")
+
+    assert ended.code == 0, ended.text
+    claimed = ended.only("cell_claim")
+    assert claimed["claimed"] is False
+    assert claimed["why"].startswith("check mode: next would be block 1, ")
+    assert [task.action for task in ended.tasks if task.action.startswith("vnuma.")] == [
+        "vnuma.vnuma.cell_claim",
+        "vnuma.vnuma.vm_restore",
+    ]
+    assert rows_of_store(vnuma_home) == stored
+    assert settings_now(running) == before
+
+
+def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path, lab: LabFactory) -> None:
+    """The same play that `vnuma run` launches: cells valid, VM as it was, run finished."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    run = create(tmp_path, inventory)
+
+    ended = by_hand(tmp_path, inventory, "study", run)
+
+    assert ended.code == 0, ended.text
+    assert len(ended.all("sql_benchmark")) == 2
+    assert settings_now(running) == before
+    status = vnuma("status").out
+    assert "finished" in status
+    assert "2/2" in status
+    again = by_hand(tmp_path, inventory, "study", run)
+    assert again.only("cell_claim")["why"] == "every cell has ended"
+    assert not again.only("vm_restore").changed
+    assert settings_now(running) == before
+
+
+def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) -> None:
+    """A run may be worked off cell by cell, with the VM put back (and the dataset dropped) in between."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    run = create(tmp_path, inventory)
+
+    first = by_hand(tmp_path, inventory, "cell", run)
+    assert first.only("sql_benchmark").changed, first.text
+    marked = settings_now(running)
+    assert json.loads(marked["keys"]["vnuma.run"])["run"] == run
+
+    checked = by_hand(tmp_path, inventory, "restore", run, "--check").only("vm_restore")
+    assert settings_now(running) == marked
+    restored = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
+    assert restored.changed == checked.changed
+    assert settings_now(running) == before
+    again = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
+    assert not again.changed
+    assert "does not hold" in again["why"]
+
+    rest = by_hand(tmp_path, inventory, "study", run)
+    assert len(rest.all("sql_benchmark")) == 1, rest.text
+    assert settings_now(running) == before
+    assert "2/2" in vnuma("status").out
+
+
+def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFactory) -> None:
+    """Once a VM was put back, playing restore again leaves it as its owner has made it since."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    run = create(tmp_path, inventory)
+    by_hand(tmp_path, inventory, "cell", run)
+    by_hand(tmp_path, inventory, "restore", run)
+    change_by_hand(running, memoryReservationLockedToMax=True)
+    theirs = settings_now(running)
+
+    again = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
+
+    assert not again.changed
+    assert settings_now(running) == theirs
+
+
+def test_a_conflict_is_refused_until_somebody_decides(tmp_path: Path, lab: LabFactory) -> None:
+    """Somebody else's change during the run: exit code 7, nothing touched; `theirs` then keeps it."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    run = create(tmp_path, inventory, all_arms={"memory_reservation": "keep"})
+    by_hand(tmp_path, inventory, "cell", run)
+    change_by_hand(running, memoryAllocation=vim.ResourceAllocationInfo(reservation=1024))
+    changed = settings_now(running)
+
+    refused = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
+    assert (refused["error"], refused["exit_code"]) == ("RestoreConflict", 7)
+    assert settings_now(running) == changed
+
+    kept = by_hand(tmp_path, inventory, "restore", run, "-e", "vnuma_on_conflict=theirs").only("vm_restore")
+    assert kept.status == "ok"
+    assert settings_now(running)["reservation"] == 1024
+
+
+def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -> None:
+    """The step's reason is in its result, the next cell is measured, and the VM is put back."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    run = create(tmp_path, inventory, power={"sql_timeout_s": 2})
+
+    ended = by_hand(tmp_path, inventory, "study", run)
+
+    assert ended.code == 0, ended.text
+    reasons = [task["reason"] for task in ended.tasks if task.status == "failed"]
+    assert reasons == ["sql_timeout"]
+    assert len(ended.all("sql_benchmark")) == 1
+    assert settings_now(running) == before
+    assert "failed" in vnuma("status").out
+
+
+def test_a_run_that_another_process_looks_after_is_left_to_it(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """A play by hand neither takes a VM from a living supervisor nor puts it back under it."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    run = create(tmp_path, inventory)
+    (path,) = vnuma_home.glob("*.db")
+    with sqlite3.connect(path) as connection:
+        connection.execute(
+            "UPDATE run SET supervisor_pid = ?, supervisor_host = ?", (os.getpid(), os.uname().nodename)
+        )
+    connection.close()
+    before = settings_now(running)
+
+    for playbook, action in (("cell", "cell_claim"), ("restore", "vm_restore")):
+        failed = by_hand(tmp_path, inventory, playbook, run).only(action)
+        assert (failed["error"], failed["exit_code"]) == ("VmHeld", 8)
+        assert f"process {os.getpid()}" in failed["msg"]
+    assert settings_now(running) == before
+
+
+@pytest.mark.parametrize("playbook", ["cell", "study", "restore"])
+def test_a_playbook_without_a_run_says_how_to_name_one(
+    tmp_path: Path, lab: LabFactory, playbook: str
+) -> None:
+    """The message has the option to add."""
+    ended = play(tmp_path, write_inventory(tmp_path, lab()), f"vnuma.vnuma.{playbook}")
+
+    assert ended.code == 2
+    assert "Name the run: -e vnuma_run=quick.4" in ended.text
+
+
+def test_an_unknown_run_is_named(tmp_path: Path, lab: LabFactory) -> None:
+    """Exit code 3, and where the names are."""
+    failed = by_hand(tmp_path, write_inventory(tmp_path, lab()), "cell", "nosuch.1").only("cell_claim")
+
+    assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
+    assert "nosuch.1" in failed["msg"]
+
+
+def test_a_dataset_by_hand_comes_and_goes(tmp_path: Path, lab: LabFactory) -> None:
+    """playbooks/dataset.yml prepares it, and drops it when told to."""
+    inventory = write_inventory(tmp_path, lab())
+    small = json.dumps(
+        {"sql_dataset_transaction_history_rows": 30, "sql_dataset_sales_order_detail_rows": 30}
+    )
+    arguments = (tmp_path, inventory, "vnuma.vnuma.dataset", "-e", small)
+
+    assert play(*arguments).only("sql_dataset").changed
+    assert not play(*arguments).only("sql_dataset").changed
+    assert play(*arguments, "-e", "vnuma_dataset_state=absent").only("sql_dataset").changed

@@ -1,0 +1,148 @@
+"""Roles sql_dataset and sql_benchmark on a lab's SQL Server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.lab import LabHandle
+from tests.support.playbook import Played, play_roles
+from tests.support.site import write_inventory
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.query import fetch, run
+
+SMALL = {"sql_dataset_transaction_history_rows": 60, "sql_dataset_sales_order_detail_rows": 50}
+
+
+def server_of(lab: LabHandle) -> SqlServer:
+    """The lab's one SQL Server."""
+    sql = lab.vms["sql16"]
+    return SqlServer(
+        host=sql.host,
+        port=sql.port,
+        user=sql.user,
+        password=sql.password,
+        encrypt="no",
+        trust_server_certificate=False,
+        driver=discover("auto"),
+        kerberos=False,
+    )
+
+
+def databases(lab: LabHandle) -> set[str]:
+    """The databases that the server lists."""
+    with connect(server_of(lab)) as connection:
+        return {str(row[0]) for row in fetch(connection, "SELECT name FROM sys.databases")}
+
+
+def dataset(folder: Path, inventory: Path, *arguments: str, **options: Any) -> Played:
+    """Play the role sql_dataset with a small dataset."""
+    return play_roles(folder, inventory, {"sql_dataset": SMALL | options}, *arguments)
+
+
+def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> None:
+    """Check predicts and makes nothing; present, again, absent, again: changed, not, changed, not."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+
+    assert dataset(tmp_path, inventory, "--check").only("sql_dataset").changed
+    assert "vnuma_study" not in databases(running)
+
+    made = dataset(tmp_path, inventory).only("sql_dataset")
+    assert made.changed
+    assert {name: table["rows"] for name, table in made["dataset"]["tables"].items()} == {
+        "Production.TransactionHistory": 60,
+        "Sales.SalesOrderDetail": 50,
+    }
+    assert "vnuma_study" in databases(running)
+
+    again = dataset(tmp_path, inventory).only("sql_dataset")
+    assert not again.changed
+    assert again["dataset"]["tables"] == made["dataset"]["tables"]
+    assert not dataset(tmp_path, inventory, "--check").only("sql_dataset").changed
+
+    gone = {"sql_dataset_state": "absent"}
+    assert dataset(tmp_path, inventory, "--check", **gone).only("sql_dataset").changed
+    assert "vnuma_study" in databases(running)
+    assert dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
+    assert "vnuma_study" not in databases(running)
+    assert not dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
+
+
+def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab: LabFactory) -> None:
+    """The dataset that is there was made for other numbers of rows."""
+    inventory = write_inventory(tmp_path, lab())
+    dataset(tmp_path, inventory)
+    larger = {"sql_dataset_sales_order_detail_rows": 55}
+
+    assert dataset(tmp_path, inventory, "--check", **larger).only("sql_dataset").changed
+    assert dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
+    assert not dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
+
+
+@pytest.mark.parametrize("state", ["present", "absent"])
+@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
+def test_somebody_else_s_database_is_refused(
+    tmp_path: Path, lab: LabFactory, state: str, arguments: tuple[str, ...]
+) -> None:
+    """It is neither filled nor dropped, and check mode says so beforehand."""
+    running = lab()
+    with connect(server_of(running)) as connection:
+        run(connection, "CREATE DATABASE [theirs]")
+    options = {"sql_dataset_database": "theirs", "sql_dataset_state": state}
+
+    failed = dataset(tmp_path, write_inventory(tmp_path, running), *arguments, **options).only("sql_dataset")
+
+    assert (failed.status, failed["error"], failed["exit_code"]) == ("failed", "ForeignDatabase", 4)
+    assert "theirs" in databases(running)
+
+
+def test_the_benchmark_returns_its_timings(tmp_path: Path, lab: LabFactory) -> None:
+    """One timing for each size, form and iteration, with the rows that the query must give."""
+    workload = {"sizes": [10, 20], "forms": ["client", "server"]}
+    roles: dict[str, dict[str, Any]] = {
+        "sql_dataset": SMALL,
+        "sql_benchmark": {"sql_benchmark_workload": workload, "sql_benchmark_iterations": 2},
+    }
+
+    ended = play_roles(tmp_path, write_inventory(tmp_path, lab()), roles)
+
+    assert ended.code == 0, ended.text
+    result = ended.only("sql_benchmark")
+    assert not result.changed
+    timings = result["timings"]
+    assert {(t["size"], t["form"], t["iteration"]) for t in timings} == {
+        (size, form, iteration) for size in (10, 20) for form in ("client", "server") for iteration in (1, 2)
+    }
+    assert {t["rows"] for t in timings} == {100, 400}
+    assert all(t["elapsed_ms"] >= 0 and t["client_ms"] > 0 for t in timings)
+
+
+def test_check_mode_measures_nothing(tmp_path: Path, lab: LabFactory) -> None:
+    """No dataset is needed for that."""
+    ended = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"sql_benchmark": {}}, "--check")
+
+    assert ended.only("sql_benchmark")["timings"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"sql_benchmark_workload": {"sizes": [0]}}, "option workload is wrong: sizes.0: "),
+        ({"sql_benchmark_workload": {"forms": ["sideways"]}}, "option workload is wrong: forms.0: "),
+    ],
+)
+def test_a_wrong_workload_is_one_clear_sentence(
+    tmp_path: Path, lab: LabFactory, options: dict[str, Any], said: str
+) -> None:
+    """The field is named, and the exit code says that the input is wrong."""
+    failed = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"sql_benchmark": options}).only(
+        "sql_benchmark"
+    )
+
+    assert failed["exit_code"] == 3
+    assert said in failed["msg"]

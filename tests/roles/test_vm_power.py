@@ -1,0 +1,111 @@
+"""Roles vm_power and guest_ready on a lab's VM."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.lab import LabHandle
+from tests.support.looking import mark_by_hand, settings_now
+from tests.support.playbook import Played, play_roles
+from tests.support.site import write_inventory
+
+
+def power(folder: Path, inventory: Path, state: str, *arguments: str) -> Played:
+    """Play the role for this state."""
+    return play_roles(folder, inventory, {"vm_power": {"vm_power_state": state}}, *arguments)
+
+
+def power_now(lab: LabHandle) -> str:
+    """The power state as vSphere has it."""
+    return str(settings_now(lab)["power"])
+
+
+@pytest.mark.parametrize(("begin", "state", "end"), [("on", "off", "poweredOff"), ("off", "on", "poweredOn")])
+def test_check_apply_apply_again(tmp_path: Path, lab: LabFactory, begin: str, state: str, end: str) -> None:
+    """Check mode predicts and moves nothing; the state is reached; a second play changes nothing."""
+    running = lab(vms=[{"name": "sql16", "power": begin}])
+    inventory = write_inventory(tmp_path, running)
+    before = power_now(running)
+
+    assert power(tmp_path, inventory, state, "--check").only("vm_power").changed
+    assert power_now(running) == before
+
+    applied = power(tmp_path, inventory, state).only("vm_power")
+    assert (applied.changed, applied["power"]) == (True, state)
+    assert power_now(running) == end
+
+    assert not power(tmp_path, inventory, state).only("vm_power").changed
+    assert not power(tmp_path, inventory, state, "--check").only("vm_power").changed
+
+
+def test_tools_that_never_come_give_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:
+    """The task fails with reason and exit code when the guest does not come up."""
+    running = lab(
+        vms=[{"name": "sql16", "power": "off"}], faults=[{"kind": "tools_never", "vm": "sql16", "boot": 1}]
+    )
+    variables = {"vm_power": {"vm_power_tools_timeout": 1}}
+
+    failed = play_roles(tmp_path, write_inventory(tmp_path, running), variables).only("vm_power")
+
+    assert (failed.status, failed["reason"], failed["exit_code"]) == ("failed", "tools_timeout", 6)
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
+def test_a_vm_under_study_keeps_its_power_state(
+    tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]
+) -> None:
+    """A VM that carries a run's mark is refused, in check mode too."""
+    running = lab()
+    mark_by_hand(running, "whatever somebody wrote")
+
+    failed = power(tmp_path, write_inventory(tmp_path, running), "off", *arguments).only("vm_power")
+
+    assert (failed["error"], failed["exit_code"]) == ("VmHeld", 8)
+    assert power_now(running) == "poweredOn"
+
+
+def test_an_unknown_state_is_refused_by_the_role(tmp_path: Path, lab: LabFactory) -> None:
+    """The argument spec names the option and the choices before any action runs."""
+    ended = power(tmp_path, write_inventory(tmp_path, lab()), "sleeping")
+
+    assert ended.code == 2
+    assert "value of vm_power_state must be one of: on, off, got: sleeping" in ended.text
+    assert ended.all("vm_power") == []
+
+
+def test_a_ready_guest_shows_its_topology(tmp_path: Path, lab: LabFactory) -> None:
+    """After shaping and booting, SQL Server shows the sockets and nodes of the new shape."""
+    running = lab()
+    roles = {"vm_topology": {"vm_topology_arm": {"topology": "2x8"}}, "vm_power": {}, "guest_ready": {}}
+
+    ended = play_roles(tmp_path, write_inventory(tmp_path, running), roles)
+
+    seen = ended.only("guest_ready")
+    assert ended.code == 0, ended.text
+    assert not seen.changed
+    guest = seen["guest"]
+    assert (guest["vcpus"], guest["sockets"], guest["cores_per_socket"], guest["numa_nodes"]) == (16, 2, 8, 2)
+    assert seen["server"]["version"].split(".")[0] == "15"
+
+
+def test_check_mode_waits_for_no_guest(tmp_path: Path, lab: LabFactory) -> None:
+    """A VM that is off, because nothing was powered on, does not fail the check."""
+    running = lab(vms=[{"name": "sql16", "power": "off"}])
+
+    ended = play_roles(tmp_path, write_inventory(tmp_path, running), {"guest_ready": {}}, "--check")
+
+    assert ended.code == 0, ended.text
+    assert "guest" not in ended.only("guest_ready").result
+
+
+def test_a_server_that_is_never_ready_gives_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:
+    """The deadline ends the wait."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 1}])
+    variables = {"guest_ready": {"guest_ready_timeout": 1}}
+
+    failed = play_roles(tmp_path, write_inventory(tmp_path, running), variables).only("guest_ready")
+
+    assert (failed["reason"], failed["exit_code"]) == ("sql_timeout", 6)

@@ -1,0 +1,183 @@
+"""Role vm_topology on a lab's VM: check, apply, apply again, and look without the product."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.looking import change_by_hand, mark_by_hand, settings_now
+from tests.support.playbook import Played, play_roles
+from tests.support.site import write_inventory
+
+TWO_BY_EIGHT = {"topology": "2x8", "affinity": "physical_cores", "memory_reservation": "locked"}
+
+
+def shape(folder: Path, inventory: Path, arm: Any, *arguments: str, **options: Any) -> Played:
+    """Play the role with this arm."""
+    return play_roles(folder, inventory, {"vm_topology": {"vm_topology_arm": arm, **options}}, *arguments)
+
+
+def test_check_predicts_apply_changes_and_a_second_apply_does_not(tmp_path: Path, lab: LabFactory) -> None:
+    """Check mode tells exactly the changes and moves nothing; once made, they are there and stay."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+
+    checked = shape(tmp_path, inventory, TWO_BY_EIGHT, "--check", "--diff")
+    predicted = checked.only("vm_topology")
+    assert predicted.changed
+    assert predicted["powered_off"] is True
+    assert '+    "numCoresPerSocket": 8' in checked.text
+    assert settings_now(running) == before
+
+    applied = shape(tmp_path, inventory, TWO_BY_EIGHT).only("vm_topology")
+    assert applied.changed
+    assert {key: applied[key] for key in ("changes", "prediction", "powered_off", "diff")} == {
+        key: predicted[key] for key in ("changes", "prediction", "powered_off", "diff")
+    }
+    after = settings_now(running)
+    assert (after["vcpus"], after["cores_per_socket"], after["locked"]) == (16, 8, True)
+    assert after["affinity"] == list(range(0, 32, 2))
+    assert after["power"] == "poweredOff"
+
+    again = shape(tmp_path, inventory, TWO_BY_EIGHT).only("vm_topology")
+    assert (again.changed, again["changes"], again["powered_off"]) == (False, [], False)
+    assert not shape(tmp_path, inventory, TWO_BY_EIGHT, "--check").only("vm_topology").changed
+    assert settings_now(running) == after
+
+
+def test_a_vm_in_the_shape_is_not_shut_down(tmp_path: Path, lab: LabFactory) -> None:
+    """No change needs no power-off: a running VM runs on."""
+    running = lab()
+    arm = {"topology": "4x4"}
+
+    result = shape(tmp_path, write_inventory(tmp_path, running), arm).only("vm_topology")
+
+    assert (result.changed, result["powered_off"]) == (False, False)
+    assert settings_now(running)["power"] == "poweredOn"
+
+
+def test_on_esxi_8_check_and_apply_agree_on_the_numa_keys(tmp_path: Path, lab: LabFactory) -> None:
+    """What a release needs besides cores per socket is predicted and set as well."""
+    running = lab("esxi8-default")
+    inventory = write_inventory(tmp_path, running)
+
+    predicted = shape(tmp_path, inventory, {"topology": "2x8"}, "--check").only("vm_topology")
+    applied = shape(tmp_path, inventory, {"topology": "2x8"}).only("vm_topology")
+
+    assert applied["changes"] == predicted["changes"]
+    keys = {name.lower(): value for name, value in settings_now(running)["keys"].items()}
+    assert keys["numa.vcpu.followcorespersocket"] == "1"
+    assert not shape(tmp_path, inventory, {"topology": "2x8"}).only("vm_topology").changed
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({}, "option arm is wrong: topology: Field required."),
+        ({"topology": "2x8", "speed": 1}, "option arm is wrong: speed: "),
+        ({"topology": "2 by 8"}, "option arm is wrong: topology: "),
+        ({"topology": "2x8", "memory_mb": "much"}, "option arm is wrong: memory_mb"),
+    ],
+    ids=["missing", "unknown field", "not a topology", "not a number"],
+)
+def test_a_wrong_arm_is_one_clear_sentence(
+    tmp_path: Path, lab: LabFactory, arm: dict[str, Any], said: str
+) -> None:
+    """The message names the field; nothing is changed; the exit code says that the input is wrong."""
+    running = lab()
+    before = settings_now(running)
+
+    ended = shape(tmp_path, write_inventory(tmp_path, running), arm)
+
+    failed = ended.only("vm_topology")
+    assert ended.code == 2
+    assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 3, "InputError")
+    assert said in failed["msg"]
+    assert "Traceback" not in ended.text
+    assert settings_now(running) == before
+
+
+def test_a_shape_that_the_host_cannot_give_is_refused_before_anything_changes(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """More vCPUs than physical cores cannot be pinned to one core each; check mode says so too."""
+    running = lab()
+    before = settings_now(running)
+    inventory = write_inventory(tmp_path, running)
+    arm = {"topology": "8x16", "affinity": "physical_cores"}
+
+    checked = shape(tmp_path, inventory, arm, "--check").only("vm_topology")
+    failed = shape(tmp_path, inventory, arm).only("vm_topology")
+
+    assert (failed["error"], failed["exit_code"]) == ("PreflightBlocked", 5)
+    assert failed["msg"] == checked["msg"]
+    assert settings_now(running) == before
+
+
+def test_a_missing_target_names_the_variable(tmp_path: Path, lab: LabFactory) -> None:
+    """A host without vnuma_vcenter is an error about that variable, not about the role's insides."""
+    inventory = tmp_path / "bare.yml"
+    inventory.write_text("vnuma_vms: {hosts: {sql16: {vnuma_vm: sql16}}}", encoding="utf-8")
+
+    ended = shape(tmp_path, inventory, TWO_BY_EIGHT)
+
+    assert ended.code == 2
+    assert "'vnuma_vcenter' is undefined" in ended.text
+
+
+def test_a_vm_that_vcenter_does_not_have_is_an_error_of_the_environment(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Exit code 4 and the name that was looked for."""
+    target = {"name": "nobody", "vm": "/DC0/vm/nobody"}
+    target |= {name: f"{{{{ vnuma_{name} }}}}" for name in ("vcenter", "sql")}
+
+    ended = shape(tmp_path, write_inventory(tmp_path, lab()), TWO_BY_EIGHT, vm_topology_target=target)
+
+    failed = ended.only("vm_topology")
+    assert (failed["exit_code"], failed["error"]) == (4, "VmNotFound")
+    assert "/DC0/vm/nobody" in failed["msg"]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
+def test_a_vm_under_study_is_refused(tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]) -> None:
+    """A VM that carries a run's mark is left alone by hand, and check mode says so beforehand."""
+    running = lab()
+    mark_by_hand(running, '{"run": "theirs.7", "holder": "ann@host", "since": "2026-01-01T00:00:00Z"}')
+    before = settings_now(running)
+
+    failed = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT, *arguments).only("vm_topology")
+
+    assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 8, "VmHeld")
+    assert "ann@host, run theirs.7" in failed["msg"]
+    assert settings_now(running) == before
+
+
+def test_a_guest_that_does_not_shut_down_gives_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:
+    """The VM runs on unchanged, and a playbook can decide on `reason`."""
+    running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 1, "times": 0}])
+    before = settings_now(running)
+
+    failed = shape(
+        tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT, vm_topology_shutdown_timeout=2
+    ).only("vm_topology")
+
+    assert (failed["reason"], failed["exit_code"]) == ("shutdown_timeout", 6)
+    assert settings_now(running) == before
+
+
+def test_a_change_by_somebody_else_is_seen_as_a_difference(tmp_path: Path, lab: LabFactory) -> None:
+    """Idempotence looks at the VM and not at what was done before."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    shape(tmp_path, inventory, TWO_BY_EIGHT)
+    change_by_hand(running, numCoresPerSocket=2)
+
+    again = shape(tmp_path, inventory, TWO_BY_EIGHT).only("vm_topology")
+
+    assert again["changes"] == [{"setting": "numCoresPerSocket", "before": 2, "after": 8}]
+    assert settings_now(running)["cores_per_socket"] == 8

@@ -1,0 +1,101 @@
+"""A playbook by the real ansible-playbook, with the results of its tasks."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+CALLBACKS = Path(__file__).parent / "callbacks"
+TIMEOUT_S = 300
+
+Task = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one task ended."""
+
+    status: str
+    action: str
+    host: str
+    result: dict[str, Any]
+
+    @property
+    def changed(self) -> bool:
+        """Whether the task says that it changed something."""
+        return bool(self.result["changed"])
+
+    def __getitem__(self, key: str) -> Any:
+        return self.result[key]
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a playbook ended: exit status, what it printed, and its tasks in order."""
+
+    code: int
+    text: str
+    tasks: tuple[Result, ...]
+
+    def all(self, action: str) -> list[Result]:
+        """Every result of an action of the collection."""
+        return [task for task in self.tasks if task.action == f"vnuma.vnuma.{action}"]
+
+    def only(self, action: str) -> Result:
+        """The one result of an action; a play that went another way fails with its output."""
+        found = self.all(action)
+        assert len(found) == 1, self.text
+        return found[0]
+
+
+def play(
+    folder: Path, inventory: Path, playbook: str | Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> Played:
+    """Run a playbook file, or one of the collection by its name, to its end."""
+    record = folder / "record.jsonl"
+    record.write_text("", encoding="utf-8")
+    environment = {
+        **os.environ,
+        "ANSIBLE_HOME": str(folder / "ansible"),
+        "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
+        "ANSIBLE_CALLBACKS_ENABLED": "record",
+        "VNUMA_TEST_RECORD": str(record),
+        **(env or {}),
+    }
+    program = Path(sys.executable).parent / "ansible-playbook"
+    done = subprocess.run(
+        [str(program), "-i", str(inventory), str(playbook), *arguments],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+        stdin=subprocess.DEVNULL,
+    )
+    lines = record.read_text(encoding="utf-8").splitlines()
+    return Played(done.returncode, done.stdout + done.stderr, tuple(Result(**json.loads(x)) for x in lines))
+
+
+def play_roles(
+    folder: Path,
+    inventory: Path,
+    roles: Mapping[str, Task],
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+) -> Played:
+    """Play roles of the collection, in order, each with its variables, on every VM of the inventory."""
+    playbook = folder / "play.yml"
+    tasks = [
+        {"ansible.builtin.include_role": {"name": f"vnuma.vnuma.{role}"}, "vars": variables}
+        for role, variables in roles.items()
+    ]
+    document = [{"hosts": "vnuma_vms", "gather_facts": False, "tasks": tasks}]
+    playbook.write_text(json.dumps(document), encoding="utf-8")
+    return play(folder, inventory, playbook, *arguments, env=env)
