@@ -251,8 +251,8 @@ def test_the_three_topologies_stand_side_by_side(loaded: Load) -> None:
     """Intended, predicted with its confidence, read back and seen, and how many cells count."""
     text = text_of(page_text(loaded(Story())))
 
-    assert "2x8 2x8 2x8 2 (low; else 1) 2 2 6 of 6" in text
-    assert "1x16 1x16 1x16 1 (high) 1 2 12 of 12" in text
+    assert "2x8 2x8 2x8 2 (low; else 1) 2 2 100% on one node 6 of 6" in text
+    assert "1x16 1x16 1x16 1 (high) 1 2 100% on one node 12 of 12" in text
     assert "1x16 and 16x1 gave the guest the same number of vNUMA nodes (1)." in text
 
 
@@ -349,3 +349,20 @@ def test_arms_keep_the_order_of_the_study(loaded: Load) -> None:
     for drawing in re.findall(r"<svg.*?</svg>", page, re.DOTALL):
         shown = [text for text in re.findall(r"<text[^>]*>([^<]+)</text>", drawing) if text in ARMS]
         assert shown == [arm for arm in ARMS if arm in shown]
+
+
+def test_time_spent_on_sending_rows_is_measured_not_guessed(loaded: Load) -> None:
+    """With the server form beside it, the share of the join alone is said, and the general warning is not."""
+    text = text_of(page_text(loaded(Story())))
+    limits = text[text.rindex("How far this goes") : text.index("Table 1. Elapsed")]
+
+    assert "form server) took 12% of the time of form client (1x16, 1,000 rows a side)" in limits
+    assert "(ASYNC_NETWORK_IO) was 93%" in limits
+    assert "(Q01)" not in limits
+
+
+def test_without_the_server_form_waits_tell_what_the_clock_timed(loaded: Load) -> None:
+    """Waits that fill most of the time are a limit of the result."""
+    text = text_of(page_text(loaded(GOLDEN_STORY)))
+
+    assert "93% of the elapsed time of form client was spent waiting for the network." in text

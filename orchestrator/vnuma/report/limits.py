@@ -65,27 +65,52 @@ def _progress(loaded: LoadedRun) -> Iterator[Statement]:
 
 
 def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Statement]:
-    share = next(
-        (item.of(NETWORK_WAIT) for item in loaded.waits if (item.vm, item.form) == (vm.name, analysis.form)),
-        None,
-    )
-    if share is not None and share >= _MOSTLY:
-        waited = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
-        text = f"{waited} was spent waiting for the network ({NETWORK_WAIT})."
-        yield Statement("limits it", "The clock mostly timed the client.", text)
+    measured = _client_time(loaded, analysis)
+    if measured:
+        yield measured
     for finding in loaded.vm_facts(vm, "preflight").values():
-        known = finding["id"] == "Q01" and share is not None
+        known = finding["id"] == "Q01" and measured is not None
         if finding["id"].startswith(("Q", "T04")) and not known:
             yield Statement("limits it", finding["what"], f"{finding['fix']} ({finding['id']})")
-    spools = {
-        name
-        for plan in loaded.attempt_facts(vm, "plan", analysis.form).values()
-        for name in plan.get("spools") or ()
-    }
+    plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
+    spools = {name for plan in plans for name in plan.get("spools") or ()}
     if spools:
         names = listed(sorted(spools))
         text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
         yield Statement("limits it", "A worktable was measured too.", text)
+
+
+def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
+    """How much of the deciding form's time went to the client: as measured, so that Q01 need not guess.
+
+    The same join without sending its rows tells more than wait statistics: filling a packet is
+    processor time of the server, and only a client that is too slow shows as a wait.
+    """
+    share = next(
+        (
+            item.of(NETWORK_WAIT)
+            for item in loaded.waits
+            if (item.vm, item.form) == (analysis.vm, analysis.form)
+        ),
+        None,
+    )
+    waited = "" if share is None else f"; waiting for the network ({NETWORK_WAIT}) was {share * 100:.0f}%"
+    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
+    if analysis.form != "client" or server is None or not server.points or not analysis.points:
+        if share is None or share < _MOSTLY:
+            return None
+        spent = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
+        text = f"{spent} was spent waiting for the network."
+        return Statement("limits it", "The clock mostly timed the client.", text)
+    ours, theirs = analysis.table[-1].cells[0].median_ms, server.table[-1].cells[0].median_ms
+    if ours is None or theirs is None or theirs > ours * _MOSTLY:
+        return None
+    size = analysis.table[-1].size
+    text = (
+        f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
+        f"client ({loaded.study.reference}, {size:,} rows a side){waited}. Read the server form beside it."
+    )
+    return Statement("limits it", "Most of the time went into sending rows.", text)
 
 
 def _same_nodes(arms: list[ArmTopology]) -> Iterator[Statement]:

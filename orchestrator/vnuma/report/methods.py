@@ -52,7 +52,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"sockets x cores per socket unless named) were compared in {count(design.blocks, 'block')}: {order} "
         f"(seed {loaded.run.seed}){a_a}.",
         f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
-        "read back and powered on on the same host; its topology was verified before measuring.",
+        "read back and powered on again on the same host; its topology was verified before measuring.",
         f"A cell ran cross joins of {sizes} rows a side, {maxdop}, with "
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')} "
         "under SET STATISTICS TIME.",

@@ -42,6 +42,16 @@ class ArmTopology:
     counted: int
     planned: int
     not_evaluated: tuple[str, ...]
+    pages: tuple[float, ...]
+    """Each boot's share of memory-optimised pages on the vNUMA node that holds most of them."""
+
+    @property
+    def pages_words(self) -> str:
+        """Where the tables lie: as in "88 to 91% on one node"."""
+        if not self.pages:
+            return "not known"
+        low, high = (f"{share * 100:.0f}" for share in (min(self.pages), max(self.pages)))
+        return f"{low}% on one node" if low == high else f"{low} to {high}% on one node"
 
     @property
     def predicted_words(self) -> str:
@@ -74,6 +84,7 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
     guests = [guest for guest in (_guest(item) for item in valid) if guest]
     last = guests[-1] if guests else {}
+    pages = loaded.attempt_facts(vm, "memory", "xtp_pages_kb")
     return ArmTopology(
         arm=label,
         intended=arm.topology,
@@ -88,6 +99,11 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
         sql_sizes=_sizes(last, "node_id"),
         counted=sum(cell.state is CellState.VALID for cell in mine),
         planned=len(mine),
+        pages=tuple(
+            max(kilobytes) / sum(kilobytes)
+            for kilobytes in (list(_document(pages.get(item.id)).values()) for item in valid)
+            if sum(kilobytes) > 0
+        ),
         not_evaluated=tuple(
             dict.fromkeys(
                 text for item in valid for text in _document(item.effective).get("not_evaluated", ())

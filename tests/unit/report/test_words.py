@@ -1,0 +1,66 @@
+"""Sentences that the terminal and the page share."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.wording import limits
+from vnuma.report.words import banner, count, level_words, listed, places
+
+
+@pytest.mark.parametrize(
+    ("level", "words"), [(0.95, "95%"), (0.975, "97.5%"), (0.9875, "98.75%"), (0.99, "99%")]
+)
+def test_a_level_is_written_as_people_do(level: float, words: str) -> None:
+    """No more decimals than the level has."""
+    assert level_words(level) == words
+
+
+@pytest.mark.parametrize(
+    ("names", "words"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), (["a", "b", "c"], "a, b and c")]
+)
+def test_names_are_listed_as_a_sentence(names: list[str], words: str) -> None:
+    """Commas, and a word before the last."""
+    assert listed(names) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"), [(0, "0 boots"), (1, "1 boot"), (2, "2 boots"), (1200, "1,200 boots")]
+)
+def test_nouns_follow_their_number(number: int, words: str) -> None:
+    """One boot, two boots."""
+    assert count(number, "boot") == words
+
+
+def test_the_banner_names_the_scenario_and_is_empty_for_real_machines() -> None:
+    """Only figures of the lab have a banner."""
+    assert banner("drift") == "SIMULATED (lab, scenario drift): not measured on hardware"
+    assert banner(None) == ""
+
+
+RATIOS = st.floats(0.9, 1.1, allow_nan=False)
+
+
+@given(st.lists(st.one_of(st.none(), st.tuples(RATIOS, RATIOS)), max_size=6))
+def test_different_intervals_of_a_row_never_read_alike_at_one_decimal(
+    pairs: list[tuple[float, float] | None],
+) -> None:
+    """Two intervals that differ are shown with more decimals before they read the same."""
+    intervals = [None if pair is None else Interval(min(pair), max(pair)) for pair in pairs]
+    shown = places(intervals, 0.01)
+
+    assert len(shown) == len(intervals)
+    for one, digits in zip(intervals, shown, strict=True):
+        for other, digits_too in zip(intervals, shown, strict=True):
+            if one is None or other is None or one == other:
+                continue
+            if limits(one, digits) == limits(other, digits_too):
+                assert digits == digits_too == 2
+
+
+def test_an_interval_that_touches_the_band_has_more_decimals() -> None:
+    """A limit of 0.96% is not shown as 1.0%, the edge of the band."""
+    assert places([Interval(1.00000471, 1.00959608), Interval(1.0139, 1.0236), None], 0.01) == [2, 1, 1]
