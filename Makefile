@@ -47,7 +47,7 @@ test-go:
 	cd lab && $(GO) test ./...
 
 test-python:
-	$(BIN)/python -m pytest --cov --cov-report=term $(TESTS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term $(TESTS)
 
 bench:  ## figures that depend on the machine: start-up, lab, cells per second
 	$(BIN)/python tools/bench.py

@@ -108,12 +108,12 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
         yield Finding(
             "P04", "block", f"{vm.name} is suspended.", "Resume it, shut it down, then start again."
         )
-    if vm.power is Power.ON and not vm.tools_running and study.power.on_shutdown_timeout == "fail":
+    if vm.power is Power.ON and not vm.tools_running:
         yield Finding(
             "P05",
-            "block",
-            f"VMware Tools do not run in {vm.name}: the guest cannot be shut down cleanly.",
-            "Start Tools in the guest.",
+            "warn",
+            f"VMware Tools do not run in {vm.name}; its first shutdown waits for them.",
+            "Look whether the guest is still booting, or start Tools in it.",
         )
     if vm.has_snapshot:
         yield Finding(
