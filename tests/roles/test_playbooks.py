@@ -14,7 +14,7 @@ from pyVmomi import vim
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, settings_now
-from tests.support.playbook import Played, play
+from tests.support.playbook import Played, play, play_roles
 from tests.support.site import write_inventory, write_study
 
 
@@ -197,6 +197,34 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
         assert (failed["error"], failed["exit_code"]) == ("VmHeld", 8)
         assert f"process {os.getpid()}" in failed["msg"]
     assert settings_now(running) == before
+
+
+ATTEMPT = {"id": 1, "cell_id": 1, "number": 1, "token": 1, "arm": "4x4", "label": "4x4", "block": 1}
+
+
+@pytest.mark.parametrize("action", ["vm_topology", "vm_power", "guest_ready", "sql_dataset", "sql_benchmark"])
+def test_check_mode_never_does_a_step_of_an_attempt(tmp_path: Path, lab: LabFactory, action: str) -> None:
+    """A step that an attempt is handed to is skipped in check mode: it can only be done or not."""
+    running = lab()
+    before = settings_now(running)
+    variables = {f"{action}_run": "small.1", f"{action}_attempt": ATTEMPT}
+
+    result = play_roles(tmp_path, write_inventory(tmp_path, running), {action: variables}, "--check").only(
+        action
+    )
+
+    assert result.status == "skipped"
+    assert settings_now(running) == before
+
+
+def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory) -> None:
+    """The message says where an attempt comes from."""
+    variables = {"vm_power_run": "small.1", "vm_power_attempt": {"number": 1}}
+
+    failed = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"vm_power": variables}).only("vm_power")
+
+    assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
+    assert "cell_claim" in failed["msg"]
 
 
 @pytest.mark.parametrize("playbook", ["cell", "study", "restore"])
