@@ -24,6 +24,8 @@ MOST_ITERATIONS = 2_000
 """Above this a strip plot shows the range of each boot's iterations instead of every one."""
 
 _ROW = 30
+_LETTER = 7
+"""Height of a row and width of a letter, in pixels."""
 
 
 def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
@@ -39,6 +41,7 @@ def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
 def by_size(analysis: Analysis, published: Published | None, *, key: str, width: int = 140) -> list[Figure]:
     """For each size: every arm's difference from the reference, with the published one beside it."""
     reference = analysis.table[0].cells[0].arm
+    width = max(80, width - _LETTER * max(0, max(len(cell.arm) for cell in analysis.table[0].cells) - 5))
     known = [_published(published, size.size, reference) for size in analysis.sizes]
     extent = _extent([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
     figures = []
@@ -173,14 +176,22 @@ def _strip(analysis: Analysis, index: int, size: int, *, key: str, width: int, h
         alt.Chart(alt.InlineData(values=boots))
         .mark_point(filled=True, size=44, opacity=1, color=OURS)
         .encode(x=x, y=y, shape=_shape(arms)),
-        alt.Chart(alt.InlineData(values=names))
-        .mark_text(baseline="top")
-        .encode(x=x, y=alt.value(height + 8), text="arm:N"),
+        _names(names, width).encode(x=x, y=alt.value(height + 8), text="arm:N"),
     ]
     chart = alt.layer(*layers).properties(width=width, height=height)
     return draw(
         chart, key=key, title=f"{size:,} x {size:,} rows", words=_strip_words(analysis, index, unit, divisor)
     )
+
+
+def _names(rows: Rows, width: int) -> alt.Chart:
+    """Names of the arms under their lanes; upright where they would run into each other."""
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows))
+    if max(len(str(row["arm"])) for row in rows) * _LETTER * len(rows) > width:
+        chart = chart.mark_text(angle=270, align="right", baseline="middle")
+    else:
+        chart = chart.mark_text(baseline="top")
+    return chart
 
 
 def _strip_rows(

@@ -37,9 +37,13 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     x = alt.X("x:Q", title="cell, in the order run (shaded: every second block)")
     x = x.scale(domain=[0, last + 1], nice=False).axis(grid=False, tickMinStep=1)
     y = alt.Y("y:Q", title="from its column's mean, %  (lower is faster)").axis(tickCount=5)
+    longest = max(map(len, arms))
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
     legend = alt.Legend(
-        orient="top", columns=max(2, width // 90), symbolFillColor=OURS, symbolStrokeColor=OURS
+        orient="top",
+        columns=max(1, width // (40 + 7 * longest)),
+        symbolFillColor=OURS,
+        symbolStrokeColor=OURS,
     )
     shape = alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=shapes), legend=legend)
     layers = [

@@ -173,7 +173,7 @@ def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
         kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
-        symbol = "/" if verdict.withheld else SYMBOLS[verdict.word]
+        symbol = "" if verdict.withheld else SYMBOLS[verdict.word]
         rows.append(VerdictRow(arm.arm, kind, symbol, verdict_words(verdict), _difference(verdict, decimals)))
     return rows
 
