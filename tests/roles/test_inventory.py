@@ -1,0 +1,35 @@
+"""The running lab as an inventory of Ansible's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.playbook import play, play_roles
+from vnuma import lab as vnuma_lab
+from vnuma.assets import asset
+from vnuma.engine.inventory import read_targets
+
+
+def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> None:
+    """Commands and playbooks find them in it, with references for passwords."""
+    state = vnuma_lab.up()
+    try:
+        file = asset("inventories/lab/lab.vnuma.yml")
+        targets = read_targets(file)
+        ended = play_roles(tmp_path, file, {"vm_power": {}}, "-vvvv")
+        password = state.password_file.read_text(encoding="utf-8").strip()
+    finally:
+        vnuma_lab.down()
+
+    assert {name: target.vm for name, target in targets.items()} == {"sql16": "/DC0/vm/sql16"}
+    assert targets["sql16"].vcenter.password.file == str(state.password_file)
+    assert ended.only("vm_power").host == "sql16"
+    assert password not in ended.text
+
+
+def test_without_a_lab_the_command_that_starts_one_is_named(tmp_path: Path) -> None:
+    """An empty inventory says why it is empty."""
+    ended = play(tmp_path, asset("inventories/lab/lab.vnuma.yml"), "vnuma.vnuma.dataset")
+
+    assert "No lab runs. Start one: vnuma lab up" in " ".join(ended.text.split())
+    assert ended.tasks == ()
