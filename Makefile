@@ -49,8 +49,8 @@ test-go:
 test-python:
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term $(TESTS)
 
-bench:  ## figures that depend on the machine: start-up, lab, cells per second
-	$(BIN)/python tools/bench.py
+bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
+	$(BIN)/python -m tools.bench $(OPTIONS)
 
 lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 	@$(BIN)/vnuma lab up $(or $(SCENARIO),paper)

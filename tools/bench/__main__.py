@@ -1,0 +1,109 @@
+"""make bench: measure everything, print it, and write it into docs/benchmarks.md."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+from tools.bench import cells, lab_figures
+from tools.bench.demo import DEMO, demo
+from tools.bench.drain import drain
+from tools.bench.figure import Figure, not_evaluated
+from tools.bench.labs import running
+from tools.bench.machine import BUSY, load, machine
+from tools.bench.page import line, section, write
+from tools.bench.startup import startup
+from vnuma import lab
+from vnuma.errors import VnumaError
+
+PAGE = Path(__file__).resolve().parent.parent.parent / "docs" / "benchmarks.md"
+
+Part = Callable[[], Iterator[Figure]]
+
+
+def main() -> None:
+    """Measure and print; a whole set is written into the page."""
+    asked = _arguments()
+    signal.signal(signal.SIGTERM, _end)
+    os.environ.pop("VNUMA_LAB_STATE", None)  # a lab of the user's own is not ours to measure on
+    before = load()
+    words = f"load {before:.2f} per core at the start"
+    if before > BUSY:
+        words += ": **taken on a busy machine**, to be taken again"
+    print(words)
+    lab.ready_program()
+    began, figures = time.monotonic(), []
+    for name, part in _parts(quick=asked.quick).items():
+        for figure in _measured(name, part) if asked.only in (None, name) else ():
+            print(line(figure), flush=True)
+            figures.append(figure)
+    print(f"took {time.monotonic() - began:.0f} s")
+    if not asked.quick and not asked.only:
+        write(PAGE, section("make bench", machine(), words, figures))
+        print("written into docs/benchmarks.md")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tools.bench", description=__doc__)
+    parser.add_argument(
+        "--quick", action="store_true", help="a shortened set in a minute; nothing is written"
+    )
+    parser.add_argument("--only", choices=list(_parts(quick=True)), help="one part; nothing is written")
+    return parser.parse_args()
+
+
+def _parts(*, quick: bool) -> dict[str, Part]:
+    """Every part by its name, in the order of the page."""
+    if quick:
+        return {
+            "startup": lambda: startup(3),
+            "lab": lambda: _lab(starts=2, size=1000, repeats=2),
+            "drain": lambda: _drain(size=1000, repeats=3),
+            "cells": lambda: cells.overhead(10),
+            "memory": lambda: cells.memory_per_vm(3, 1),
+            "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
+        }
+    return {
+        "startup": lambda: startup(15),
+        "lab": lambda: _lab(starts=5, size=3000, repeats=7),
+        "drain": lambda: _drain(size=3000, repeats=7),
+        "cells": lambda: cells.overhead(200),
+        "memory": lambda: cells.memory_per_vm(5, 3),
+        "demo": demo,
+    }
+
+
+def _lab(starts: int, size: int, repeats: int) -> Iterator[Figure]:
+    yield from lab_figures.ready(starts)
+    with running() as bench_lab:
+        yield from lab_figures.memory(bench_lab)
+        yield from lab_figures.rows(bench_lab, size, repeats)
+
+
+def _drain(size: int, repeats: int) -> Iterator[Figure]:
+    with running() as bench_lab:
+        yield from drain(bench_lab, size, repeats)
+
+
+def _measured(name: str, part: Part) -> Iterator[Figure]:
+    """A part that fails is a row with its reason, and does not keep the others from being measured."""
+    try:
+        yield from part()
+    except (VnumaError, OSError, RuntimeError, ValueError) as error:
+        print(f"{name}: {error}", file=sys.stderr)
+        yield not_evaluated(f"Part `{name}`", "", str(error).splitlines()[0])
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    """A request to end goes through every `with`, which stops what runs."""
+    raise SystemExit(143)
+
+
+if __name__ == "__main__":
+    main()

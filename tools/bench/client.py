@@ -1,0 +1,40 @@
+"""The product's own way to time a statement, in a process of its own: `python -m tools.bench.client`.
+
+Standard input: a line of JSON that describes server, statement and rows, then one line for each
+execution. Standard output: "ready", then a line of nanoseconds and rows for each; at the end
+the peak of the process's resident memory in KB.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import time
+
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.timing import timed
+
+
+def main() -> None:
+    """Serve executions until standard input ends."""
+    asked = json.loads(sys.stdin.readline())
+    server = SqlServer(driver=discover(), encrypt="no", **asked["server"])
+    with connect(server, asked["database"]) as connection:
+        print("ready", flush=True)
+        while sys.stdin.readline():
+            start = time.perf_counter_ns()
+            timing = timed(
+                connection,
+                asked["statement"],
+                expected_rows=asked["rows"],
+                rows_from="rowcount",
+                timeout_s=600,
+            )
+            print(time.perf_counter_ns() - start, timing.rows, flush=True)
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+"""Draining a large result: the product's timing function against a bare C loop over the same driver."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import median
+
+from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
+from tools.bench.labs import BenchLab
+from vnuma.sqlserver import dataset
+from vnuma.sqlserver.connect import SqlServer, connect, connection_string
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.workloads.cross_join import cross_join
+
+DATABASE = DatasetSpec().database
+ROOT = Path(__file__).resolve().parent.parent.parent
+SOURCE = Path(__file__).with_name("drain.c")
+NEEDS = "Needs a C compiler and unixODBC's headers: apt install gcc unixodbc-dev."
+
+
+def prepare_dataset(server: SqlServer) -> float:
+    """Generate the dataset as a study does; return the seconds it took."""
+    start = time.perf_counter()
+    with connect(server) as connection:
+        dataset.prepare(connection, DatasetSpec())
+    return time.perf_counter() - start
+
+
+class Drainer:
+    """A process that drains a statement each time it is told to."""
+
+    def __init__(self, process: subprocess.Popen[str], first: list[str]) -> None:
+        self._process = process
+        self._tell("\n".join(first))
+        answer = self._read()
+        if answer != "ready":
+            raise RuntimeError(f"a client of the benchmark said {answer!r} instead of ready")
+
+    def drain(self, rows: int) -> float:
+        """Seconds of one execution. RuntimeError when it gave another number of rows."""
+        self._tell("go")
+        nanoseconds, got = map(int, self._read().split())
+        if got != rows:
+            raise RuntimeError(f"a client of the benchmark drained {got} rows instead of {rows}")
+        return nanoseconds / 1e9
+
+    def end(self) -> str:
+        """Close its input; what it says last."""
+        out, _ = self._process.communicate(timeout=60)
+        return out.strip()
+
+    def _tell(self, text: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(text + "\n")
+        self._process.stdin.flush()
+
+    def _read(self) -> str:
+        assert self._process.stdout is not None
+        answer = self._process.stdout.readline().strip()
+        if not answer:
+            raise RuntimeError("a client of the benchmark ended; see above why")
+        return answer
+
+
+def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
+    """`timed` and the C loop by turns, the order swapped each time; medians, and the ratio of each pair."""
+    what = f"Draining {size} x {size} rows: `timed` against a bare C loop"
+    server, query = lab.sql(), cross_join(size, "client")
+    prepare_dataset(server)
+    with ExitStack() as stack:
+        ours = stack.enter_context(_ours(server, query.sql, query.expected_rows))
+        program, why = _compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
+        bare = stack.enter_context(_bare(program, server, query.sql)) if program else None
+        times: dict[Drainer, list[float]] = {client: [] for client in (ours, bare) if client}
+        for _ in range(repeats + 1):  # the first of each is not counted
+            for client in reversed(list(times)) if len(times[ours]) % 2 else list(times):
+                times[client].append(client.drain(query.expected_rows))
+        peak = int(ours.end()) / 1024
+        mine = times[ours][1:]
+        if bare:
+            yield _compared(what, mine, times[bare][1:], str(server.driver))
+        else:
+            yield not_evaluated(what, "within 10 %", why)
+    rate = query.expected_rows / median(mine) / 1e6
+    yield untargeted("The same, rows a second", f"{rate:.2f} Mrow/s", f"{repeats} runs, {server.driver}")
+    yield below("The same, the client's peak resident memory", peak, 150, "MB", digits=0)
+
+
+def _compared(what: str, ours: list[float], bare: list[float], driver: str) -> Figure:
+    ratios = [a / b for a, b in zip(ours, bare, strict=True)]
+    off = (median(ours) / median(bare) - 1) * 100
+    return Figure(
+        what,
+        f"{off:+.1f} %",
+        peer=f"{median(ours):.2f} s against {median(bare):.2f} s; pairs: {spread(ratios)} x",
+        target="within 10 %",
+        verdict="met" if off <= 10 else "not met",
+        note=f"{len(ours)} pairs, {driver}",
+    )
+
+
+def _compiled(folder: Path) -> tuple[Path | None, str]:
+    """The C loop's program, or why there is none."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        return None, f"There is no cc. {NEEDS}"
+    program = folder / "drain"
+    done = subprocess.run(
+        [compiler, "-O2", "-Wall", "-o", str(program), str(SOURCE), "-lodbc"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        reason = next((line for line in done.stderr.splitlines() if "error" in line), "cc failed")
+        return None, f"drain.c could not be compiled ({reason.split('error: ')[-1].strip()}). {NEEDS}"
+    return program, ""
+
+
+@contextmanager
+def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
+    about = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+    asked = {"server": about, "database": DATABASE, "statement": statement, "rows": rows}
+    with _process([sys.executable, "-m", "tools.bench.client"]) as process:
+        yield Drainer(process, [json.dumps(asked)])
+
+
+@contextmanager
+def _bare(program: Path, server: SqlServer, statement: str) -> Iterator[Drainer]:
+    with _process([str(program)]) as process:
+        yield Drainer(process, [connection_string(server, DATABASE), statement])
+
+
+@contextmanager
+def _process(command: list[str]) -> Iterator[subprocess.Popen[str]]:
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
