@@ -11,6 +11,8 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.store import runs, samples
+from vnuma.store.open import open_store
 
 SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}
 
@@ -118,3 +120,21 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
 
     assert ran.code == 6, ran.text
     assert "0/2" in vnuma("status").out
+
+
+def test_a_full_disk_ends_the_run_with_the_vm_put_back(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """Exit code 9: samples stored so far are safe, the VM is as it was, and that is said."""
+    running = lab()
+    before = settings_now(running)
+    inventory = write_inventory(tmp_path, running)
+    study = write_study(tmp_path, design={"blocks": 8, "iterations": 8})
+
+    ran = vnuma("run", study, "-i", inventory, largest_file_kb=280)
+
+    assert ran.code == 9, ran.text
+    assert "settings read back equal" in ran.err
+    assert settings_now(running) == before
+    with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
+        assert samples.count(connection, runs.get_run(connection, "small.1").id) > 0

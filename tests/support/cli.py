@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -26,8 +27,21 @@ class Ran:
         return self.out + self.err
 
 
-def vnuma(*arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> Ran:
-    """Run `vnuma` to its end; the test's environment, VNUMA_HOME above all, is passed on."""
+def vnuma(
+    *arguments: str | Path,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+    largest_file_kb: int | None = None,
+) -> Ran:
+    """Run `vnuma` to its end; the test's environment, VNUMA_HOME above all, is passed on.
+
+    `largest_file_kb` makes the disk full for it: no file may grow beyond that.
+    """
+
+    def limit() -> None:
+        if largest_file_kb:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest_file_kb * 1024,) * 2)
+
     done = subprocess.run(
         command(*arguments),
         env={**os.environ, **(env or {})},
@@ -37,6 +51,7 @@ def vnuma(*arguments: str | Path, env: Mapping[str, str] | None = None, cwd: Pat
         check=False,
         timeout=TIMEOUT_S,
         stdin=subprocess.DEVNULL,
+        preexec_fn=limit,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
 

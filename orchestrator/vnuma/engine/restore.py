@@ -6,43 +6,32 @@ write; then it waits for the VM's lock and for vSphere tasks under way, and only
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from vnuma.domain.change import Change, change_back, differences
 from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Power, Settings, Value, is_evidence
+from vnuma.domain.setting import Power, is_evidence
 from vnuma.engine.baseline import baseline_power, baseline_settings
 from vnuma.engine.connections import vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.locking import vm_lock
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.target import Target
-from vnuma.errors import AttemptFailed, NotAtBaseline, RestoreConflict
+from vnuma.engine.three_way import conflict_words, conflicts, written
+from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import attempts, cells, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, RestoreOutcome, Run, Vm
+from vnuma.store.rows import RestoreOutcome, Run, Vm
 from vnuma.vsphere import apply, lease_mark, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle
 
 Choice = Literal["refuse", "theirs", "baseline"]
-
-# ESXi rewrites these at every power-on: their change is nobody's.
-_WRITTEN_BY_ESXI = frozenset({"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode"})
-
-
-@dataclass(frozen=True)
-class ThreeWay:
-    """One setting that somebody else changed: before the study, as we set it, and now."""
-
-    setting: str
-    baseline: Value
-    ours: Value
-    now: Value
 
 
 @dataclass(frozen=True)
@@ -76,42 +65,89 @@ def restore(
     """Put one VM back and give up its lease. Safe to repeat.
 
     Raises RestoreConflict when somebody else changed the VM and `choice` is `refuse`, NotAtBaseline
-    when it could not be put back; the lease is kept in both.
+    when it could not be put back: the lease is kept in both. A store that cannot be written does not
+    keep a VM from being put back: StoreError then says that it was.
     """
-    with store.write() as connection:
-        token = leases.raise_token(connection, vm.vm_key, run.id, holder())
-        cells.interrupt_attempts(connection, run.id, vm.id, token)
+    token, broken = _fence_off(store, run, vm)
 
     def fence() -> None:
         with store.read() as connection:
             leases.check_token(connection, vm.vm_key, token)
 
-    with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
-        ref = read.find_vm(session, target.vm)
-        settle(session, ref, rules.task_s)
-        facts = read.read_vm(session, ref)
-        if vm.baseline is None:
-            outcome = Restored(vm.name, False, 0, 0, facts.power)
-        else:
-            try:
-                outcome = _put_back(store, run, vm, session, ref, facts, choice, rules, fence, say)
-            except AttemptFailed as error:
-                _record(store, vm, token, RestoreOutcome.FAILED, error.what)
-                raise NotAtBaseline(
-                    f"{vm.name} is not at its baseline: {error.what}",
-                    fix=f"Put it right, then: vnuma restore {vm.name}",
-                ) from error
-            except RestoreConflict as error:
-                _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
-                raise
-        mark = lease_mark.read_mark(session, ref)
-        if mark.text:
-            lease_mark.write_mark(session, ref, None, mark.change_version)
-    with store.write() as connection:
-        settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
-        vms.set_restored(connection, vm.id, token, settled, {"words": outcome.words})
-        leases.release_lease(connection, vm.vm_key, token)
+    try:
+        with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
+            outcome = _on_vsphere(store, run, vm, session, target, choice, rules, fence, say)
+    except RestoreConflict as error:
+        _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
+        raise
+    except (AttemptFailed, EnvironmentProblem) as error:
+        _record(store, vm, token, RestoreOutcome.FAILED, error.what)
+        raise NotAtBaseline(
+            f"{vm.name} may not be at its baseline: {error.what}",
+            fix=f"Put it right, then: vnuma restore {vm.name}",
+        ) from error
+    _give_up(store, vm, token, choice, outcome, broken)
     return outcome
+
+
+def _fence_off(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
+    """Raise the token, so that whatever else works on the VM stops at its next write.
+
+    On a store that cannot be written (a full disk) the present token has to do: then nobody else can
+    write either.
+    """
+    try:
+        with store.write() as connection:
+            token = leases.raise_token(connection, vm.vm_key, run.id, holder())
+            cells.interrupt_attempts(connection, run.id, vm.id, token)
+            return token, None
+    except StoreError as error:
+        with store.read() as connection:
+            lease = leases.get_lease(connection, vm.vm_key)
+        if lease is None or lease.run_id != run.id:
+            raise
+        return lease.token, error
+
+
+def _on_vsphere(
+    store: Store,
+    run: Run,
+    vm: Vm,
+    session: Session,
+    target: Target,
+    choice: Choice,
+    rules: PowerRules,
+    fence: Fence,
+    say: Callable[[str], None],
+) -> Restored:
+    """Wait for tasks under way, put everything back, take the run's mark off the VM."""
+    ref = read.find_vm(session, target.vm)
+    settle(session, ref, rules.task_s)
+    facts = read.read_vm(session, ref)
+    if vm.baseline is None:
+        outcome = Restored(vm.name, False, 0, 0, facts.power)
+    else:
+        outcome = _put_back(store, run, vm, session, ref, facts, choice, rules, fence, say)
+    mark = lease_mark.read_mark(session, ref)
+    if mark.text:
+        lease_mark.write_mark(session, ref, None, mark.change_version)
+    return outcome
+
+
+def _give_up(
+    store: Store, vm: Vm, token: int, choice: Choice, outcome: Restored, broken: StoreError | None
+) -> None:
+    """Record the outcome and release the lease, in one transaction."""
+    settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
+    try:
+        with store.write() as connection:
+            vms.set_restored(connection, vm.id, token, settled, {"words": outcome.words})
+            leases.release_lease(connection, vm.vm_key, token)
+    except StoreError as error:
+        raise StoreError(
+            f"{(broken or error).what} {outcome.words}; only the store does not know it yet.",
+            fix=f"Make room, then: vnuma restore {vm.name}",
+        ) from error
 
 
 def plan_back(vm: Vm, target: Target) -> Change:
@@ -181,49 +217,7 @@ def _apply(
     return apply.reconfigure(session, ref, change, change_version=facts.change_version, fence=fence)
 
 
-def written(past: list[Attempt]) -> dict[str, set[Value]]:
-    """Every value that this run's attempts have written or found, by setting."""
-    values: dict[str, set[Value]] = {}
-    for attempt in past:
-        for edit in attempt.change if isinstance(attempt.change, list) else []:
-            for side in (edit["before"], edit["after"]):
-                values.setdefault(edit["setting"], set()).add(tuple(side) if isinstance(side, list) else side)
-    return values
-
-
-def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings) -> list[ThreeWay]:
-    """Settings whose present value is neither the baseline's nor one that this run has written."""
-    found = []
-    for edit in change_back(now, baseline):
-        name = edit.setting
-        values = ours.get(name, set())
-        if name.lower() in _WRITTEN_BY_ESXI or any(
-            not change_back({name: value}, {name: edit.before}) for value in values
-        ):
-            continue
-        if name == "memoryReservation" and "memoryReservationLockedToMax" in ours:
-            continue  # vSphere moves the reservation with the lock
-        found.append(ThreeWay(name, edit.after, max(values, key=str, default=None), edit.before))
-    return found
-
-
-def conflict_words(vm: str, foreign: list[ThreeWay]) -> str:
-    """The three-way difference as a table for people."""
-    rows = [("setting", "baseline", "we set", "now")]
-    rows += [(item.setting, _text(item.baseline), _text(item.ours), _text(item.now)) for item in foreign]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    table = "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-    return f"{vm} was changed by somebody else since the study began. Nothing was changed now.\n{table}"
-
-
-def _text(value: Value) -> str:
-    if value is None or value == ():
-        return "none"
-    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
 def _record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:
-    with store.write() as connection:
+    """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
+    with suppress(StoreError), store.write() as connection:
         vms.set_restored(connection, vm.id, token, outcome, {"words": words})

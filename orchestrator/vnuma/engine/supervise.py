@@ -22,7 +22,7 @@ from vnuma.engine.restore import Restored, restore
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import Target
-from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, VnumaError
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState, StopRequest
@@ -65,6 +65,8 @@ class Asked:
 
     count: int = 0
     passed_on: int = field(default=0)
+    broken: StoreError | None = None
+    """The store failed while the play ran: raised once the play has ended."""
 
 
 def supervise(
@@ -78,11 +80,15 @@ def supervise(
 ) -> Ended:
     """Run every cell that is left and put every VM back, whatever happens in between."""
     output = ""
+    failure: list[VnumaError] = []
     with _signals() as asked:
         try:
             output = _launch_until_done(store, url, run, targets, inventory, watch, asked)
+        except VnumaError as error:
+            failure.append(error)
         finally:
             restored, problems = put_back(store, run, study, targets)
+            problems += failure
             progress = _close(store, run, problems, asked)
     return Ended(progress, tuple(restored), tuple(problems), asked.count > 0 or _stopped(progress), output)
 
@@ -136,6 +142,8 @@ def _launch_until_done(
                 _turns_needed(before),
                 lambda: _tick(store, run, watch, asked),
             )
+        if asked.broken:
+            raise asked.broken
         output = played.output
         after = _look(store, run)
         watch(after)
@@ -160,12 +168,16 @@ def _over(progress: Progress, played: Played) -> bool:
 
 def _tick(store: Store, run: Run, watch: Watch, asked: Asked) -> bool:
     """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
-    with store.write() as connection:
-        runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
-        if asked.count > asked.passed_on:
-            runs.request_stop(connection, run.id, StopRequest.NOW)
-            asked.passed_on = asked.count
-    watch(_look(store, run))
+    try:
+        with store.write() as connection:
+            runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
+            if asked.count > asked.passed_on:
+                runs.request_stop(connection, run.id, StopRequest.NOW)
+                asked.passed_on = asked.count
+        watch(_look(store, run))
+    except StoreError as error:
+        asked.broken = error
+        return True
     return asked.count > 1
 
 
@@ -183,9 +195,12 @@ def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked) -> 
         state = RunState.STOPPED
     else:
         state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
-    with store.write() as connection:
-        runs.set_run_state(connection, run.id, state)
-        runs.clear_supervisor(connection, run.id)
+    try:
+        with store.write() as connection:
+            runs.set_run_state(connection, run.id, state)
+            runs.clear_supervisor(connection, run.id)
+    except StoreError as error:
+        problems.append(error)
     return _look(store, run)
 
 
@@ -202,7 +217,9 @@ def _signals() -> Iterator[Asked]:
         asked.count += 1
 
     numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    previous = {number: signal.signal(number, ask) for number in numbers}
+    # Under nohup a hang-up is ignored, and stays so.
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, ask) for number in heard}
     try:
         yield asked
     finally:
