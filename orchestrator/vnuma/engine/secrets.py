@@ -13,6 +13,9 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
 from vnuma.engine.target import Secret, Target
 from vnuma.errors import EnvironmentProblem
 
@@ -94,21 +97,22 @@ def _first_line(path: Path) -> str:
 
 def _from_vault(path: Path, key: str) -> str:
     """One key of an Ansible Vault file, with the vault password that Ansible itself is set up to use."""
-    from ansible.cli import CLI  # noqa: PLC0415 - a second of imports that only vault users pay
-    from ansible.constants import config  # noqa: PLC0415
+    from ansible.constants import config  # noqa: PLC0415 - a second of imports that only vault users pay
     from ansible.errors import AnsibleError  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+    from ansible.parsing.vault import VaultLib, get_file_vault_secret  # noqa: PLC0415
 
-    loader = DataLoader()
+    named = [config.get_config_value("DEFAULT_VAULT_PASSWORD_FILE")]
+    named += [entry.rpartition("@")[2] for entry in config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")]
     try:
-        identities = config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")
-        password_file = config.get_config_value("DEFAULT_VAULT_PASSWORD_FILE")
-        files = [password_file] if password_file else []
-        CLI.setup_vault_secrets(loader, vault_ids=identities, vault_password_files=files, auto_prompt=False)
-        content = loader.load_from_file(str(path))
-    except AnsibleError as error:
+        passwords = [get_file_vault_secret(filename=name, loader=DataLoader()) for name in named if name]
+        for password in passwords:
+            password.load()
+        clear = VaultLib([("default", password) for password in passwords]).decrypt(path.read_bytes())
+        content = YAML(typ="safe").load(clear)
+    except (AnsibleError, OSError, YAMLError) as error:
         raise EnvironmentProblem(
-            f"The vault file {path} cannot be read: {error.message}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
+            f"The vault file {path} cannot be read: {error}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
         ) from error
     if not isinstance(content, dict) or not content.get(key):
         raise EnvironmentProblem(

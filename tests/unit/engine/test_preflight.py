@@ -1,0 +1,96 @@
+"""Findings before a study: each rule with a case that has it and one that has not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.support.hosts import host_of, vm_of
+from vnuma.domain.setting import Power
+from vnuma.domain.study import Study
+from vnuma.engine.preflight import Finding, check, refuse_blocked, touched_settings
+from vnuma.errors import PreflightBlocked
+
+
+def study(**changes: Any) -> Study:
+    """The paper's arms, unpinned, timed by the server form."""
+    base = {
+        "name": "s",
+        "vms": ["sql16"],
+        "vcpus": 16,
+        "reference": "1x16",
+        "arms": ["1x16", "4x4"],
+        "workload": {"forms": ["server"]},
+    }
+    return Study.model_validate(base | changes)
+
+
+def found(rule: str, severity: str, findings: list[Finding]) -> bool:
+    """Whether a rule is among the findings with that severity."""
+    return any((finding.id, finding.severity) == (rule, severity) for finding in findings)
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "changes", "vm", "host"),
+    [
+        ("A01", "block", {}, {}, {"in_drs_cluster": True}),
+        ("A05", "warn", {"all_arms": {"affinity": "physical_cores"}}, {}, {}),
+        ("T10", "block", {}, {}, {"cores": 8}),
+        ("T22", "warn", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
+        ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
+        ("P01", "block", {}, {"is_template": True}, {}),
+        ("P02", "block", {}, {"question": "Moved or copied?"}, {}),
+        ("P03", "block", {}, {"disabled_methods": ("ReconfigVM_Task",)}, {}),
+        ("P04", "block", {}, {"power": Power.SUSPENDED}, {}),
+        ("P05", "warn", {}, {"tools_running": False}, {}),
+        ("P06", "warn", {}, {"has_snapshot": True}, {}),
+        ("Q01", "warn", {"workload": {"forms": ["client"]}}, {}, {}),
+        ("D01", "warn", {"design": {"order": "fixed"}}, {}, {}),
+        ("D02", "warn", {"design": {"blocks": 5}}, {}, {}),
+    ],
+)
+def test_a_rule_finds_its_case_and_nothing_in_a_clean_one(
+    rule: str, severity: str, changes: dict[str, Any], vm: dict[str, Any], host: dict[str, Any]
+) -> None:
+    """With the condition it is there, without it it is not."""
+    here = check(study(**changes), replace(vm_of(), **vm), replace(host_of(), **host))
+
+    assert found(rule, severity, here)
+    assert not any(finding.id == rule for finding in check(study(), vm_of(), host_of()))
+
+
+def test_cosmetic_cores_per_socket_are_warned_of_only_where_they_are() -> None:
+    """Up to 6.0 they shape the guest by themselves."""
+    off = study(all_arms={"follow_cores_per_socket": "off"})
+
+    assert found("T04", "warn", check(off, vm_of(), host_of(release="8.0.3")))
+    assert not found("T04", "warn", check(off, vm_of(), host_of(release="6.0.0")))
+
+
+def test_a_drs_override_makes_a_cluster_acceptable() -> None:
+    """Disabled for this VM: it stays where it is."""
+    clustered = replace(host_of(), in_drs_cluster=True)
+
+    assert not found("A01", "block", check(study(), replace(vm_of(), drs_override="disabled"), clustered))
+
+
+def test_blocking_findings_are_refused_together_and_warnings_are_not() -> None:
+    """One error names them all, worst first, and says that nothing was changed."""
+    findings = check(study(), replace(vm_of(), is_template=True, question="Why?"), host_of())
+
+    with pytest.raises(PreflightBlocked) as caught:
+        refuse_blocked(findings)
+
+    assert "P01" in str(caught.value)
+    assert "P02" in str(caught.value)
+    assert str(caught.value).endswith("Nothing was changed.")
+    refuse_blocked(check(study(), vm_of(), host_of()))
+
+
+def test_the_settings_that_arms_touch_decide_which_privileges_are_asked_for() -> None:
+    """No affinity in the study: no privilege for it."""
+    assert "cpuAffinity" not in touched_settings(study(), vm_of(), host_of())
+    pinned = study(all_arms={"affinity": "physical_cores"})
+    assert "cpuAffinity" in touched_settings(pinned, vm_of(), host_of())

@@ -1,0 +1,94 @@
+"""Secrets by reference."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
+from vnuma.engine.target import Secret, target_from
+from vnuma.errors import EnvironmentProblem, InputError
+
+
+def test_an_environment_variable_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its value, and only when it is asked for."""
+    monkeypatch.setenv("THE_PASSWORD", "s3cret")
+
+    assert resolve(Secret(env="THE_PASSWORD")) == "s3cret"
+
+
+def test_a_file_gives_its_first_line(tmp_path: Path) -> None:
+    """Without the line's end."""
+    (tmp_path / "p").write_text("s3cret\nmore\n", encoding="utf-8")
+
+    assert resolve(Secret(file=str(tmp_path / "p"))) == "s3cret"
+
+
+@pytest.mark.parametrize("content", [None, "", "\n"])
+def test_a_file_without_a_password_is_named(tmp_path: Path, content: str | None) -> None:
+    """Not there, empty, or an empty first line."""
+    path = tmp_path / "p"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(EnvironmentProblem, match=str(path)):
+        resolve(Secret(file=str(path)))
+
+
+def test_the_private_file_is_readable_by_its_owner_alone_and_answers_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A play finds the values there although its environment has none."""
+    path = Private("sqlite:///x", "/home", {"env:GONE": "s3cret"}, {"sql16": 7}).write(tmp_path)
+    monkeypatch.setenv(PRIVATE_FILE_VARIABLE, str(path))
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert resolve(Secret(env="GONE")) == "s3cret"
+    private = Private.read()
+    assert private is not None
+    assert private.tokens == {"sql16": 7}
+
+
+def test_secrets_are_not_part_of_any_repr(tmp_path: Path) -> None:
+    """An accidental print shows nothing."""
+    assert "s3cret" not in repr(Private("sqlite:///x", "/home", {"env:A": "s3cret"}))
+
+
+@pytest.mark.parametrize(
+    "reference", [{}, {"env": "A", "file": "b"}, {"vault": "f"}, {"env": "A", "key": "k"}]
+)
+def test_a_reference_names_exactly_one_source(reference: dict[str, str]) -> None:
+    """None, two, or half a vault reference are refused."""
+    with pytest.raises(ValueError, match="reference"):
+        Secret.model_validate(reference)
+
+
+def test_an_inventory_mistake_names_host_variable_and_field() -> None:
+    """And where every variable is shown."""
+    with pytest.raises(InputError) as caught:
+        target_from(
+            "sql16", {"vnuma_vcenter": {"host": "v"}, "vnuma_sql": {"host": "s"}}, "inventory/hosts.yml"
+        )
+
+    message = str(caught.value)
+    assert "inventory/hosts.yml: host sql16: vnuma_vcenter.user: field required." in message
+    assert "give user and password, or kerberos: true" in message
+    assert "inventories/example" in message
+
+
+def test_a_vault_file_is_read_with_ansibles_own_password(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By key; a key that is not there is named."""
+    from ansible.parsing.vault import VaultLib, VaultSecret  # noqa: PLC0415 - half a second that only this test needs
+
+    (tmp_path / "vault-password").write_text("open sesame", encoding="utf-8")
+    vault = VaultLib([("default", VaultSecret(b"open sesame"))])
+    (tmp_path / "secrets.yml").write_bytes(vault.encrypt(b"sql: s3cret\n"))
+    monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", str(tmp_path / "vault-password"))
+
+    assert resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="sql")) == "s3cret"
+    with pytest.raises(EnvironmentProblem, match="has no key 'vcenter'"):
+        resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="vcenter"))
