@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -170,6 +170,7 @@ def _run_cell(
     for attempt in lost:
         claim = _claim(store, run, vm, token)
         with store.write() as conn:
+            samples.add_samples(conn, claim.attempt_id, token, list(_absurd(study)))
             attempts.finish(
                 conn, claim.attempt_id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail
             )
@@ -254,6 +255,13 @@ def _samples(study: Study, story: Story, claim: Claim) -> Any:
                         "ASYNC_NETWORK_IO": {"tasks": 9, "wait_ms": round(value * network), "signal_ms": 0}
                     },
                 )
+
+
+def _absurd(study: Study) -> Iterator[Sample]:
+    """What an attempt without a result has left: times that would spoil every figure they entered."""
+    for size in study.workload.sizes:
+        for form in study.workload.forms:
+            yield Sample("cross_join", size, form, 1, False, START, cpu_ms=9e9, elapsed_ms=9e9, client_ms=9e9)
 
 
 def _iterations(middle: float, sd: float, key: str) -> list[float]:

@@ -186,6 +186,7 @@ def test_hostile_names_are_only_text(loaded: Load) -> None:
     outline = Outline(page)
 
     assert HOSTILE not in page
+    assert '<b>"&x' not in page
     assert outline.tags["script"] == 1
     assert outline.text.count(HOSTILE) > 8
     assert '<b>"&x</b>' in outline.text

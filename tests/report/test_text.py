@@ -225,3 +225,15 @@ def test_the_newest_run_is_the_latest(store: Store) -> None:
     second = build(store, small)
 
     assert load_run(store, "latest").run == second
+
+
+def test_only_boots_seen_as_intended_count_as_effective(loaded: Load) -> None:
+    """A boot with a mismatch is not as intended; one of which nothing was stored is not evaluated."""
+    run = loaded(GOLDEN_STORY)
+    first, second, *rest = run.attempts
+    assert isinstance(first.effective, dict)
+    wrong = replace(first, effective={**first.effective, "mismatches": ["the guest has 1 vNUMA node"]})
+    unseen = replace(second, effective=None)
+    text = as_text(replace(run, attempts=(wrong, unseen, *rest)))
+
+    assert "34 of 36 cells effective as intended; 1 not evaluated" in " ".join(text.split())

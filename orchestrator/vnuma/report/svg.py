@@ -1,4 +1,4 @@
-"""Charts as inline SVG: colours become the page's, ids become unique, and each has a title in words."""
+"""Charts as inline SVG: their colours become the page's, and each has a title and its values in words."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def shape_of(labels: tuple[str, ...], label: str) -> str:
 
 
 def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
-    """Draw a chart. `key` makes its ids unique in the page."""
+    """Draw a chart. `key` makes the ids of its title and words unique in the page."""
     specification = {**chart.to_dict(), "config": _config(), "background": None}
     drawn = vl_convert.vegalite_to_svg(specification, vl_version="v6_1")
     return Figure(inline(drawn, key, title, words), title, words)
@@ -60,8 +60,6 @@ def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
 def inline(drawn: str, key: str, title: str, words: str) -> Markup:
     """An SVG document as a picture inside HTML, named for screen readers."""
     body = re.sub(r'\s(?:xmlns(?::xlink)?|version)="[^"]*"', "", drawn)
-    body = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', body)
-    body = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", body)
     for colour, name in _VARIABLES.items():
         body = body.replace(f'"{colour}"', f'"var(--{name})"')
     head = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'
