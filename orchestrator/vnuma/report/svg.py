@@ -53,7 +53,8 @@ def shape_of(labels: tuple[str, ...], label: str) -> str:
 def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
     """Draw a chart. `key` makes the ids of its title and words unique in the page."""
     specification = {**chart.to_dict(), "config": _config(), "background": None}
-    drawn = vl_convert.vegalite_to_svg(specification, vl_version="v6_1")
+    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+    drawn = vl_convert.vegalite_to_svg(specification, vl_version=version)
     return Figure(inline(drawn, key, title, words), title, words)
 
 
