@@ -110,7 +110,10 @@ def _from_vault(path: Path, key: str) -> str:
             password.load()
         clear = VaultLib([("default", password) for password in passwords]).decrypt(path.read_bytes())
         content = YAML(typ="safe").load(clear)
-    except (AnsibleError, OSError, YAMLError) as error:
+    except YAMLError:
+        # The parser's message may quote what it read.
+        raise EnvironmentProblem(f"The vault file {path} is no YAML.", fix=f"ansible-vault edit {path}") from None
+    except (AnsibleError, OSError) as error:
         raise EnvironmentProblem(
             f"The vault file {path} cannot be read: {error}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
         ) from error

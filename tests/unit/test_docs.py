@@ -1,0 +1,77 @@
+"""Documents that are made from the code agree with it, and the commands explain themselves."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+from typer.main import get_command
+
+from vnuma import errors
+from vnuma.cli.main import app
+from vnuma.domain.study_schema import json_schema, markdown
+
+ROOT = Path(__file__).parents[2]
+
+
+def verbs() -> list[tuple[str, str]]:
+    """(name, help) of every command, those of `vnuma lab` included."""
+    found = []
+    for name, command in get_command(app).commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", {})
+        found += [(f"{name} {sub}", entry.help or "") for sub, entry in inner.items()] or [
+            (name, command.help or "")
+        ]
+    return found
+
+
+def test_the_published_schema_is_the_models() -> None:
+    """vnuma schema > docs/study.schema.json"""
+    assert (ROOT / "docs/study.schema.json").read_text(encoding="utf-8") == json_schema()
+
+
+def test_the_documented_fields_are_the_models() -> None:
+    """vnuma schema --format markdown > docs/study.md"""
+    assert (ROOT / "docs/study.md").read_text(encoding="utf-8") == markdown()
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "studies").glob("*.yml")), ids=lambda path: path.name)
+def test_shipped_studies_satisfy_the_published_schema(path: Path) -> None:
+    """What an editor with the schema would accept."""
+    document = json.loads(json.dumps(yaml.safe_load(path.read_text(encoding="utf-8"))))
+
+    Draft202012Validator(json.loads(json_schema())).validate(document)
+
+
+@pytest.mark.parametrize(("name", "text"), verbs(), ids=[name for name, _ in verbs()])
+def test_every_command_has_help(name: str, text: str) -> None:
+    """A sentence, and for those that take arguments an example."""
+    assert text.strip().endswith((".", ")")) or "Examples:" in text
+    assert name.startswith("lab ") or "Examples: vnuma" in text
+
+
+def test_the_readme_lists_every_exit_code() -> None:
+    """Each class of errors has its row."""
+    codes = {
+        cls.exit_code
+        for cls in vars(errors).values()
+        if isinstance(cls, type) and issubclass(cls, errors.VnumaError) and cls is not errors.AttemptFailed
+    }
+    rows = set(map(int, re.findall(r"^\| (\d+) \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.M)))
+
+    assert codes <= rows
+
+
+@pytest.mark.parametrize(
+    "page", ["README.md", "CONTRIBUTING.md", *[f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")]]
+)
+def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
+    """A moved page would leave readers behind."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+
+    assert [target for target in targets if not ((ROOT / page).parent / target).exists()] == []
