@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.conftest import LabFactory
 from tests.support.playbook import play, play_roles
+from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
 from vnuma.engine.inventory import read_targets
@@ -33,3 +35,10 @@ def test_without_a_lab_the_command_that_starts_one_is_named(tmp_path: Path) -> N
 
     assert "No lab runs. Start one: vnuma lab up" in " ".join(ended.text.split())
     assert ended.tasks == ()
+
+
+def test_an_inventory_may_be_read_again(tmp_path: Path, lab: LabFactory) -> None:
+    """A command that looks up one VM after the other gets no warning from Ansible (here: an error)."""
+    inventory = write_inventory(tmp_path, lab())
+
+    assert read_targets(inventory) == read_targets(inventory, ["sql16"])

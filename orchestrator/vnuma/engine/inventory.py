@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from vnuma.engine.target import Target, target_from
@@ -37,7 +38,6 @@ def _read(inventory: Path) -> dict[str, dict[str, object]]:
     from ansible.errors import AnsibleError  # noqa: PLC0415 - a second of imports: only commands that need it pay
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
-    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
 
     if not inventory.exists():
@@ -45,7 +45,7 @@ def _read(inventory: Path) -> dict[str, dict[str, object]]:
             f"There is no inventory at {inventory}.", fix="vnuma init writes one, or use --inventory PATH."
         )
     try:
-        init_plugin_loader()
+        _find_collections()
         loader = DataLoader()
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
         variables = VariableManager(loader=loader, inventory=manager)
@@ -55,3 +55,11 @@ def _read(inventory: Path) -> dict[str, dict[str, object]]:
             f"The inventory {inventory} cannot be read: {error.message}.",
             fix="ansible-inventory --list -i PATH",
         ) from error
+
+
+@cache
+def _find_collections() -> None:
+    """Let Ansible find its collections: once for a process, since it warns about a second time."""
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415 - as above
+
+    init_plugin_loader()
