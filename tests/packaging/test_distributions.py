@@ -11,8 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import LabFactory
 from tests.support.installation import ROOT, Installation
-from vnuma import lab
+from tests.support.site import write_inventory, write_study
+from vnuma import lab as labs
 
 COLLECTION = "ansible_collections/vnuma/vnuma"
 MODULES = sorted(path.stem for path in (ROOT / "plugins" / "modules").glob("*.py"))
@@ -93,6 +95,19 @@ def test_the_command_answers_with_its_version(installed: Installation) -> None:
     assert VERSION in installed.run("vnuma", "--version")
 
 
+def test_a_study_runs_from_the_wheel_in_another_folder(
+    installed: Installation, lab: LabFactory, tmp_path: Path
+) -> None:
+    """Playbooks, roles and plugins are found without a checkout, a configuration or an environment."""
+    study = write_study(tmp_path)
+
+    installed.run("vnuma", "run", str(study), "-i", str(write_inventory(tmp_path, lab())))
+
+    assert "2/2" in installed.run("vnuma", "status")
+    assert installed.run("vnuma", "results", "small.1").startswith("SIMULATED")
+    assert "small.1.simulated.html" in installed.run("vnuma", "report", "small.1")
+
+
 @pytest.mark.parametrize("path", ASSETS)
 def test_each_file_that_the_code_asks_for_is_shipped(installed: Installation, path: str) -> None:
     """What the package looks up by name is found inside its own environment, not in the checkout."""
@@ -104,9 +119,9 @@ def test_each_file_that_the_code_asks_for_is_shipped(installed: Installation, pa
 
 def test_the_wheel_and_the_checkout_share_one_built_lab(installed: Installation) -> None:
     """The lab's sources in the wheel are the checkout's, so that one build serves both."""
-    code = "from vnuma import assets, lab; print(lab.sources_digest(assets.asset('lab')))"
+    code = "from vnuma import assets, lab; print(labs.sources_digest(assets.asset('lab')))"
 
-    assert installed.run("python", "-c", code).strip() == lab.sources_digest(ROOT / "lab")
+    assert installed.run("python", "-c", code).strip() == labs.sources_digest(ROOT / "lab")
 
 
 @pytest.mark.parametrize("kind", ["installed", "editable"])

@@ -86,7 +86,7 @@ def _data(found: Findings) -> Iterator[Caution]:
     if found.cells.missing:
         yield Caution(
             "cells_missing",
-            f"{len(found.cells.missing)} cells of begun blocks have no value.",
+            f"Cells of begun blocks without a value: {len(found.cells.missing)}.",
             "Repeat them inside their blocks (resume the run); until then the fit works around them.",
         )
     if found.cells.blocks_not_begun:

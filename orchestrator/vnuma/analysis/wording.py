@@ -83,12 +83,14 @@ def growth_sentence(growth: Growth) -> str:
 
 def signed(ratio: float, places: int = 1) -> str:
     """A difference that may go either way: "+0.4%"."""
-    return f"{percent(ratio):+.{places}f}%"
+    # Adding zero turns a rounded -0.0 into 0.0, so that nothing reads "-0.0%".
+    return f"{round(percent(ratio), places) + 0.0:+.{places}f}%"
 
 
 def limits(interval: Interval, places: int) -> str:
     """Limits without unit: "-0.3 to 1.1"."""
-    return f"{percent(interval.low):.{places}f} to {percent(interval.high):.{places}f}"
+    low, high = (round(percent(limit), places) + 0.0 for limit in (interval.low, interval.high))
+    return f"{low:.{places}f} to {high:.{places}f}"
 
 
 def milliseconds(value: float) -> str:

@@ -30,4 +30,4 @@ def report(
 
     loaded = load_run(open_store(store_url(store), create=False), run)
     path = write_page(loaded, output)
-    typer.echo(f"Report     {path}", err=True)
+    typer.echo(f"Report     {path}")

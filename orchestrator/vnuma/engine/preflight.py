@@ -146,7 +146,7 @@ def _measurement(study: Study) -> Iterator[Finding]:
         yield Finding(
             "Q01",
             "warn",
-            "The first form streams rows to the client: most of its time is the network's and the client's.",
+            "The first form streams rows to the client: network and client are part of its time.",
             "Read the server form beside it.",
         )
     yield Finding(

@@ -112,7 +112,9 @@ def _from_vault(path: Path, key: str) -> str:
         content = YAML(typ="safe").load(clear)
     except YAMLError:
         # The parser's message may quote what it read.
-        raise EnvironmentProblem(f"The vault file {path} is no YAML.", fix=f"ansible-vault edit {path}") from None
+        raise EnvironmentProblem(
+            f"The vault file {path} is no YAML.", fix=f"ansible-vault edit {path}"
+        ) from None
     except (AnsibleError, OSError) as error:
         raise EnvironmentProblem(
             f"The vault file {path} cannot be read: {error}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
