@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
@@ -34,6 +35,14 @@ def prepare_dataset(server: SqlServer) -> float:
     return time.perf_counter() - start
 
 
+@dataclass(frozen=True)
+class Took:
+    """Seconds of one execution, and how many of them this client's process used a CPU."""
+
+    wall: float
+    cpu: float
+
+
 class Drainer:
     """A process that drains a statement each time it is told to."""
 
@@ -44,13 +53,13 @@ class Drainer:
         if answer != "ready":
             raise RuntimeError(f"a client of the benchmark said {answer!r} instead of ready")
 
-    def drain(self, rows: int) -> float:
-        """Seconds of one execution. RuntimeError when it gave another number of rows."""
+    def drain(self, rows: int) -> Took:
+        """One execution. RuntimeError when it gave another number of rows."""
         self._tell("go")
-        nanoseconds, got = map(int, self._read().split())
+        wall, cpu, got = map(int, self._read().split())
         if got != rows:
             raise RuntimeError(f"a client of the benchmark drained {got} rows instead of {rows}")
-        return nanoseconds / 1e9
+        return Took(wall / 1e9, cpu / 1e9)
 
     def end(self) -> str:
         """Close its input; what it says last."""
@@ -79,7 +88,7 @@ def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
         ours = stack.enter_context(_ours(server, query.sql, query.expected_rows))
         program, why = _compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         bare = stack.enter_context(_bare(program, server, query.sql)) if program else None
-        times: dict[Drainer, list[float]] = {client: [] for client in (ours, bare) if client}
+        times: dict[Drainer, list[Took]] = {client: [] for client in (ours, bare) if client}
         for _ in range(repeats + 1):  # the first of each is not counted
             for client in reversed(list(times)) if len(times[ours]) % 2 else list(times):
                 times[client].append(client.drain(query.expected_rows))
@@ -89,18 +98,21 @@ def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
             yield _compared(what, mine, times[bare][1:], str(server.driver))
         else:
             yield not_evaluated(what, "within 10 %", why)
-    rate = query.expected_rows / median(mine) / 1e6
+    rate = query.expected_rows / median(took.wall for took in mine) / 1e6
     yield untargeted("The same, rows a second", f"{rate:.2f} Mrow/s", f"{repeats} runs, {server.driver}")
     yield below("The same, the client's peak resident memory", peak, 150, "MB", digits=0)
 
 
-def _compared(what: str, ours: list[float], bare: list[float], driver: str) -> Figure:
-    ratios = [a / b for a, b in zip(ours, bare, strict=True)]
-    off = (median(ours) / median(bare) - 1) * 100
+def _compared(what: str, ours: list[Took], bare: list[Took], driver: str) -> Figure:
+    """By the median of the pairs' ratios: what else the machine does strikes both of a pair."""
+    ratios = [a.wall / b.wall for a, b in zip(ours, bare, strict=True)]
+    off = (median(ratios) - 1) * 100
+    mine, other = median(took.wall for took in ours), median(took.wall for took in bare)
+    cpu = median(took.cpu for took in ours) / median(took.cpu for took in bare)
     return Figure(
         what,
         f"{off:+.1f} %",
-        peer=f"{median(ours):.2f} s against {median(bare):.2f} s; pairs: {spread(ratios)} x",
+        peer=f"{mine:.2f} s against {other:.2f} s; pairs: {spread(ratios)} x; CPU of the client: {cpu:.2f} x",
         target="within 10 %",
         verdict="met" if off <= 10 else "not met",
         note=f"{len(ours)} pairs, {driver}",
