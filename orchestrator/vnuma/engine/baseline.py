@@ -9,6 +9,7 @@ from typing import Any
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.setting import LEASE_PREFIX, Power, Value
 from vnuma.engine.context import holder
+from vnuma.engine.identity import refuse_other
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
@@ -32,9 +33,10 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
-    Raises VmHeld when somebody else has it.
+    Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with.
     """
     facts = read.read_vm(session, ref)
+    refuse_other(vm, facts)
     refuse_if_marked(facts, run.name)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())

@@ -9,6 +9,7 @@ from vnuma.domain.facts import GuestTopology
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
+from vnuma.engine.identity import find_own
 from vnuma.engine.poweroff import Fence
 from vnuma.engine.shape import predict_for
 from vnuma.errors import TopologyMismatch
@@ -50,7 +51,7 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
     """The step `power_on` of a cell: it ends with running Tools."""
     limits = context.study.power
     with step(context, attempt, "power_on"), context.vsphere() as session:
-        ref = read.find_vm(session, context.target.vm)
+        ref = find_own(session, context.vm)
         vm = read.read_vm(session, ref)
         power_on(
             session,
@@ -71,7 +72,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
     arm = attempt.settings(context)
     with step(context, attempt, "guest_ready"):
         with context.vsphere() as session:
-            ref = read.find_vm(session, context.target.vm)
+            ref = find_own(session, context.vm)
             vm = read.read_vm(session, ref)
             host = read.read_host(session, session.host(vm.host_moid))
             age = seconds_since_power_on(session, ref)

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.context import VmContext
+from vnuma.engine.identity import find_own
 from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import plan, topology, waits
 from vnuma.sqlserver.connect import connect
@@ -149,7 +150,7 @@ def _stop_if_asked(context: VmContext) -> None:
 
 def _same_host(context: VmContext) -> None:
     with context.vsphere() as session:
-        vm = read.read_vm(session, read.find_vm(session, context.target.vm))
+        vm = read.read_vm(session, find_own(session, context.vm))
     if vm.host_name != context.vm.esxi_host:
         raise HostChanged(
             f"{vm.name} moved from {context.vm.esxi_host} to {vm.host_name} during the cell.",

@@ -18,6 +18,7 @@ from vnuma.domain.setting import Power, is_evidence
 from vnuma.engine.baseline import baseline_power, baseline_settings
 from vnuma.engine.connections import vcenter
 from vnuma.engine.context import holder
+from vnuma.engine.identity import find_own
 from vnuma.engine.locking import vm_lock
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.target import Target
@@ -76,7 +77,7 @@ def restore(
 
     try:
         with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
-            outcome = _on_vsphere(store, run, vm, session, target, choice, rules, fence, say)
+            outcome = _on_vsphere(store, run, vm, session, choice, rules, fence, say)
     except RestoreConflict as error:
         _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
@@ -114,14 +115,13 @@ def _on_vsphere(
     run: Run,
     vm: Vm,
     session: Session,
-    target: Target,
     choice: Choice,
     rules: PowerRules,
     fence: Fence,
     say: Callable[[str], None],
 ) -> Restored:
     """Wait for tasks under way, put everything back, take the run's mark off the VM."""
-    ref = read.find_vm(session, target.vm)
+    ref = find_own(session, vm)
     settle(session, ref, rules.task_s)
     facts = read.read_vm(session, ref)
     if vm.baseline is None:
@@ -155,7 +155,7 @@ def plan_back(vm: Vm, target: Target) -> Change:
     if vm.baseline is None:
         return Change()
     with connect(vcenter(target)) as session:
-        facts = read.read_vm(session, read.find_vm(session, target.vm))
+        facts = read.read_vm(session, find_own(session, vm))
     return change_back(facts.settings, baseline_settings(vm))
 
 

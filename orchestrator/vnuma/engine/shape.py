@@ -12,6 +12,7 @@ from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
+from vnuma.engine.identity import find_own
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.errors import HostChanged
 from vnuma.store import attempts, vms
@@ -67,7 +68,7 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
     """The step `reconfigure` of a cell. What is changed is stored before it is changed."""
     arm = attempt.settings(context)
     with step(context, attempt, "shutdown"), context.vsphere() as session:
-        ref = read.find_vm(session, context.target.vm)
+        ref = find_own(session, context.vm)
         vm = read.read_vm(session, ref)
         host = read.read_host(session, session.host(vm.host_moid))
         if vm.host_name != context.vm.esxi_host:

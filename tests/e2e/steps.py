@@ -1,0 +1,78 @@
+"""A run driven step by step in this process, to stand between two of its steps."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.support.lab import LabHandle
+from tests.support.site import write_inventory, write_study
+from vnuma.domain.study import Study
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.attempt import Attempt
+from vnuma.engine.claim import claim
+from vnuma.engine.context import VmContext, vm_of_run
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.poweroff import PowerRules
+from vnuma.engine.restore import Choice, Restored, restore
+from vnuma.engine.shape import shape_cell
+from vnuma.engine.start import create_run, prepare, take_all
+from vnuma.engine.target import Target
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import Claim, Run, Vm
+
+NAME = "sql16"
+
+
+@dataclass
+class Steps:
+    """One controller with a store of its own, and a run of the small study in it."""
+
+    home: Path
+    store: Store
+    study: Study
+    run: Run
+    target: Target
+
+    @classmethod
+    def prepared(cls, home: Path, lab: LabHandle, **changes: Any) -> Steps:
+        """A run that is stored and has not touched its VM yet."""
+        home.mkdir(parents=True, exist_ok=True)
+        inventory = write_inventory(home, lab)
+        text = write_study(home, **changes).read_text(encoding="utf-8")
+        study = parse_study(text, "study")
+        targets = read_targets(inventory, study.vms)
+        store = open_store(f"sqlite:///{home / 'vnuma.db'}")
+        run = create_run(store, prepare(study, text, targets), inventory)
+        return cls(home, store, study, run, targets[study.vms[0]])
+
+    @property
+    def vm(self) -> Vm:
+        """The VM's row as it is stored now."""
+        return vm_of_run(self.store, self.run, self.target.name)
+
+    def take(self) -> VmContext:
+        """Take the VM over, as a run does at its start and when it is resumed."""
+        token = take_all(self.store, self.run, {self.target.name: self.target})[self.target.name]
+        return VmContext(self.store, self.run, self.study, self.vm, self.target, token, self.home)
+
+    def shape(self, context: VmContext) -> Attempt:
+        """Claim the next cell and bring the VM into its shape; it is off then."""
+        claimed = claim(context)
+        assert isinstance(claimed, Claim)
+        attempt = Attempt.of(claimed)
+        shape_cell(context, attempt)
+        return attempt
+
+    def put_back(self, choice: Choice = "refuse") -> Restored:
+        """Restore the VM."""
+        return restore(
+            self.store,
+            self.run,
+            self.vm,
+            self.target,
+            home=self.home,
+            choice=choice,
+            rules=PowerRules.of(self.study),
+        )
