@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.looking import settings_now
+from tests.support.lab import LabHandle
+from tests.support.looking import mark_by_hand, settings_now
 from vnuma.engine.recover import put_back_dead
+from vnuma.errors import RestoreConflict, VmHeld
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
+
+
+def mark_of(lab: LabHandle, vm: str | None = None) -> Any:
+    """The run's mark on a VM, or None."""
+    text = settings_now(lab, vm)["keys"].get("vnuma.run")
+    return json.loads(text) if text else None
 
 
 def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
@@ -23,3 +35,39 @@ def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     put_back_dead(steps.store, {"sql16": elsewhere})
 
     assert {name: settings_now(running, name) for name in ("sql16", "other")} == before
+
+
+def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path, lab: LabFactory) -> None:
+    """Two controllers both have a small.1: the second is refused, and the first keeps its mark."""
+    running = lab()
+    mine = Steps.prepared(tmp_path / "mine", running)
+    theirs = Steps.prepared(tmp_path / "theirs", running)
+    theirs.take()
+    mark = mark_of(running)
+
+    with pytest.raises(VmHeld, match=r"small\.1"):
+        mine.take()
+
+    assert mark_of(running) == mark
+
+
+@pytest.mark.parametrize("changed", [True, False])
+def test_putting_back_never_takes_another_runs_mark_off(
+    tmp_path: Path, lab: LabFactory, changed: bool
+) -> None:
+    """A conflict once this run has changed the VM; before that, there is nothing of its own to put back."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    if changed:
+        steps.shape(context)
+    mark_by_hand(running, json.dumps({"run": "theirs.7", "holder": "ann@b", "since": "today"}))
+
+    if changed:
+        with pytest.raises(RestoreConflict, match=r"theirs\.7"):
+            steps.put_back()
+    else:
+        assert not steps.put_back().changed
+
+    assert mark_of(running)["run"] == "theirs.7"
+    assert steps.vm.at_baseline is not changed

@@ -14,15 +14,16 @@ from vnuma.errors import StoreError, VmHeld
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
+from vnuma.store.types import iso
 from vnuma.vsphere import lease_mark, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 
-def refuse_if_marked(vm: VmFacts, run_name: str) -> None:
-    """Refuse a VM that another controller's run has marked. Raises VmHeld naming who and since when."""
-    mark = parse_mark(vm.lease)
-    if mark and mark["run"] != run_name:
+def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
+    """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
+    mark = foreign_mark(vm.lease, run)
+    if mark:
         raise VmHeld(
             f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
             fix=f"Wait, or ask them to: vnuma stop {mark['run']}. Nothing was changed.",
@@ -37,13 +38,13 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
     """
     facts = read.read_vm(session, ref)
     refuse_other(vm, facts)
-    refuse_if_marked(facts, run.name)
+    refuse_if_marked(facts, run)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
             vms.save_baseline(connection, vm.id, token, baseline_document(facts))
-    lease_mark.write_mark(session, ref, mark_text(run.name, token), facts.change_version)
+    lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     return token
 
 
@@ -76,10 +77,18 @@ def _document(vm: Vm) -> dict[str, Any]:
     return vm.baseline
 
 
-def mark_text(run: str, token: int) -> str:
+def mark_text(run: Run, token: int) -> str:
     """What the VM itself says while it is under study: extraConfig `vnuma.run`."""
     since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return json.dumps({"run": run, "token": token, "holder": holder(), "since": since}, sort_keys=True)
+    mark = {"run": run.name, "created": iso(run.created_at), "token": token, "holder": holder()}
+    return json.dumps(mark | {"since": since}, sort_keys=True)
+
+
+def foreign_mark(text: str | None, run: Run | None) -> dict[str, str] | None:
+    """The mark when it is not this run's own. A name is not enough: each store has its own quick.1."""
+    mark = parse_mark(text)
+    ours = mark and run and (mark["run"], mark.get("created")) == (run.name, iso(run.created_at))
+    return None if ours else mark
 
 
 def parse_mark(text: str | None) -> dict[str, str] | None:

@@ -36,7 +36,7 @@ def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
     """Bring a VM into an arm's shape; a VM that has it already is left alone."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
-        refuse_if_marked(read.read_vm(session, ref), run_name="")
+        refuse_if_marked(read.read_vm(session, ref))
         return shape(session, ref, arm, rules, always_off=False, fence=no_fence)
 
 
@@ -45,7 +45,7 @@ def plan_vm_shape(target: Target, arm: Arm) -> Shaped:
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         vm = read.read_vm(session, ref)
-        refuse_if_marked(vm, run_name="")
+        refuse_if_marked(vm)
         return plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid)))
 
 
@@ -53,7 +53,7 @@ def power_differs(target: Target, state: PowerState) -> bool:
     """Whether `set_power` would change anything."""
     with connect(vcenter(target)) as session:
         vm = read.read_vm(session, read.find_vm(session, target.vm))
-        refuse_if_marked(vm, run_name="")
+        refuse_if_marked(vm)
         return vm.power is not _POWER[state]
 
 
@@ -62,7 +62,7 @@ def set_power(target: Target, state: PowerState, rules: PowerRules) -> bool:
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         vm = read.read_vm(session, ref)
-        refuse_if_marked(vm, run_name="")
+        refuse_if_marked(vm)
         if vm.power is _POWER[state]:
             return False
         if state == "on":

@@ -14,8 +14,8 @@ from typing import Literal
 
 from vnuma.domain.change import Change, change_back, differences
 from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Power, is_evidence
-from vnuma.engine.baseline import baseline_power, baseline_settings
+from vnuma.domain.setting import Power, Value, is_evidence
+from vnuma.engine.baseline import baseline_power, baseline_settings, foreign_mark
 from vnuma.engine.connections import vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
@@ -33,6 +33,8 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle
 
 Choice = Literal["refuse", "theirs", "baseline"]
+
+UNMARK_TRIES = 5
 
 
 @dataclass(frozen=True)
@@ -124,14 +126,47 @@ def _on_vsphere(
     ref = find_own(session, vm)
     settle(session, ref, rules.task_s)
     facts = read.read_vm(session, ref)
-    if vm.baseline is None:
+    if vm.baseline is None or _is_anothers(store, run, vm, facts):
         outcome = Restored(vm.name, False, 0, 0, facts.power)
     else:
         outcome = _put_back(store, run, vm, session, ref, facts, choice, rules, fence, say)
-    mark = lease_mark.read_mark(session, ref)
-    if mark.text:
-        lease_mark.write_mark(session, ref, None, mark.change_version)
+    _unmark(session, ref, run)
     return outcome
+
+
+def _is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
+    """Whether another run has marked the VM, and this one has not changed it: there is nothing to put back.
+
+    Raises RestoreConflict when this run has changed it too.
+    """
+    mark = foreign_mark(facts.lease, run)
+    if mark is None:
+        return False
+    if vm.at_baseline or not _written(store, run, vm):
+        return True
+    raise RestoreConflict(
+        f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}. "
+        "Nothing was changed now.",
+        fix=f"Let that run put it back, then: vnuma restore {vm.name}",
+    )
+
+
+def _unmark(session: Session, ref: VmRef, run: Run) -> None:
+    """Take the run's own mark off. If somebody writes to the VM meanwhile: again."""
+    for tries_left in reversed(range(UNMARK_TRIES)):
+        mark = lease_mark.read_mark(session, ref)
+        if mark.text is None or foreign_mark(mark.text, run):
+            return
+        try:
+            lease_mark.write_mark(session, ref, None, mark.change_version)
+        except apply.ChangedMeanwhile:
+            if not tries_left:
+                raise
+
+
+def _written(store: Store, run: Run, vm: Vm) -> dict[str, set[Value]]:
+    with store.read() as connection:
+        return written([a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id])
 
 
 def _give_up(
@@ -172,9 +207,7 @@ def _put_back(
     say: Callable[[str], None],
 ) -> Restored:
     baseline = baseline_settings(vm)
-    with store.read() as connection:
-        ours = written([a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id])
-    foreign = conflicts(baseline, ours, facts.settings)
+    foreign = conflicts(baseline, _written(store, run, vm), facts.settings)
     if foreign and choice == "refuse":
         raise RestoreConflict(
             conflict_words(vm.name, foreign), fix=f"vnuma restore {vm.name} --theirs | --baseline"

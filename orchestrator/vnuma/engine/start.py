@@ -38,7 +38,7 @@ def prepare(study: Study, text: str, targets: dict[str, Target]) -> Prepared:
     plans = {name: plan_vm(study, target) for name, target in targets.items()}
     refuse_blocked(finding for plan in plans.values() for finding in plan.findings)
     for plan in plans.values():
-        refuse_if_marked(plan.vm, run_name="")
+        refuse_if_marked(plan.vm)
     return Prepared(study, text, targets, plans)
 
 
