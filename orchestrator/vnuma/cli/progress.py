@@ -44,7 +44,9 @@ class _LiveBlock:
 
     def show(self, progress: Progress) -> None:
         """Draw the present state."""
-        self._live.update("\n".join(block_lines(progress)), refresh=True)
+        from rich.text import Text
+
+        self._live.update(Text("\n".join(block_lines(progress))), refresh=True)  # not markup: [####..]
 
 
 class LineLog:
@@ -53,9 +55,13 @@ class LineLog:
     def __init__(self) -> None:
         self._seen: dict[str, tuple[int, tuple[tuple[str, str], ...]]] = {}
         self._spoke = time.monotonic()
+        self._stopping = False
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
+        if progress.run.stop_requested and not self._stopping:
+            self._stopping = True
+            self._print(stopping_words(progress))
         for vm in progress.vms:
             state = (vm.ended, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
@@ -102,7 +108,15 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
         lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
     if vm.note:
         lines.append(f"  note  {vm.note}")
+    if progress.run.stop_requested:
+        lines += [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; it is still put back."]
     return lines
+
+
+def stopping_words(progress: Progress) -> str:
+    """What a stop that was asked for does."""
+    after = "cell" if progress.run.stop_requested == "cell" else "iteration"
+    return f"Stopping after this {after}, then putting {', '.join(vm.name for vm in progress.vms)} back."
 
 
 def step_words(vm: VmProgress) -> str:
@@ -114,5 +128,5 @@ def _left(progress: Progress) -> str:
     return (
         f"{duration(progress.left_s)} left"
         if progress.left_s is not None
-        else "time left: after the first cell"
+        else "time left unknown"
     )

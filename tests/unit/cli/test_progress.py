@@ -1,0 +1,100 @@
+"""What the live display shows of a run's progress."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from io import StringIO
+
+import pytest
+from rich.console import Console
+from rich.text import Text
+
+from vnuma.cli.progress import LineLog, block_lines
+from vnuma.engine.progress import Progress, VmProgress
+from vnuma.store.rows import Run, RunState, StopRequest
+
+NOW = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
+RUN = Run(
+    id=1,
+    study_id=1,
+    name="dakic2019.4",
+    study_name="dakic2019",
+    number=4,
+    seed=1,
+    state=RunState.RUNNING,
+    stop_requested=None,
+    simulated=None,
+    product_version="0",
+    driver=None,
+    inventory=None,
+    created_at=NOW,
+    finished_at=None,
+    supervisor_pid=None,
+    supervisor_host=None,
+    heartbeat_at=None,
+)
+VM = VmProgress(
+    name="sql16-clone",
+    host="esx01",
+    ended=17,
+    valid=16,
+    total=48,
+    label="1x16 (A/A)",
+    block=3,
+    step="measure 3,000 x 3,000, server, iteration 3",
+    since=NOW,
+    repeated=1,
+    last=(("2x8", "valid"), ("1x16", "failed"), ("16x1", "valid")),
+    note="block 3, 4x4: failed, connection dropped",
+    left_s=57_300.0,
+    at_baseline=False,
+    restore_words=None,
+)
+
+
+def shown(progress: Progress) -> list[str]:
+    """The display as an 80-column terminal prints it."""
+    console = Console(width=80, record=True, file=StringIO())
+    console.print(Text("\n".join(block_lines(progress))))
+    return console.export_text().splitlines()
+
+
+def test_one_vm_shows_cells_block_bar_and_time_left_in_80_columns() -> None:
+    """The bar stands there, character by character, and nothing is wider than the terminal."""
+    lines = shown(Progress(RUN, (VM,), 8))
+
+    assert lines[1] == "  17 of 48  block 3 of 8  [##########..................]  15 h 55 min left"
+    assert max(map(len, block_lines(Progress(RUN, (VM,), 8)))) <= 80
+
+
+def test_a_simulated_run_says_so_first() -> None:
+    """Before any number."""
+    assert shown(Progress(replace(RUN, simulated="paper"), (VM,), 8))[0].startswith(
+        "SIMULATED (lab, scenario paper)"
+    )
+
+
+def test_several_vms_are_a_table_with_whole_names() -> None:
+    """No name is cut."""
+    other = replace(VM, name="sql-warehouse-02", step=None)
+    lines = shown(Progress(RUN, (VM, other), 8))
+
+    assert any(line.startswith("sql-warehouse-02 ") and "waiting" in line for line in lines)
+
+
+def test_a_stop_that_was_asked_for_is_shown_with_what_follows() -> None:
+    """So that nobody presses Ctrl-C four times in fear."""
+    lines = shown(Progress(replace(RUN, stop_requested=StopRequest.NOW), (VM,), 8))
+
+    assert "  Stopping after this iteration, then putting sql16-clone back." in lines
+
+
+def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest.CaptureFixture[str]) -> None:
+    """The same state twice is one line."""
+    log = LineLog()
+    log.show(Progress(RUN, (VM,), 8))
+    log.show(Progress(RUN, (VM,), 8))
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
