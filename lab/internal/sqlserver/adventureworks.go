@@ -23,9 +23,11 @@ func populateAdventureWorks(db *database) {
 		t := &table{id: db.newObjectID(), db: db, schema: schemaName, name: name, created: db.created, columns: cols}
 		x := tsql.IndexDef{Name: "PK_" + name, Columns: keys, Primary: true, Unique: true, Clustered: true}
 		t.indexes = []tsql.IndexDef{x}
-		t.rows = make([][]any, rows)
-		for n := range t.rows {
-			t.rows[n] = row(n)
+		t.rows = t.empty()
+		for n := range rows {
+			if err := t.rows.add(row(n)); err != nil { // the values are those below
+				panic(err)
+			}
 		}
 		if err := t.addIndex(&t.indexes[0]); err != nil { // the columns are those below
 			panic(err)

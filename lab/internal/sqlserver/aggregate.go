@@ -61,11 +61,13 @@ type total struct {
 	wideType tds.Type
 }
 
+var sumWhole = wholeOperator("+", typeBigInt)
+
 func (t *total) add(v any) error {
 	t.count++
 	switch v := v.(type) {
 	case int64:
-		n, err := integerArithmetic("+", t.n, v, typeBigInt)
+		n, err := sumWhole(t.n, v)
 		t.n = n
 		return err
 	case tds.Money:

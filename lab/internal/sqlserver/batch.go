@@ -138,6 +138,8 @@ func (b *batch) statement(st tsql.Statement) error {
 	started := time.Now()
 	out, err := b.execute(st)
 	if errors.Is(err, errEnded) {
+		// A cancelled statement has no error number; what it had sent is in ROWCOUNT_BIG().
+		b.s.lastError = 0
 		return nil
 	}
 	times = times && !out.silent

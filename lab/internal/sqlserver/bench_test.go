@@ -8,10 +8,9 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// BenchmarkGenerateRows is the product's set-based INSERT of 100,000 rows of eleven columns.
-func BenchmarkGenerateRows(b *testing.B) {
-	s := open(b, nil)
-	var insert string
+// generator is a session with the product's empty tables, and its INSERT into Sales.SalesOrderDetail.
+func generator(b *testing.B) (s *Session, insert string) {
+	s = open(b, nil)
 	for _, text := range tsql.Batches(readFile(b, "../tsql/testdata/statements.sql")) {
 		switch {
 		case strings.Contains(text, "WITH digit") && strings.Contains(text, "Sales.SalesOrderDetail"):
@@ -20,9 +19,34 @@ func BenchmarkGenerateRows(b *testing.B) {
 			s.ask(text, tds.Param{Name: "@P1", Type: tds.Type{Kind: tds.KindNVarChar, Size: 9}, Value: "vnuma"})
 		}
 	}
+	return s, insert
+}
+
+// BenchmarkGenerateRows is the product's set-based INSERT of 121,317 rows of eleven columns.
+func BenchmarkGenerateRows(b *testing.B) {
+	s, insert := generator(b)
 	for b.Loop() {
 		must(b, s, insert)
 		must(b, s, "DELETE FROM Sales.SalesOrderDetail")
+	}
+}
+
+// BenchmarkVerify is the product's count and checksum over those rows.
+func BenchmarkVerify(b *testing.B) {
+	s, insert := generator(b)
+	must(b, s, insert)
+	for b.Loop() {
+		must(b, s, `SELECT COUNT_BIG(*), SUM(CAST(BINARY_CHECKSUM(SalesOrderID, SalesOrderDetailID, CarrierTrackingNumber, OrderQty, ProductID,
+			SpecialOfferID, UnitPrice, UnitPriceDiscount, LineTotal, rowguid, ModifiedDate) AS bigint)) FROM Sales.SalesOrderDetail`)
+	}
+}
+
+// BenchmarkTop reads the first 3000 rows of them in the order of the primary key.
+func BenchmarkTop(b *testing.B) {
+	s, insert := generator(b)
+	must(b, s, insert)
+	for b.Loop() {
+		must(b, s, "SELECT COUNT_BIG(*) FROM (SELECT TOP (3000) * FROM Sales.SalesOrderDetail ORDER BY SalesOrderID, SalesOrderDetailID) AS x")
 	}
 }
 

@@ -38,8 +38,8 @@ type table struct {
 	indexes         []tsql.IndexDef
 	memoryOptimized bool
 	schemaOnly      bool
-	rows            [][]any // never changed in place: readers hold slices of it
-	product         *product
+	rows            *store
+	product         *product // instead of rows
 	unique          []*uniqueKey
 	identity        int64 // last value given
 }
@@ -59,13 +59,6 @@ type tableColumn struct {
 	def      tsql.ColumnDef
 	fallback *scalar // DEFAULT
 	computed tsql.Expr
-}
-
-// uniqueKey enforces a primary key or unique index; keys is nil until it is needed.
-type uniqueKey struct {
-	index  tsql.IndexDef
-	places []int
-	keys   map[string]struct{}
 }
 
 func newDatabase(id int, name string, now time.Time) *database {
@@ -148,7 +141,7 @@ func (t *table) count() int64 {
 	if t.product != nil {
 		return t.product.count()
 	}
-	return int64(len(t.rows))
+	return int64(t.rows.rows)
 }
 
 func (t *table) plainColumns() []column {
@@ -169,19 +162,25 @@ func (t *table) place(name string) int {
 	return -1
 }
 
+// empty is a store for rows of the table.
+func (t *table) empty() *store { return newStore(t.plainColumns()) }
+
 // expand turns a product into plain rows, before they are changed.
-func (t *table) expand() {
+func (t *table) expand() error {
 	if t.product == nil {
-		return
+		return nil
 	}
-	p := t.product
-	rows := make([][]any, 0, p.count())
+	p, rows := t.product, t.empty()
+	buffer := make([]any, len(p.places))
 	for _, l := range p.left {
 		for _, r := range p.right {
-			rows = append(rows, p.row(l, r, make([]any, len(p.places))))
+			if err := rows.add(p.row(l, r, buffer)); err != nil {
+				return err
+			}
 		}
 	}
 	t.rows, t.product = rows, nil
+	return nil
 }
 
 func (p *product) row(left, right, into []any) []any {
@@ -218,68 +217,6 @@ func (p *productPlan) each(_ *frame, yield func([]any) error) error {
 		}
 	}
 	return nil
-}
-
-// insert adds rows after checking keys; it gives the function that takes them back.
-func (t *table) insert(rows [][]any) (undo func(), err error) {
-	t.expand()
-	before := t.rows
-	for _, u := range t.unique {
-		if err := u.addAll(t, rows); err != nil {
-			t.forgetKeys()
-			return nil, err
-		}
-	}
-	t.rows = append(t.rows, rows...)
-	return func() { t.replace(before) }, nil
-}
-
-// replace puts other rows in place of all; slices handed out before stay as they were.
-func (t *table) replace(rows [][]any) {
-	t.product = nil
-	t.rows = rows[:len(rows):len(rows)]
-	t.forgetKeys()
-}
-
-func (t *table) forgetKeys() {
-	for _, u := range t.unique {
-		u.keys = nil
-	}
-}
-
-func (u *uniqueKey) addAll(t *table, rows [][]any) error {
-	if u.keys == nil {
-		u.keys = make(map[string]struct{}, len(t.rows)+len(rows))
-		for _, row := range t.rows {
-			u.keys[rowKey(row, u.places)] = struct{}{}
-		}
-	}
-	for _, row := range rows {
-		key := rowKey(row, u.places)
-		if _, taken := u.keys[key]; taken {
-			return u.duplicate(t, row)
-		}
-		u.keys[key] = struct{}{}
-	}
-	return nil
-}
-
-func (u *uniqueKey) duplicate(t *table, row []any) error {
-	var values []string
-	for _, p := range u.places {
-		text, err := toText(row[p], 121)
-		if row[p] == nil || err != nil {
-			text = "<NULL>"
-		}
-		values = append(values, text)
-	}
-	key := "(" + strings.Join(values, ", ") + ")"
-	if u.index.Primary {
-		return tsql.Errorf(2627, 0, "Violation of PRIMARY KEY constraint '%s'. Cannot insert duplicate key in object '%s'. "+
-			"The duplicate key value is %s.", u.index.Name, t.fullName(), key)
-	}
-	return tsql.Errorf(2601, 0, "Cannot insert duplicate key row in object '%s' with unique index '%s'. The duplicate key value is %s.",
-		t.fullName(), u.index.Name, key)
 }
 
 // wireColumns describes columns to the client.

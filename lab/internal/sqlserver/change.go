@@ -1,8 +1,6 @@
 package sqlserver
 
 import (
-	"errors"
-
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -87,15 +85,15 @@ func aliasColumns(t *table) []column {
 
 // apply runs a change: no SET list means that the rows go.
 func (b *batch) apply(ch *change, command uint16) (outcome, error) {
-	inst := b.s.inst
-	inst.mu.Lock()
-	ch.table.expand()
-	before := ch.table.rows
-	inst.mu.Unlock()
+	before, err := ch.before()
+	if err != nil {
+		return outcome{}, err
+	}
 	after, n, err := ch.rows(before)
 	if err != nil {
 		return outcome{}, err
 	}
+	inst := b.s.inst
 	inst.mu.Lock()
 	defer inst.mu.Unlock()
 	ch.table.replace(after)
@@ -108,8 +106,15 @@ func (b *batch) apply(ch *change, command uint16) (outcome, error) {
 	return counted(command, n), nil
 }
 
+func (ch *change) before() (*store, error) {
+	ch.run.inst.mu.Lock()
+	defer ch.run.inst.mu.Unlock()
+	err := ch.table.expand()
+	return ch.table.rows, err
+}
+
 // rows are the rows after the change, and how many were changed.
-func (ch *change) rows(before [][]any) ([][]any, int64, error) {
+func (ch *change) rows(before *store) (*store, int64, error) {
 	limit := int64(-1)
 	if ch.top != nil {
 		v, err := ch.top.eval(&frame{run: ch.run})
@@ -118,61 +123,66 @@ func (ch *change) rows(before [][]any) ([][]any, int64, error) {
 		}
 		limit, _ = v.(int64)
 	}
-	var after [][]any
+	after := ch.table.empty()
 	var n int64
-	fr := &frame{run: ch.run}
-	for _, row := range before {
-		fr.row = row
-		hit := limit < 0 || n < limit
-		if hit && ch.where != nil {
-			v, err := ch.where.eval(fr)
-			if err != nil {
+	fr := &frame{run: ch.run, row: make([]any, len(before.cells))}
+	for i := range before.rows {
+		if i&1023 == 1023 {
+			if err := ch.run.ended(); err != nil {
 				return nil, 0, err
 			}
-			hit = v == true
 		}
-		if !hit {
-			after = append(after, row)
+		hit, err := limit < 0 || n < limit, error(nil)
+		if hit {
+			hit, err = ch.hits(before, i, fr)
+		}
+		switch {
+		case err != nil:
+			return nil, 0, err
+		case !hit:
+			after.copyFrom(before, i)
 			continue
 		}
 		n++
-		if len(ch.sets) == 0 {
-			continue
-		}
-		changed, err := ch.changed(row, fr)
-		if err != nil {
+		if err := ch.changed(after, fr); err != nil {
 			return nil, 0, err
 		}
-		after = append(after, changed)
 	}
 	return after, n, nil
 }
 
-func (ch *change) changed(row []any, fr *frame) ([]any, error) {
-	out := append([]any(nil), row...)
+// hits tells whether a row is to be changed, and reads it if anything needs its values.
+func (ch *change) hits(before *store, row int, fr *frame) (bool, error) {
+	if ch.where == nil && len(ch.sets) == 0 {
+		return true, nil
+	}
+	before.read(row, fr.row)
+	if ch.where == nil {
+		return true, nil
+	}
+	v, err := ch.where.eval(fr)
+	return v == true, err
+}
+
+// changed adds the row as it is after the change, if it stays.
+func (ch *change) changed(after *store, fr *frame) error {
+	if len(ch.sets) == 0 {
+		return nil
+	}
+	out := append([]any(nil), fr.row...)
 	for i, s := range ch.sets {
 		v, err := s.eval(fr)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if out[i], err = ch.table.fit(&ch.table.columns[i], v, ch.run.inst.version); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return out, ch.table.compute(out, &frame{run: fr.run})
-}
-
-// checkKeys rebuilds the unique keys of a table.
-func (t *table) checkKeys() error {
-	rows := t.rows
-	t.rows = nil
-	defer func() { t.rows = rows }()
-	var failures []error
-	for _, u := range t.unique {
-		u.keys = nil
-		failures = append(failures, u.addAll(t, rows))
+	if err := ch.table.compute(out, &frame{run: fr.run}); err != nil {
+		return err
 	}
-	return errors.Join(failures...)
+	return after.add(out)
 }
 
 func (b *batch) truncate(st *tsql.Truncate) (outcome, error) {
@@ -190,9 +200,11 @@ func (b *batch) truncate(st *tsql.Truncate) (outcome, error) {
 	}
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
-	t.expand()
+	if err := t.expand(); err != nil {
+		return outcome{}, err
+	}
 	before := t.rows
-	t.replace(nil)
+	t.replace(t.empty())
 	t.identity = t.firstIdentity()
 	b.s.remember(func() { t.replace(before) })
 	b.s.rowCount = 0

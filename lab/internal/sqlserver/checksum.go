@@ -1,21 +1,23 @@
 package sqlserver
 
 import (
-	"hash/fnv"
+	"math"
 	"math/bits"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
 )
+
+const checksumOfNull = 0x7fffffff
 
 // checksumOf is the part that one value adds to CHECKSUM and BINARY_CHECKSUM. Integers of 32 bits count
 // as themselves, as on the server; other types are hashed, with numbers of the lab's own.
 func checksumOf(v any, ignoreCase bool) uint32 {
 	switch v := v.(type) {
 	case nil:
-		return 0x7fffffff
+		return checksumOfNull
 	case int64:
-		if v == int64(int32(v)) {
-			return uint32(v)
-		}
-		return uint32(v) ^ uint32(v>>32)
+		return integerChecksum(v)
 	case bool:
 		return uint32(boolInt(v))
 	case string:
@@ -23,14 +25,42 @@ func checksumOf(v any, ignoreCase bool) uint32 {
 			v = textKey(v)
 		}
 		return hash32([]byte(v))
+	case tds.Money:
+		return mixed(uint64(v))
+	case float64:
+		return mixed(math.Float64bits(v))
+	case time.Time:
+		return mixed(uint64(timeTicks(v)))
+	case tds.Decimal:
+		return hash32(appendUnscaled(nil, v.Unscaled))
+	case [16]byte:
+		return hash32(v[:])
+	case []byte:
+		return hash32(v)
 	}
-	return hash32(appendKey(nil, v))
+	panic("a value without a checksum")
 }
 
+func integerChecksum(n int64) uint32 {
+	if n == int64(int32(n)) {
+		return uint32(n)
+	}
+	return uint32(n) ^ uint32(n>>32)
+}
+
+// mixed spreads 64 bits over 32.
+func mixed(n uint64) uint32 {
+	n *= 0x9e3779b97f4a7c15
+	return uint32(n>>32) ^ uint32(n)
+}
+
+// hash32 is FNV-1a.
 func hash32(b []byte) uint32 {
-	h := fnv.New32a()
-	h.Write(b)
-	return h.Sum32()
+	h := uint32(2166136261)
+	for _, c := range b {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return h
 }
 
 // foldChecksum combines the checksums of a list from left to right.

@@ -24,7 +24,9 @@ type scalar struct {
 	typ      tds.Type
 	nullable bool
 	eval     evalFunc
-	ref      int // 1 + place of the column that this is, 0 for anything computed
+	whole    wholeFunc // computes the same for an integer expression; nil when there is no such way
+	constant bool      // eval needs no frame and always gives the same
+	ref      int       // 1 + place of the column that this is, 0 for anything computed
 }
 
 // column is a named column of a row source.
@@ -57,7 +59,11 @@ func (c *compiler) with(s *scope) *compiler { return &compiler{run: c.run, scope
 
 // constant is a scalar without columns.
 func constant(t tds.Type, v any) scalar {
-	return scalar{typ: t, nullable: v == nil, eval: func(*frame) (any, error) { return v, nil }}
+	s := scalar{typ: t, nullable: v == nil, constant: true, eval: func(*frame) (any, error) { return v, nil }}
+	if n, ok := v.(int64); ok && isWhole(t) {
+		s.whole = func(*frame) (int64, bool, error) { return n, false, nil }
+	}
+	return s
 }
 
 // expr compiles any expression.
@@ -117,8 +123,12 @@ func (c *compiler) replaced(x tsql.Expr) (int, bool) {
 
 func (c *compiler) columnAt(i int) scalar {
 	col := c.scope.columns[i]
-	return scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
+	s := scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
 		eval: func(f *frame) (any, error) { return f.row[i], nil }}
+	if isWhole(col.typ) {
+		s.whole = wholeColumn(i)
+	}
+	return s
 }
 
 func numberLiteral(text string) (scalar, error) {
@@ -205,14 +215,19 @@ func converted(s scalar, t tds.Type) scalar {
 	if s.typ == t || t.Kind == 0 {
 		return s
 	}
+	if s.whole != nil && !s.constant {
+		if out, ok := convertedWhole(s, t); ok {
+			return out
+		}
+	}
 	eval := s.eval
-	return scalar{typ: t, nullable: s.nullable, eval: func(f *frame) (any, error) {
+	return folded(scalar{typ: t, nullable: s.nullable, eval: func(f *frame) (any, error) {
 		v, err := eval(f)
 		if err != nil || v == nil {
 			return nil, err
 		}
 		return convert(v, t, 0)
-	}}
+	}}, &s)
 }
 
 func (c *compiler) caseExpr(x *tsql.Case) (scalar, error) {
@@ -279,7 +294,12 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 		style, _ = strconv.Atoi(lit.Text)
 	}
 	pad := x.Type.Name == "binary"
-	return scalar{typ: t, nullable: operand.nullable || x.Try, eval: func(f *frame) (any, error) {
+	if operand.whole != nil && !operand.constant && !x.Try {
+		if out, ok := convertedWhole(operand, t); ok {
+			return out, nil
+		}
+	}
+	return folded(scalar{typ: t, nullable: operand.nullable || x.Try, eval: func(f *frame) (any, error) {
 		v, err := operand.eval(f)
 		if err != nil || v == nil {
 			return nil, err
@@ -292,5 +312,5 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 			out = append(append([]byte(nil), b...), make([]byte, t.Size-len(b))...)
 		}
 		return out, err
-	}}, nil
+	}}, &operand), nil
 }

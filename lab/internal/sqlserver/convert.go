@@ -85,21 +85,13 @@ func convert(v any, t tds.Type, style int) (any, error) {
 	return v, nil
 }
 
-var integerRange = map[tds.Kind][2]int64{
-	tds.KindInt8: {0, 255}, tds.KindInt16: {math.MinInt16, math.MaxInt16}, tds.KindInt32: {math.MinInt32, math.MaxInt32},
-	tds.KindInt64: {math.MinInt64, math.MaxInt64},
-}
-
 func toInteger(v any, t tds.Type) (any, error) {
 	n, err := wholeNumber(v, t)
 	if err != nil {
 		return nil, err
 	}
-	if limit := integerRange[t.Kind]; n < limit[0] || n > limit[1] {
-		if t.Kind == tds.KindInt8 || t.Kind == tds.KindInt16 {
-			return nil, tsql.Errorf(220, 0, "Arithmetic overflow error for data type %s, value = %d.", typeName(t), n)
-		}
-		return nil, overflow(t)
+	if err := inRange(n, t); err != nil {
+		return nil, err
 	}
 	return n, nil
 }

@@ -2,6 +2,8 @@ package sqlserver
 
 import (
 	"fmt"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +81,7 @@ func (b *batch) newTable(def, located *tsql.CreateTable) (*table, error) {
 			return nil, err
 		}
 	}
-	t.identity = t.firstIdentity()
+	t.rows, t.identity = t.empty(), t.firstIdentity()
 	return t, b.checkMemoryOptimized(t, def.Line())
 }
 
@@ -181,17 +183,31 @@ func (b *batch) checkMemoryOptimized(t *table, line int) error {
 	return nil
 }
 
+// absent refuses a table whose name is taken.
+func (b *batch) absent(t *table) error {
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	return b.s.free(t)
+}
+
+// free is absent for a caller that holds Instance.mu.
+func (s *Session) free(t *table) error {
+	if s.temp[fold(t.name)] != nil || t.db != nil && t.db.find(t.schema, t.name) != nil {
+		return tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name)
+	}
+	return nil
+}
+
 // addTable puts a table where its name says.
 func (b *batch) addTable(t *table) error {
 	s := b.s
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
-	exists := tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name)
+	if err := s.free(t); err != nil {
+		return err
+	}
 	if strings.HasPrefix(t.name, "#") {
 		key := fold(t.name)
-		if s.temp[key] != nil {
-			return exists
-		}
 		tempdb := s.inst.lookup("tempdb")
 		t.id = -tempdb.newObjectID()
 		s.temp[key] = t
@@ -199,9 +215,6 @@ func (b *batch) addTable(t *table) error {
 		return nil
 	}
 	key := fold(t.schema + "." + t.name)
-	if t.db.find(t.schema, t.name) != nil {
-		return exists
-	}
 	t.id = t.db.newObjectID()
 	t.db.tables[key] = t
 	s.remember(func() { delete(t.db.tables, key) })
@@ -233,7 +246,9 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 	if t.memoryOptimized {
 		return tsql.Errorf(10794, st.Line(), "The operation 'CREATE INDEX' is not supported with memory optimized tables.")
 	}
-	t.expand()
+	if err := t.expand(); err != nil {
+		return err
+	}
 	x := st.Index
 	if err := t.addIndex(&x); err != nil {
 		return err
@@ -314,12 +329,8 @@ func (s *Session) dropDatabase(name string) error {
 			return tsql.Errorf(3702, 0, "Cannot drop database \"%s\" because it is currently in use.", db.name)
 		}
 	}
-	for i, d := range s.inst.databases {
-		if d == db {
-			s.inst.databases = append(s.inst.databases[:i:i], s.inst.databases[i+1:]...)
-			break
-		}
-	}
+	s.inst.databases = slices.DeleteFunc(s.inst.databases, func(d *database) bool { return d == db })
+	go debug.FreeOSMemory() // its tables were most of the lab's memory
 	return nil
 }
 

@@ -76,9 +76,11 @@ func (b *batch) control(st tsql.Statement) (outcome, error) {
 
 // compile runs a compilation under the instance's lock.
 func (b *batch) compile(r *run, work func(c *compiler) error) error {
-	b.s.inst.mu.Lock()
-	err := work(&compiler{run: r})
-	b.s.inst.mu.Unlock()
+	err := func() error {
+		b.s.inst.mu.Lock()
+		defer b.s.inst.mu.Unlock()
+		return work(&compiler{run: r})
+	}()
 	if err != nil {
 		return err
 	}

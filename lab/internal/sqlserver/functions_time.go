@@ -182,7 +182,7 @@ func dateDiff(c *compiler, x *tsql.Call) (scalar, error) {
 	}
 	return c.apply(function{args: typeDT2, result: always(typ), eval: func(_ *run, a []any) (any, error) {
 		n := boundaries(part, a[0].(time.Time), a[1].(time.Time))
-		if limit := integerRange[typ.Kind]; n < limit[0] || n > limit[1] {
+		if inRange(n, typ) != nil {
 			return nil, tsql.Errorf(535, 0, "The datediff function resulted in an overflow. The number of dateparts separating "+
 				"two date/time instances is too large. Try to use datediff with a less precise datepart.")
 		}

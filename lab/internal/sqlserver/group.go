@@ -108,10 +108,14 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 }
 
 func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
-	if row, ok, err := p.overProduct(f); ok || err != nil {
-		if err != nil {
-			return err
-		}
+	row, ok, err := p.overProduct(f)
+	if !ok && err == nil {
+		row, ok, err = p.overScan()
+	}
+	switch {
+	case err != nil:
+		return err
+	case ok:
 		return yield(row)
 	}
 	groups, err := p.gather(f)

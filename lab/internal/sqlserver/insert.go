@@ -27,15 +27,14 @@ func (b *batch) insert(st *tsql.Insert) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	inst := b.s.inst
-	inst.mu.Lock()
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
 	undo, err := in.table.insert(rows)
-	inst.mu.Unlock()
 	if err != nil {
 		return outcome{}, err
 	}
 	b.s.remember(undo)
-	b.s.rowCount = int64(len(rows))
+	b.s.rowCount = int64(rows.rows)
 	return counted(tds.CommandInsert, b.s.rowCount), nil
 }
 
@@ -130,9 +129,10 @@ func (c *compiler) fillDefaults(t *table, targets []int, values *tsql.Values) {
 }
 
 // build computes the rows to insert.
-func (in *insertPlan) build() ([][]any, error) {
-	var rows [][]any
-	fr := &frame{run: in.run}
+func (in *insertPlan) build() (*store, error) {
+	rows := in.table.empty()
+	row := make([]any, len(in.from))
+	fr := &frame{run: in.run, row: row}
 	n := 0
 	err := in.source.each(nil, func(given []any) error {
 		if n++; n&1023 == 0 {
@@ -140,8 +140,6 @@ func (in *insertPlan) build() ([][]any, error) {
 				return err
 			}
 		}
-		row := make([]any, len(in.from))
-		fr.row = row
 		for i := range in.from {
 			v, err := in.cell(i, given, fr)
 			if err != nil {
@@ -149,8 +147,10 @@ func (in *insertPlan) build() ([][]any, error) {
 			}
 			row[i] = v
 		}
-		rows = append(rows, row)
-		return in.table.compute(row, fr)
+		if err := in.table.compute(row, fr); err != nil {
+			return err
+		}
+		return rows.add(row)
 	})
 	return rows, err
 }

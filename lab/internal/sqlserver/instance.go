@@ -5,6 +5,7 @@ package sqlserver
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"strconv"
@@ -27,8 +28,9 @@ type Config struct {
 	Cost           cost.Model
 	TimeScale      float64 // 0 = never wait; 1 = statements take as long as they say
 	Seed           int64
-	SoftNUMA       bool // automatic soft-NUMA
-	AdventureWorks bool // a database AdventureWorks2019 with synthetic rows exists
+	SoftNUMA       bool         // automatic soft-NUMA
+	AdventureWorks bool         // a database AdventureWorks2019 with synthetic rows exists
+	Log            *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
 // String leaves the password out.
@@ -49,7 +51,6 @@ type Instance struct {
 	server    *tds.Server
 	databases []*database
 	sessions  map[int]*Session
-	nextSPID  int
 	joins     int // cross joins run since the boot
 	softNUMA  bool
 	affinity  string // of ALTER SERVER CONFIGURATION
@@ -99,7 +100,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	if i.server != nil {
 		return errors.New("SQL Server runs already")
 	}
-	i.boot, i.started, i.joins, i.nextSPID = b, time.Now().UTC(), 0, 51
+	i.boot, i.started, i.joins = b, time.Now().UTC(), 0
 	i.topology = i.layout(b)
 	i.recover()
 	if b.Faults.NeverListens {
@@ -110,7 +111,7 @@ func (i *Instance) Start(b guest.Boot) error {
 		return fmt.Errorf("SQL Server cannot listen: %w", err)
 	}
 	i.server = tds.Serve(listener, i, tds.Options{
-		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows,
+		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
 	})
 	return nil
 }
@@ -124,7 +125,7 @@ func (i *Instance) recover() {
 		}
 		for _, t := range db.tables {
 			if t.schemaOnly {
-				t.replace(nil)
+				t.replace(t.empty())
 			}
 		}
 	}
@@ -178,9 +179,8 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 		return nil, &tds.Message{Number: 4060, State: 1, Class: 11,
 			Text: fmt.Sprintf("Cannot open database \"%s\" requested by the login. The login failed.", name)}
 	}
-	s := newSession(i, i.nextSPID, l, db)
-	i.sessions[i.nextSPID] = s
-	i.nextSPID++
+	s := newSession(i, int(l.SPID), l, db)
+	i.sessions[s.id] = s
 	return s, nil
 }
 

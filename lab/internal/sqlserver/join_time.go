@@ -49,8 +49,8 @@ func storedProduct(p plan) (cross *crossPlan, aggregated bool) {
 }
 
 func readsStored(p plan) bool {
-	if rows, ok := p.(*rowsPlan); ok {
-		return rows.user
+	if _, ok := p.(*scanPlan); ok {
+		return true
 	}
 	for _, in := range inputsOf(p) {
 		if readsStored(in) {

@@ -66,11 +66,10 @@ func (p *limitPlan) eachSmallest(f *frame, skip, take int64, yield func([]any) e
 	if !ok || skip > 0 || take < 0 || p.ties != nil {
 		return false, nil
 	}
-	rows, err := collect(sorting.input, f)
+	rows, err := smallest(sorting.input, f, sorting.keys, take)
 	if err != nil {
 		return false, err
 	}
-	rows = smallest(rows, sorting.keys, take)
 	p.run.known[p] = int64(len(rows))
 	return true, (&rowsPlan{rows: rows, run: p.run}).each(f, yield)
 }

@@ -246,10 +246,10 @@ func (p *pairs) castKernel(x *tsql.Cast) (kernel, bool, error) {
 	if t.Kind == tds.KindInt64 {
 		return operand, true, nil
 	}
-	limit := integerRange[t.Kind]
+	least, most := rangeOf(t.Kind)
 	return func(i, j int) (int64, bool, error) {
 		n, null, err := operand(i, j)
-		if err == nil && !null && (n < limit[0] || n > limit[1]) {
+		if err == nil && !null && (n < least || n > most) {
 			err = overflow(t)
 		}
 		return n, null, err
@@ -269,6 +269,7 @@ func (p *pairs) arithKernel(x *tsql.Arith) (kernel, bool, error) {
 	if err != nil || !okR {
 		return nil, false, err
 	}
+	apply := wholeOperator(x.Op, whole.typ)
 	return func(i, j int) (int64, bool, error) {
 		a, nullA, err := left(i, j)
 		if err != nil || nullA {
@@ -278,7 +279,7 @@ func (p *pairs) arithKernel(x *tsql.Arith) (kernel, bool, error) {
 		if err != nil || nullB {
 			return 0, nullB, err
 		}
-		n, err := integerArithmetic(x.Op, a, b, whole.typ)
+		n, err := apply(a, b)
 		return n, false, err
 	}, true, nil
 }

@@ -41,15 +41,11 @@ func collect(p plan, f *frame) ([][]any, error) {
 	return out, err
 }
 
-// rowsPlan gives rows that are at hand: a snapshot of a table, or a system view.
+// rowsPlan gives rows that are at hand: those of a system view, or of a step before.
 type rowsPlan struct {
 	cols []column
 	rows [][]any
-	name string
 	run  *run
-	user bool // rows of a table of a user, not of a view
-
-	memoryOptimized bool
 }
 
 func (p *rowsPlan) columns() []column { return p.cols }

@@ -70,6 +70,9 @@ func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
 	}
 	left, right = comparable(left, right)
 	holds := comparisonHolds[op]
+	if left.whole != nil && right.whole != nil {
+		return wholeComparison(left, right, holds), nil
+	}
 	return test(func(f *frame) (any, error) {
 		a, err := left.eval(f)
 		if err != nil || a == nil {

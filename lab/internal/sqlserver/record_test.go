@@ -118,7 +118,8 @@ func open(t testing.TB, change func(*Config)) *Session {
 
 func login(t testing.TB, i *Instance, database string) *Session {
 	t.Helper()
-	s, refused := i.Open(tds.Login{User: "sa", Password: "right", Database: database, App: "test", Host: "here"})
+	s, refused := i.Open(tds.Login{User: "sa", Password: "right", Database: database, App: "test", Host: "here",
+		SPID: uint16(51 + len(i.sessions))})
 	if refused != nil {
 		t.Fatalf("login refused: %+v", refused)
 	}

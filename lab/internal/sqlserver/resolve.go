@@ -45,7 +45,7 @@ func (c *compiler) scan(t *table) plan {
 	if t.product != nil {
 		return &productPlan{cols: t.plainColumns(), of: t.product, name: t.fullName(), run: c.run}
 	}
-	return &rowsPlan{cols: t.plainColumns(), rows: t.rows, name: t.fullName(), run: c.run, user: true, memoryOptimized: t.memoryOptimized}
+	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
 }
 
 // stored finds a table by name. The caller holds Instance.mu.

@@ -25,7 +25,7 @@ func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
 // from compiles the FROM clause; without one there is a single row without columns.
 func (c *compiler) from(s *tsql.Select) (plan, error) {
 	if s.From == nil {
-		return &rowsPlan{rows: [][]any{{}}, run: c.run, name: "constant"}, nil
+		return &rowsPlan{rows: [][]any{{}}, run: c.run}, nil
 	}
 	var out plan
 	for _, ref := range s.From {
@@ -292,7 +292,7 @@ func (b *block) finish(c *compiler) (plan, error) {
 	if b.sel.Distinct {
 		p = &distinctPlan{p}
 	}
-	if b.keys != nil {
+	if b.keys != nil && !b.readInOrder() {
 		p = &sortPlan{input: p, keys: b.keys, run: b.run}
 	}
 	p, err := c.limit(p, b.sel.Top, b.q, b.keys)

@@ -22,9 +22,10 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	started := time.Now()
 	form := cost.Client
 	var out outcome
+	var made *table
 	if into := intoTarget(st.Query); into != nil {
 		form = cost.Into
-		out, err = b.selectInto(into, p, r)
+		made, err = b.selectInto(into, p, r)
 	} else if _, assigns := p.(*assignPlan); assigns {
 		b.s.rowCount = 0
 		err = p.each(nil, nil)
@@ -35,6 +36,11 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 		return outcome{}, err
 	}
 	out.timing = b.joinTime(p, form, time.Since(started))
+	if made != nil {
+		if out.done, err = b.keep(made, r); err != nil {
+			return outcome{}, err
+		}
+	}
 	if b.s.options.statisticsXML {
 		out.plan = showplanXML(st, p, r)
 	}
@@ -143,26 +149,37 @@ func (p *crossPlan) sides(f *frame) (left, right [][]any, err error) {
 	return left, right, nil
 }
 
-// selectInto creates a table from a query. A cross join of whole sides is kept as its two sides.
-func (b *batch) selectInto(name *tsql.Name, p plan, r *run) (outcome, error) {
+// selectInto makes a table from a query. A cross join of whole sides is kept as its two sides.
+func (b *batch) selectInto(name *tsql.Name, p plan, r *run) (*table, error) {
 	t, err := b.tableFor(*name, p.columns())
 	if err != nil {
-		return outcome{}, err
+		return nil, err
 	}
-	if sides := wholeSides(p); sides != nil {
-		left, right, err := sides.cross.sides(nil)
-		if err != nil {
-			return outcome{}, err
-		}
-		t.product = &product{left: pick(left, sides.left), right: pick(right, sides.right), places: places(len(t.columns))}
-	} else if t.rows, err = collect(p, nil); err != nil {
-		return outcome{}, err
+	t.rows = t.empty()
+	sides := wholeSides(p)
+	if sides == nil {
+		t.rows, err = stored(p, r)
+		return t, err
+	}
+	left, right, err := sides.cross.sides(nil)
+	if err != nil {
+		return nil, err
+	}
+	t.product = &product{left: pick(left, sides.left), right: pick(right, sides.right), places: places(len(t.columns))}
+	return t, nil
+}
+
+// keep makes the table of SELECT ... INTO known, at the end of the time that the statement takes: a request
+// that was cancelled meanwhile leaves none.
+func (b *batch) keep(t *table, r *run) (*tds.Done, error) {
+	if err := r.ended(); err != nil {
+		return nil, err
 	}
 	if err := b.addTable(t); err != nil {
-		return outcome{}, err
+		return nil, err
 	}
 	b.s.rowCount = t.count()
-	return counted(tds.CommandSelect, t.count()), r.ended()
+	return &tds.Done{Count: t.count(), HasCount: true, Command: tds.CommandSelect}, nil
 }
 
 // tableFor makes an empty table with the columns of a query.
@@ -183,5 +200,8 @@ func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
 		c.table = ""
 		t.columns = append(t.columns, tableColumn{column: c, declared: typeName(c.typ), def: tsql.ColumnDef{Name: c.name, Nullable: c.nullable}})
 	}
-	return t, b.locate(t, def.Name)
+	if err := b.locate(t, def.Name); err != nil {
+		return nil, err
+	}
+	return t, b.absent(t)
 }

@@ -135,6 +135,79 @@ func TestCancelledRequest(t *testing.T) {
 	}
 }
 
+// A cancelled SELECT ... INTO leaves no table, however far it had come, and no error number.
+func TestCancelledIntoLeavesNothing(t *testing.T) {
+	s := open(t, func(c *Config) { c.TimeScale = 1 })
+	must(t, s, dataset)
+	s.ask("SELECT 1 / 0")
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	r := &record{}
+	s.run(ctx, "SELECT a.id, a.v, b.w INTO #left FROM dbo.a AS a CROSS JOIN dbo.b AS b", nil, r)
+	if ctx.Err() == nil || strings.Contains(strings.Join(r.lines, ","), "done 9000000") {
+		t.Fatalf("the statement was not cancelled: %v", r.lines)
+	}
+	if got := must(t, s, "SELECT @@ERROR, OBJECT_ID(N'tempdb..#left')").text(); got != "0,NULL" {
+		t.Errorf("after the cancel: %s", got)
+	}
+}
+
+// TOP over the order of a range index reads no more rows than it gives; a hash index has no order.
+func TestTopReadsAlongTheKey(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, dataset)
+	must(t, s, "INSERT INTO dbo.a VALUES (-5, 1, NULL); SET STATISTICS XML ON")
+	const query = "SELECT COUNT_BIG(*), MIN(id) FROM (SELECT TOP (5) * FROM dbo.%s ORDER BY id) AS x"
+	ordered := must(t, s, strings.Replace(query, "%s", "a", 1)).text()
+	for _, part := range []string{`PhysicalOp="Top"`, `PhysicalOp="Index Scan" LogicalOp="Index Scan" EstimateRows="5"`, `ActualRows="5"`, `Index="[PK__a`} {
+		if !strings.Contains(ordered, part) {
+			t.Errorf("the plan lacks %s: %s", part, ordered)
+		}
+	}
+	if strings.Contains(ordered, "Sort") || strings.Contains(ordered, `ActualRows="300`) {
+		t.Errorf("the plan sorts or reads it all: %s", ordered)
+	}
+	if hashed := must(t, s, strings.Replace(query, "%s", "b", 1)).text(); !strings.Contains(hashed, `LogicalOp="TopN Sort"`) {
+		t.Errorf("the hash index is read in order: %s", hashed)
+	}
+	must(t, s, "SET STATISTICS XML OFF")
+	if got := must(t, s, "SELECT TOP (3) id FROM dbo.a ORDER BY id").text(); got != "-5|1|2" {
+		t.Errorf("the first keys are %s", got)
+	}
+}
+
+// A failure inside the executor costs its own connection: the log tells of it, others go on.
+func TestFailureInsideTheExecutor(t *testing.T) {
+	functions["test_failure"] = function{result: func([]scalar) tds.Type { panic("broken while compiling") }}
+	defer delete(functions, "test_failure")
+	s := open(t, nil)
+	func() {
+		defer func() {
+			if recover() == nil {
+				t.Error("the executor hides its own failure")
+			}
+			s.Close()
+		}()
+		s.ask("SELECT test_failure()")
+	}()
+	other := login(t, s.inst, "")
+	if got := must(t, other, "SELECT COUNT(*) FROM sys.dm_exec_sessions WHERE session_id = @@SPID").text(); got != "1" {
+		t.Errorf("another session reads %s", got)
+	}
+}
+
+// @@SPID is the number that the connection's packets carry.
+func TestSessionNumberIsTheConnections(t *testing.T) {
+	i := open(t, nil).inst
+	s, refused := i.Open(tds.Login{User: "sa", Password: "right", SPID: 4711})
+	if refused != nil {
+		t.Fatal(refused)
+	}
+	if got := must(t, s.(*Session), "SELECT @@SPID").text(); got != "4711" {
+		t.Errorf("@@SPID is %s", got)
+	}
+}
+
 // Logins need the right password and a database that can be opened.
 func TestLogins(t *testing.T) {
 	i := newInstance(t, nil)

@@ -67,6 +67,7 @@ type counters struct {
 type object struct {
 	Database string `xml:"Database,attr"`
 	Table    string `xml:"Table,attr"`
+	Index    string `xml:"Index,attr,omitempty"`
 	Storage  string `xml:"Storage,attr,omitempty"`
 }
 
@@ -135,8 +136,10 @@ func (d *drawing) over(physical, logical string, in operator) operator {
 // operator describes a plan that is run so many times.
 func (d *drawing) operator(p plan, runs int64) operator {
 	switch p := p.(type) {
-	case *rowsPlan:
+	case *scanPlan:
 		return d.scan(p, runs)
+	case *rowsPlan:
+		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
 	case *productPlan:
 		return d.node("Table Scan", "Table Scan", p.of.count(), runs)
 	case *valuesPlan:
@@ -204,16 +207,21 @@ func onlyColumns(exprs []scalar) bool {
 	return true
 }
 
-func (d *drawing) scan(p *rowsPlan, runs int64) operator {
-	o := d.node("Table Scan", "Table Scan", int64(len(p.rows)), runs)
-	if !p.user {
-		o.Physical, o.Logical = "Constant Scan", "Constant Scan"
-		return o
-	}
-	o.Object = &object{Database: "[" + d.run.s.db.name + "]", Table: "[" + strings.ReplaceAll(p.name, ".", "].[") + "]"}
-	if p.memoryOptimized {
+// scan is how a table is read: one row after the other, or along an index, where a Top may end it early.
+func (d *drawing) scan(p *scanPlan, runs int64) operator {
+	o := d.node("Table Scan", "Table Scan", int64(p.rows.rows), runs)
+	o.Object = &object{Database: "[" + d.run.s.db.name + "]", Table: "[" + strings.ReplaceAll(p.table.fullName(), ".", "].[") + "]"}
+	if p.table.memoryOptimized {
 		o.Object.Storage = "MemoryOptimized"
 	}
+	if p.index == nil {
+		return o
+	}
+	o.Physical, o.Rows, o.Runtime.Rows = "Index Scan", float64(p.read), p.read*runs
+	if p.index.index.Clustered {
+		o.Physical = "Clustered Index Scan"
+	}
+	o.Logical, o.Object.Index = o.Physical, "["+p.index.index.Name+"]"
 	return o
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -18,7 +19,7 @@ func toSizedText(v any, t tds.Type, style int) (any, error) {
 		return nil, err
 	}
 	if t.Kind == tds.KindXML || t.Size < 0 {
-		return s, nil
+		return asGiven(v, s), nil
 	}
 	n := textLength(s)
 	switch {
@@ -29,7 +30,15 @@ func toSizedText(v any, t tds.Type, style int) (any, error) {
 	case n < t.Size && t.Kind == tds.KindNChar:
 		return s + strings.Repeat(" ", t.Size-n), nil
 	}
-	return s, nil
+	return asGiven(v, s), nil
+}
+
+// asGiven is the text s of a value, without making another value of a text.
+func asGiven(v any, s string) any {
+	if _, ok := v.(string); ok {
+		return v
+	}
+	return s
 }
 
 func isNumber(v any) bool {
@@ -42,11 +51,7 @@ func isNumber(v any) bool {
 
 // textLength counts characters.
 func textLength(s string) int {
-	n := 0
-	for range s {
-		n++
-	}
-	return n
+	return utf8.RuneCountInString(s)
 }
 
 func toText(v any, style int) (string, error) {

@@ -74,7 +74,7 @@ func (v *view) columns(ver version) []column {
 
 // plan takes the rows of the moment.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
-	p := &rowsPlan{cols: v.columns(ctx.inst().version), name: v.name, run: ctx.run}
+	p := &rowsPlan{cols: v.columns(ctx.inst().version), run: ctx.run}
 	for _, given := range v.rows(ctx) {
 		row := make([]any, len(p.cols))
 		for i, c := range p.cols {

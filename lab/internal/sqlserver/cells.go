@@ -1,0 +1,237 @@
+package sqlserver
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"math/bits"
+
+	"vnuma.dev/lab/internal/tds"
+)
+
+// cells are the values of one column of a stored table, kept without a Go value each. Cells that a reader
+// may hold only grow, and only by extended, which leaves the reader's part alone.
+type cells interface {
+	add(v any) error               // nil, or a value of the column's type
+	copyFrom(other cells, row int) // adds a value of a column of the same type
+	extended(by cells) cells       // with the values of a column of the same type behind its own
+	clipped() cells                // the same values; extending them takes new memory
+	value(row int) any
+	compare(a, b int) int
+	checksums(into []uint32, rotated int, ignoreCase bool) // combines checksumOf of every value into sums
+}
+
+// errOtherType says that a value does not have the Go type or the range of its column.
+var errOtherType = errors.New("a value of another type than its column")
+
+// newCells are empty cells for values of a type.
+func newCells(t tds.Type) cells {
+	switch t.Kind {
+	case tds.KindInt8:
+		return &numbers[uint8]{codec: integerCodec[uint8]()}
+	case tds.KindInt16:
+		return &numbers[int16]{codec: integerCodec[int16]()}
+	case tds.KindInt32:
+		return &numbers[int32]{codec: integerCodec[int32]()}
+	case tds.KindBit:
+		return &numbers[uint8]{codec: bitCodec}
+	case tds.KindMoney:
+		return &numbers[int64]{codec: moneyCodec}
+	case tds.KindDateTime, tds.KindDateTime2, tds.KindDate:
+		return &numbers[int64]{codec: timeCodec}
+	case tds.KindFloat:
+		return &numbers[float64]{codec: floatCodec}
+	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
+		return &packed{codec: textCodec}
+	case tds.KindDecimal:
+		return &packed{codec: decimalCodec(t.Scale)}
+	case tds.KindUniqueIdentifier:
+		return &packed{codec: guidCodec}
+	case tds.KindVarBinary:
+		return &packed{codec: binaryCodec}
+	}
+	return &numbers[int64]{codec: integerCodec[int64]()}
+}
+
+// nulls tell which values are NULL; an empty list means none.
+type nulls []bool
+
+func (n nulls) at(row int) bool { return len(n) > 0 && n[row] }
+
+// with adds one mark behind so many rows.
+func (n nulls) with(isNull bool, rows int) nulls {
+	if len(n) == 0 && !isNull {
+		return n
+	}
+	return append(n.spread(rows), isNull)
+}
+
+// extended adds the marks of more rows behind so many.
+func (n nulls) extended(rows int, by nulls, more int) nulls {
+	if len(n) == 0 && len(by) == 0 {
+		return nil
+	}
+	return append(n.spread(rows), by.spread(more)...)
+}
+
+func (n nulls) spread(rows int) nulls {
+	if len(n) == 0 {
+		return make(nulls, rows)
+	}
+	return n
+}
+
+type number interface {
+	uint8 | int16 | int32 | int64 | float64
+}
+
+// numbers are cells of one machine word or less.
+type numbers[T number] struct {
+	codec *numberCodec[T]
+	list  []T
+	nulls nulls
+}
+
+// numberCodec turns values into numbers and back.
+type numberCodec[T number] struct {
+	encode   func(any) (T, bool)
+	decode   func(T) any
+	checksum func(T) uint32
+}
+
+func (c *numbers[T]) add(v any) error {
+	var n T
+	if v != nil {
+		var ok bool
+		if n, ok = c.codec.encode(v); !ok {
+			return errOtherType
+		}
+	}
+	c.nulls = c.nulls.with(v == nil, len(c.list))
+	c.list = append(c.list, n)
+	return nil
+}
+
+func (c *numbers[T]) copyFrom(other cells, row int) {
+	from := other.(*numbers[T])
+	c.nulls = c.nulls.with(from.nulls.at(row), len(c.list))
+	c.list = append(c.list, from.list[row])
+}
+
+func (c *numbers[T]) extended(by cells) cells {
+	more := by.(*numbers[T])
+	return &numbers[T]{codec: c.codec, list: append(c.list, more.list...),
+		nulls: c.nulls.extended(len(c.list), more.nulls, len(more.list))}
+}
+
+func (c *numbers[T]) clipped() cells {
+	return &numbers[T]{codec: c.codec, list: c.list[:len(c.list):len(c.list)], nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
+}
+
+func (c *numbers[T]) value(row int) any {
+	if c.nulls.at(row) {
+		return nil
+	}
+	return c.codec.decode(c.list[row])
+}
+
+func (c *numbers[T]) compare(a, b int) int {
+	if x, y := c.nulls.at(a), c.nulls.at(b); x || y {
+		return cmp.Compare(boolInt(!x), boolInt(!y))
+	}
+	return cmp.Compare(c.list[a], c.list[b])
+}
+
+func (c *numbers[T]) checksums(into []uint32, rotated int, _ bool) {
+	absent := bits.RotateLeft32(checksumOfNull, rotated)
+	for i, n := range c.list {
+		if c.nulls.at(i) {
+			into[i] ^= absent
+			continue
+		}
+		into[i] ^= bits.RotateLeft32(c.codec.checksum(n), rotated)
+	}
+}
+
+// packed are cells of various lengths, one behind the other.
+type packed struct {
+	codec *packedCodec
+	bytes []byte
+	ends  []uint32
+	nulls nulls
+}
+
+// packedCodec turns values into bytes and back.
+type packedCodec struct {
+	encode   func(dst []byte, v any) ([]byte, bool)
+	decode   func([]byte) any
+	checksum func(b []byte, ignoreCase bool) uint32
+}
+
+// errTooLarge says that a column outgrew what the lab can hold.
+var errTooLarge = errors.New("a column of more than 4 GB")
+
+func (c *packed) add(v any) error {
+	if v != nil {
+		longer, ok := c.codec.encode(c.bytes, v)
+		switch {
+		case !ok:
+			return errOtherType
+		case len(longer) > math.MaxUint32:
+			return errTooLarge
+		}
+		c.bytes = longer
+	}
+	c.nulls = c.nulls.with(v == nil, len(c.ends))
+	c.ends = append(c.ends, uint32(len(c.bytes)))
+	return nil
+}
+
+func (c *packed) at(row int) []byte {
+	start := uint32(0)
+	if row > 0 {
+		start = c.ends[row-1]
+	}
+	return c.bytes[start:c.ends[row]]
+}
+
+func (c *packed) copyFrom(other cells, row int) {
+	from := other.(*packed)
+	c.nulls = c.nulls.with(from.nulls.at(row), len(c.ends))
+	c.bytes = append(c.bytes, from.at(row)...)
+	c.ends = append(c.ends, uint32(len(c.bytes)))
+}
+
+func (c *packed) extended(by cells) cells {
+	more := by.(*packed)
+	out := &packed{codec: c.codec, bytes: append(c.bytes, more.bytes...), ends: c.ends,
+		nulls: c.nulls.extended(len(c.ends), more.nulls, len(more.ends))}
+	for _, end := range more.ends {
+		out.ends = append(out.ends, uint32(len(c.bytes))+end)
+	}
+	return out
+}
+
+func (c *packed) clipped() cells {
+	return &packed{codec: c.codec, bytes: c.bytes[:len(c.bytes):len(c.bytes)], ends: c.ends[:len(c.ends):len(c.ends)],
+		nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
+}
+
+func (c *packed) value(row int) any {
+	if c.nulls.at(row) {
+		return nil
+	}
+	return c.codec.decode(c.at(row))
+}
+
+func (c *packed) compare(a, b int) int { return compareValues(c.value(a), c.value(b)) }
+
+func (c *packed) checksums(into []uint32, rotated int, ignoreCase bool) {
+	for i := range c.ends {
+		sum := uint32(checksumOfNull)
+		if !c.nulls.at(i) {
+			sum = c.codec.checksum(c.at(i), ignoreCase)
+		}
+		into[i] ^= bits.RotateLeft32(sum, rotated)
+	}
+}

@@ -1,0 +1,173 @@
+package sqlserver
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// uniqueKey enforces a primary key or unique index by knowing the order of the rows in it.
+type uniqueKey struct {
+	index  tsql.IndexDef
+	places []int
+	order  *keyOrder // nil until it is needed
+}
+
+// keyOrder is the order of the rows of a store by a key; rows is nil when they lie in that order.
+type keyOrder struct{ rows []int32 }
+
+// at is the row at a place of the order.
+func (o *keyOrder) at(place int) int {
+	if o.rows == nil {
+		return place
+	}
+	return int(o.rows[place])
+}
+
+const noDuplicate = -1
+
+// inOrder finds the order of the rows of a table's store.
+func (u *uniqueKey) inOrder(s *store) *keyOrder {
+	if u.order == nil {
+		u.order, _ = u.extended(&keyOrder{}, s, 0)
+	}
+	return u.order
+}
+
+// extended puts the rows of a store from one on into the order of those before. duplicate is the first row
+// whose key a row before it has.
+func (u *uniqueKey) extended(o *keyOrder, s *store, from int) (out *keyOrder, duplicate int) {
+	if u.ascending(o, s, from) {
+		if o.rows != nil {
+			o = &keyOrder{rows: append(o.rows[:len(o.rows):len(o.rows)], numbered(from, s.rows)...)}
+		}
+		return o, noDuplicate
+	}
+	fresh := numbered(from, s.rows)
+	slices.SortFunc(fresh, func(a, b int32) int {
+		return cmp.Or(s.compare(int(a), int(b), u.places), cmp.Compare(a, b))
+	})
+	return u.merged(o, s, from, fresh)
+}
+
+// ascending tells whether the rows from one on follow all others in the order of the key, each once.
+func (u *uniqueKey) ascending(o *keyOrder, s *store, from int) bool {
+	for row := max(from, 1); row < s.rows; row++ {
+		before := row - 1
+		if row == from {
+			before = o.at(from - 1)
+		}
+		if s.compare(before, row, u.places) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func numbered(from, to int) []int32 {
+	out := make([]int32, 0, to-from)
+	for row := from; row < to; row++ {
+		out = append(out, int32(row))
+	}
+	return out
+}
+
+func (u *uniqueKey) merged(o *keyOrder, s *store, from int, fresh []int32) (out *keyOrder, duplicate int) {
+	duplicate = noDuplicate
+	rows := make([]int32, 0, s.rows)
+	for old := 0; old < from || len(fresh) > 0; {
+		next := 0
+		if old < from && (len(fresh) == 0 || s.compare(o.at(old), int(fresh[0]), u.places) <= 0) {
+			next = o.at(old)
+			old++
+		} else {
+			next = int(fresh[0])
+			fresh = fresh[1:]
+			same := len(rows) > 0 && s.compare(int(rows[len(rows)-1]), next, u.places) == 0
+			if same && (duplicate == noDuplicate || next < duplicate) {
+				duplicate = next
+			}
+		}
+		rows = append(rows, int32(next))
+	}
+	return &keyOrder{rows: rows}, duplicate
+}
+
+// insert adds rows after checking keys; it gives the function that takes them back.
+func (t *table) insert(rows *store) (undo func(), err error) {
+	if err := t.expand(); err != nil {
+		return nil, err
+	}
+	before := t.rows
+	after := before.with(rows)
+	orders := make([]*keyOrder, len(t.unique))
+	for i, u := range t.unique {
+		order, duplicate := u.extended(u.inOrder(before), after, before.rows)
+		if duplicate != noDuplicate {
+			return nil, u.duplicate(t, after, duplicate)
+		}
+		orders[i] = order
+	}
+	t.rows = after
+	for i, u := range t.unique {
+		u.order = orders[i]
+	}
+	return func() { t.replace(before) }, nil
+}
+
+// replace puts other rows in place of all; stores handed out before stay as they were.
+func (t *table) replace(rows *store) {
+	t.product = nil
+	t.rows = rows.clipped()
+	for _, u := range t.unique {
+		u.order = nil
+	}
+}
+
+// checkKeys finds the order of the rows by every key, or the error of one that is not unique.
+func (t *table) checkKeys() error {
+	for _, u := range t.unique {
+		order, duplicate := u.extended(&keyOrder{}, t.rows, 0)
+		if duplicate != noDuplicate {
+			return u.duplicate(t, t.rows, duplicate)
+		}
+		u.order = order
+	}
+	return nil
+}
+
+// ordered is a key that gives the rows in the order of some columns without a sort, as the optimiser would
+// use it: clustered, or any range index of a memory-optimised table. Nil when there is none.
+func (t *table) ordered(columns []int) *uniqueKey {
+	for _, u := range t.unique {
+		usable := !u.index.Hash && (t.memoryOptimized || u.index.Clustered)
+		for i := range min(len(columns), len(u.places)) {
+			usable = usable && columns[i] == u.places[i]
+		}
+		if usable {
+			return u
+		}
+	}
+	return nil
+}
+
+func (u *uniqueKey) duplicate(t *table, s *store, row int) error {
+	var values []string
+	for _, p := range u.places {
+		v := s.cells[p].value(row)
+		text, err := toText(v, 121)
+		if v == nil || err != nil {
+			text = "<NULL>"
+		}
+		values = append(values, text)
+	}
+	key := "(" + strings.Join(values, ", ") + ")"
+	if u.index.Primary {
+		return tsql.Errorf(2627, 0, "Violation of PRIMARY KEY constraint '%s'. Cannot insert duplicate key in object '%s'. "+
+			"The duplicate key value is %s.", u.index.Name, t.fullName(), key)
+	}
+	return tsql.Errorf(2601, 0, "Cannot insert duplicate key row in object '%s' with unique index '%s'. The duplicate key value is %s.",
+		t.fullName(), u.index.Name, key)
+}
