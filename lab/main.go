@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"syscall"
 	"time"
@@ -23,6 +24,13 @@ import (
 
 const exitUsage = 2
 
+// The lab shares its machine with whatever plays against it: it collects garbage early rather than grow.
+const (
+	garbagePercent = 40       // of the live memory, before it is collected
+	memoryAlone    = 40 << 20 // bytes from which on, with those of the VMs, it collects as often as needed
+	memoryPerVM    = 24 << 20 // a dataset and what statements over it need
+)
+
 type options struct {
 	scenario, stateDir, passwordFile, listen string
 	timeScale                                float64
@@ -32,6 +40,7 @@ type options struct {
 
 func main() {
 	log.SetFlags(log.Ltime | log.Lmicroseconds)
+	debug.SetGCPercent(garbagePercent)
 	opts, err := parseFlags(os.Args[1:])
 	if errors.Is(err, flag.ErrHelp) {
 		return
@@ -77,6 +86,7 @@ func run(o options) error {
 	if o.seed != 0 {
 		played.Seed = o.seed
 	}
+	debug.SetMemoryLimit(int64(memoryAlone + memoryPerVM*len(played.VMs)))
 	dir, err := stateDir(o.stateDir)
 	if err != nil {
 		return err

@@ -125,6 +125,29 @@ func TestReadyIsTheFirstLineAndEverythingAnswers(t *testing.T) {
 	}
 }
 
+func TestBadInputToSQLServerIsToldOnStandardError(t *testing.T) {
+	p := start(t, "--state-dir", t.TempDir(), "--until-stdin-closes")
+	port := p.next(t).VMs[0].SQL.Port
+	for p.next(t).Event != "sql_listening" {
+	}
+	connection, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := connection.Write([]byte("GET / HTTP/1.1\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, connection) // the server closes it, in good order or not
+	connection.Close()
+	p.stdin.Close()
+	if _, err := p.last(t); err != nil {
+		t.Fatal(err)
+	}
+	if said := p.stderr.String(); !strings.Contains(said, "bad input") || !strings.Contains(said, "vm=") {
+		t.Errorf("standard error: %q", said)
+	}
+}
+
 func TestThePasswordIsPrivateKeptAndNeverTold(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "secret")

@@ -2,7 +2,9 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"net"
+	"os"
 	"strings"
 
 	"vnuma.dev/lab/internal/cost"
@@ -29,12 +31,14 @@ func newServices(played *scenario.Scenario, password string) (*services, error) 
 		return nil, err
 	}
 	made := &services{guests: map[string]guest.Service{}}
+	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
 		instance, err := sqlserver.New(sqlserver.Config{
 			Address: "127.0.0.1:0", User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks,
+			Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
