@@ -59,11 +59,13 @@ def overhead(count: int) -> Iterator[Figure]:
         wanted = study("cells", ["vm1"], blocks)
         memory = _run(lab, wanted, task_times.environment(record), pss=False)
         cells = _cells(lab, "cells")
-        parts = task_times.milliseconds(record)
+        parts = task_times.by_cell(record)
     yield from _overhead_figures(cells, bare_cell_seconds(min(count, 40)))
+    edge = _edge(cells)
+    first, last = task_times.medians(parts[:edge]), task_times.medians(parts[-edge:])
     yield untargeted(
-        "The same, where it goes (median ms)",
-        ", ".join(f"{name} {ms:.0f}" for name, ms in sorted(parts.items(), key=lambda item: -item[1])),
+        f"The same, where it goes: median ms of the first {edge} cells -> the last {edge}",
+        ", ".join(f"{part} {took:.0f} -> {last[part]:.0f}" for part, took in first.items()),
         "each action from its worker's start to its result",
     )
     if processes.available():
@@ -71,7 +73,7 @@ def overhead(count: int) -> Iterator[Figure]:
 
 
 def _overhead_figures(cells: list[Cell], bare: float) -> Iterator[Figure]:
-    edge = min(20, len(cells) // 3)
+    edge = _edge(cells)
     every, first, last = ([cell.overhead for cell in part] for part in (cells, cells[:edge], cells[-edge:]))
     yield (
         below(f"Orchestration per cell, {len(cells) + 1} cells in one play", median(every), 0.5, "s")
@@ -89,6 +91,11 @@ def _overhead_figures(cells: list[Cell], bare: float) -> Iterator[Figure]:
         target="flat: < 1.2 x",
         verdict="met" if growth < 1.2 else "not met",
     )
+
+
+def _edge(cells: list[Cell]) -> int:
+    """How many cells are the first and the last."""
+    return min(20, len(cells) // 3)
 
 
 def memory_per_vm(vms: int, blocks: int) -> Iterator[Figure]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from statistics import median
@@ -21,31 +21,33 @@ def environment(record: Path) -> dict[str, str]:
     }
 
 
-def milliseconds(record: Path) -> dict[str, float]:
-    """Median milliseconds of each action from its worker's start to its result, and between two actions.
+def by_cell(record: Path) -> list[dict[str, float]]:
+    """For each cell but the last, milliseconds of each action from its worker's start to its result.
 
-    The last is the sum over a cell of the time in which no action of vnuma's was under way.
+    `between actions` is the rest up to the next cell's first: no action of vnuma's was under way.
     """
-    took: dict[str, list[float]] = defaultdict(list)
-    cells: list[list[tuple[float, float]]] = []
+    cells: list[list[tuple[str, float, float]]] = []
     began = 0.0
     for line in record.read_text(encoding="utf-8").splitlines():
         event = json.loads(line)
-        action = event["action"].removeprefix(PREFIX)
         if not event["action"].startswith(PREFIX):
             continue
+        action = event["action"].removeprefix(PREFIX)
         if event["event"] == "start":
             began = event["at"]
             continue
-        took[action].append((event["at"] - began) * 1000)
         if action == "cell_claim":
             cells.append([])
-        cells[-1].append((began, event["at"]))
-    between = [_idle(cell, following[0][0]) for cell, following in pairwise(cells)]
-    found = {action: median(times) for action, times in took.items() if action != "vm_restore"}
-    return found | {"between actions": median(between)}
+        cells[-1].append((action, began, event["at"]))
+    return [_parts(cell, following[0][1]) for cell, following in pairwise(cells)]
 
 
-def _idle(cell: list[tuple[float, float]], next_start: float) -> float:
-    """Milliseconds of a cell in which no action was under way, up to the next cell's first."""
-    return (next_start - cell[0][0] - sum(end - start for start, end in cell)) * 1000
+def medians(cells: Sequence[dict[str, float]]) -> dict[str, float]:
+    """Part by part over these cells, the largest first."""
+    found = {part: median(cell.get(part, 0.0) for cell in cells) for part in cells[0]}
+    return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def _parts(cell: list[tuple[str, float, float]], next_start: float) -> dict[str, float]:
+    took = {action: (end - start) * 1000 for action, start, end in cell}
+    return took | {"between actions": (next_start - cell[0][1]) * 1000 - sum(took.values())}
