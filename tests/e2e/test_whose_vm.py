@@ -11,9 +11,9 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
-from tests.support.looking import mark_by_hand, settings_now
+from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from vnuma.engine.recover import put_back_dead
-from vnuma.errors import RestoreConflict, VmHeld
+from vnuma.errors import PreflightBlocked, RestoreConflict, VmHeld
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
 
@@ -71,3 +71,20 @@ def test_putting_back_never_takes_another_runs_mark_off(
 
     assert mark_of(running)["run"] == "theirs.7"
     assert steps.vm.at_baseline is not changed
+
+
+def test_a_vm_that_was_changed_after_it_was_put_back_is_not_taken_over_again(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """What a run recommended was applied; resuming it must not take that away again."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    steps.put_back()
+    change_by_hand(running, memoryReservationLockedToMax=True)
+
+    with pytest.raises(PreflightBlocked, match="memoryReservationLockedToMax"):
+        steps.take()
+
+    assert mark_of(running) is None
+    assert settings_now(running)["locked"]

@@ -10,7 +10,8 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.setting import LEASE_PREFIX, Power, Value
 from vnuma.engine.context import holder
 from vnuma.engine.identity import refuse_other
-from vnuma.errors import StoreError, VmHeld
+from vnuma.engine.three_way import conflicts
+from vnuma.errors import PreflightBlocked, StoreError, VmHeld
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -34,11 +35,13 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
-    Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with.
+    Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
+    PreflightBlocked when it was changed after this run had put it back.
     """
     facts = read.read_vm(session, ref)
     refuse_other(vm, facts)
     refuse_if_marked(facts, run)
+    _refuse_if_changed_since(run, vm, facts)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
@@ -46,6 +49,19 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
             vms.save_baseline(connection, vm.id, token, baseline_document(facts))
     lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     return token
+
+
+def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
+    """A VM that was put back and then changed has another baseline by now, which this run would undo."""
+    if vm.baseline is None or vm.restored_at is None:
+        return
+    changed = conflicts(baseline_settings(vm), {}, facts.settings)
+    if changed:
+        raise PreflightBlocked(
+            f"{vm.name} was changed since {run.name} put it back: "
+            f"{', '.join(item.setting for item in changed)}. Nothing was changed now.",
+            fix=f"Start a new run of {run.study_name}: it puts the VM back as it is now.",
+        )
 
 
 def baseline_document(vm: VmFacts) -> dict[str, object]:
