@@ -14,6 +14,7 @@ from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from vnuma.engine.recover import put_back_dead
 from vnuma.errors import PreflightBlocked, RestoreConflict, VmHeld
+from vnuma.vsphere.apply import ChangedMeanwhile
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
 
@@ -88,3 +89,20 @@ def test_a_vm_that_was_changed_after_it_was_put_back_is_not_taken_over_again(
 
     assert mark_of(running) is None
     assert settings_now(running)["locked"]
+
+
+def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_for_ours(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The next cell fails with the three values, and putting back is a conflict."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    steps.shape(context)
+    change_by_hand(running, numCPUs=16, numCoresPerSocket=2)
+
+    with pytest.raises(ChangedMeanwhile, match="numCoresPerSocket"):
+        steps.shape(context)
+    assert settings_now(running)["cores_per_socket"] == 2
+    with pytest.raises(RestoreConflict, match="numCoresPerSocket"):
+        steps.put_back()

@@ -11,9 +11,11 @@ from vnuma.domain.prediction import HostShape, Prediction, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.baseline import baseline_settings
 from vnuma.engine.context import VmContext
 from vnuma.engine.identity import find_own
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
+from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import HostChanged
 from vnuma.store import attempts, vms
 from vnuma.vsphere import apply, read
@@ -77,6 +79,7 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
                 fix="Move it back, and keep DRS from moving it (rule A01).",
             )
         planned = plan_shape(arm, vm, host)
+        _refuse_to_overwrite(context, vm, planned.change)
         with context.store.write() as connection:
             vms.mark_changing(connection, context.vm.id, context.token)
             attempts.save_intended(connection, attempt.id, context.token, arm.model_dump(mode="json"))
@@ -85,6 +88,18 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
                 connection, attempt.id, context.token, prediction_document(planned.prediction)
             )
         return shape(session, ref, arm, PowerRules.of(context.study), always_off=True, fence=context.fence)
+
+
+def _refuse_to_overwrite(context: VmContext, vm: VmFacts, change: Change) -> None:
+    """What somebody else has set since the study began is not overwritten. Raises ChangedMeanwhile."""
+    with context.store.read() as connection:
+        past = [a for a in attempts.attempts_of_run(connection, context.run.id) if a.vm_id == context.vm.id]
+    foreign = conflicts(baseline_settings(context.vm), written(past), vm.settings)
+    lost = [item for item in foreign if item.setting in change.desired]
+    if lost:
+        raise apply.ChangedMeanwhile(
+            conflict_words(vm.name, lost), fix=f"vnuma stop {context.run.name}, then decide: vnuma restore"
+        )
 
 
 def change_document(change: Change) -> list[dict[str, object]]:

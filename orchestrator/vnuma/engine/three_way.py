@@ -24,12 +24,12 @@ class ThreeWay:
 
 
 def written(past: list[Attempt]) -> dict[str, set[Value]]:
-    """Every value that this run's attempts have written or found, by setting."""
+    """Every value that this run's attempts have written, by setting. What they found may be anybody's."""
     values: dict[str, set[Value]] = {}
     for attempt in past:
         for edit in attempt.change if isinstance(attempt.change, list) else []:
-            for side in (edit["before"], edit["after"]):
-                values.setdefault(edit["setting"], set()).add(tuple(side) if isinstance(side, list) else side)
+            value = edit["after"]
+            values.setdefault(edit["setting"], set()).add(tuple(value) if isinstance(value, list) else value)
     return values
 
 
