@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.context import home_folder
@@ -23,6 +25,9 @@ from vnuma.store.types import utc_now
 # A supervisor on another machine counts as dead after this long without a heartbeat; it beats each second.
 SILENT_AFTER = timedelta(minutes=2)
 
+# The start of a process is known to about a second.
+CLOCK_GRAIN = timedelta(seconds=2)
+
 
 @dataclass(frozen=True)
 class Found:
@@ -38,15 +43,28 @@ def is_alive(run: Run) -> bool:
     if run.supervisor_pid is None:
         return False
     if run.supervisor_host == socket.gethostname():
-        return _process_lives(run.supervisor_pid)
+        return _process_lives(run.supervisor_pid) and not _is_another(run)
     return run.heartbeat_at is not None and utc_now() - run.heartbeat_at < SILENT_AFTER
 
 
-def find_dead(store: Store) -> list[Run]:
-    """Runs that say they are running but that nobody looks after."""
-    with store.read() as connection:
-        every = runs.list_runs(connection)
-    return [run for run in every if run.state in {RunState.RUNNING, RunState.STOPPING} and not is_alive(run)]
+def look_after(store: Store, run: Run) -> None:
+    """Make this process the one that looks after the run, before it touches a VM.
+
+    Raises VmHeld while another does.
+    """
+    with store.write() as connection:
+        now = runs.get_run(connection, run.name)
+        refuse_if_alive(now)
+        runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
+
+
+def refuse_if_alive(run: Run) -> None:
+    """Raise VmHeld when a process other than this one looks after the run."""
+    if is_alive(run) and (run.supervisor_pid, run.supervisor_host) != (os.getpid(), socket.gethostname()):
+        raise VmHeld(
+            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
+            fix=f"vnuma status, or vnuma stop {run.name}",
+        )
 
 
 def reopen(store: Store, name: str) -> Found:
@@ -57,11 +75,7 @@ def reopen(store: Store, name: str) -> Found:
     with store.read() as connection:
         run = runs.get_run(connection, name)
         progress = progress_of(connection, run.name)
-    if is_alive(run) and run.supervisor_pid != os.getpid():
-        raise VmHeld(
-            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
-            fix=f"vnuma status, or vnuma stop {run.name}",
-        )
+    refuse_if_alive(run)
     words = _what_it_did(progress)
     with store.write() as connection:
         runs.request_stop(connection, run.id, None)
@@ -83,6 +97,22 @@ def _process_lives(pid: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def _is_another(run: Run) -> bool:
+    """Whether the process with the supervisor's number began after the supervisor was last heard of."""
+    began = _began(run.supervisor_pid or 0)
+    return began is not None and run.heartbeat_at is not None and began > run.heartbeat_at + CLOCK_GRAIN
+
+
+def _began(pid: int) -> datetime | None:
+    """When a process began (proc(5): btime, and field 22 of stat); None where there is no /proc."""
+    try:
+        boot = re.search(r"^btime (\d+)", Path("/proc/stat").read_text(), re.MULTILINE)
+        ticks = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19])
+    except OSError:
+        return None
+    return datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC) if boot else None
 
 
 def put_back_dead(store: Store, targets: Mapping[str, Target]) -> list[str]:

@@ -18,6 +18,7 @@ from vnuma.engine.context import home_folder
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.progress import Progress, progress_of
+from vnuma.engine.recover import look_after
 from vnuma.engine.restore import Restored, restore
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
@@ -78,7 +79,11 @@ def supervise(
     inventory: Path,
     watch: Watch,
 ) -> Ended:
-    """Run every cell that is left and put every VM back, whatever happens in between."""
+    """Run every cell that is left and put every VM back, whatever happens in between.
+
+    Raises VmHeld when another process looks after the run.
+    """
+    look_after(store, run)
     output = ""
     failure: list[VnumaError] = []
     with _signals() as asked:
