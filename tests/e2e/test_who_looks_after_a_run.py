@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,7 +15,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from vnuma.engine.claim import claim
 from vnuma.engine.recover import is_alive, look_after
+from vnuma.engine.unsupervised import saying_so
 from vnuma.errors import VmHeld
 from vnuma.store import runs
 from vnuma.store.rows import Run
@@ -48,3 +53,33 @@ def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -
         look_after(steps.store, steps.run)
 
     assert run_now(steps).supervisor_pid == os.getppid()
+
+
+def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: LabFactory) -> None:
+    """Nobody will end it: who waited for the host would wait for ever."""
+    running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
+    dead = Steps.prepared(tmp_path / "a", running)
+    claim(dead.take())
+    living = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
+    look_after(living.store, living.run)
+
+    with pytest.raises(VmHeld, match=r"no process looks after small\.1"):
+        claim(living.take())
+
+
+def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Path, lab: LabFactory) -> None:
+    """Another controller takes a silent play for dead, and would put its VM back in the middle of a cell."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+
+    with saying_so(steps.store, steps.run, every_s=0.01):
+        first = run_now(steps).heartbeat_at
+        assert first
+        until(lambda: (run_now(steps).heartbeat_at or first) > first)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    """Come back as soon as the condition holds."""
+    deadline, pause = time.monotonic() + 20, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline
+        pause.wait(0.01)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from time import sleep
 from typing import Any, Literal
@@ -51,10 +52,11 @@ def claim_cell(run: str, target: Target) -> Document:
             return {"changed": False, "claimed": False, "why": why}
         token = unsupervised.take(store, row, vm, target)
     context = open_context(run, target, token)
-    claimed = claim(context)
-    while isinstance(claimed, Nothing) and not claimed.final:
-        sleep(LOOK_AGAIN_S)
+    with _living(context):
         claimed = claim(context)
+        while isinstance(claimed, Nothing) and not claimed.final:
+            sleep(LOOK_AGAIN_S)
+            claimed = claim(context)
     if isinstance(claimed, Nothing):
         return {"changed": False, "claimed": False, "why": claimed.why}
     return {"changed": True, "claimed": True, "attempt": asdict(Attempt.of(claimed))}
@@ -83,7 +85,8 @@ def peek_cell(run: str, target: Target) -> Document:
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Bring the VM into the attempt's arm's shape."""
-    done = shape_cell(*_step(run, attempt, target))
+    with _step(run, attempt, target) as (context, tried):
+        done = shape_cell(context, tried)
     return {
         "changed": True,
         "changes": change_document(done.change),
@@ -94,25 +97,29 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Power on and wait for Tools."""
-    boot_cell(*_step(run, attempt, target))
+    with _step(run, attempt, target) as (context, tried):
+        boot_cell(context, tried)
     return {"changed": True, "power": "poweredOn"}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Wait for SQL Server and compare what the guest sees with what the arm needs."""
-    seen = ready_cell(*_step(run, attempt, target))
+    with _step(run, attempt, target) as (context, tried):
+        seen = ready_cell(context, tried)
     return {"changed": False, "guest": asdict(seen.guest), "server": asdict(seen.server)}
 
 
 def dataset(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset."""
-    prepared = prepare_cell(*_step(run, attempt, target))
+    with _step(run, attempt, target) as (context, tried):
+        prepared = prepare_cell(context, tried)
     return {"changed": prepared.changed, "dataset": asdict(prepared)}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Measure the cell."""
-    return {"changed": True, "samples": measure_cell(*_step(run, attempt, target))}
+    with _step(run, attempt, target) as (context, tried):
+        return {"changed": True, "samples": measure_cell(context, tried)}
 
 
 def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
@@ -129,9 +136,11 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         return {"changed": False, "why": why}
     context = open_context(run, target, token)
     context.fence()
-    reason = drop_after_run(context)
+    rules = PowerRules.of(study)
     try:
-        done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=PowerRules.of(study))
+        with _living(context):
+            reason = drop_after_run(context)
+            done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
     except NotAtBaseline:
         if not supervised:
             unsupervised.settle_conflict(store, row)
@@ -170,8 +179,9 @@ def _not_held(run: Run, vm: Vm) -> str:
     return f"{run.name} does not hold {vm.name}: it was put back, or never taken over"
 
 
-def _step(run: str, document: Mapping[str, Any], target: Target) -> tuple[VmContext, Attempt]:
-    """Context and attempt of one step. A play without a supervisor says with each step that it lives."""
+@contextmanager
+def _step(run: str, document: Mapping[str, Any], target: Target) -> Iterator[tuple[VmContext, Attempt]]:
+    """Context and attempt of one step."""
     try:
         attempt = Attempt(**document)
     except TypeError:
@@ -179,6 +189,12 @@ def _step(run: str, document: Mapping[str, Any], target: Target) -> tuple[VmCont
             "option attempt is not an attempt.", fix="Hand on what vnuma.vnuma.cell_claim returned."
         ) from None
     context = open_context(run, target, attempt.token)
-    if supervisor_token(target.name) is None:
-        unsupervised.say_alive(context.store, context.run)
-    return context, attempt
+    with _living(context):
+        yield context, attempt
+
+
+def _living(context: VmContext) -> AbstractContextManager[None]:
+    """A play without a supervisor says itself, as long as it works, that it lives."""
+    if supervisor_token(context.target.name) is None:
+        return unsupervised.saying_so(context.store, context.run)
+    return nullcontext()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
-from vnuma.errors import ShutdownTimeout
+from vnuma.engine.recover import is_alive
+from vnuma.errors import ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Busy, Cell, CellState, Claim, Outcome, Run, Vm
@@ -26,7 +27,8 @@ class Nothing:
 def claim(context: VmContext) -> Claim | Nothing:
     """Claim the next cell of this VM, or say why there is none.
 
-    Raises LeaseLost when this play is no longer the VM's holder.
+    Raises LeaseLost when this play is no longer the VM's holder, VmHeld when a dead run has left
+    its measurement on this host open.
     """
     why = why_no_more(context.store, context.run, context.study, context.vm)
     if why:
@@ -44,7 +46,21 @@ def claim(context: VmContext) -> Claim | Nothing:
         )
     if claimed is None:
         return Nothing("every cell has ended")
-    return Nothing(claimed.reason, final=False) if isinstance(claimed, Busy) else claimed
+    if isinstance(claimed, Busy):
+        _refuse_to_wait_for_the_dead(context.store, claimed)
+        return Nothing(claimed.reason, final=False)
+    return claimed
+
+
+def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
+    """Waiting for a measurement that nobody will end would last for ever. Raises VmHeld."""
+    with store.read() as connection:
+        other = runs.get_run(connection, busy.run_name)
+    if not is_alive(other):
+        raise VmHeld(
+            f"{busy.reason}, but no process looks after {busy.run_name} any more.",
+            fix=f"vnuma restore {busy.vm_name}, then go on.",
+        )
 
 
 def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:

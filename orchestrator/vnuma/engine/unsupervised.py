@@ -8,18 +8,23 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Event, Thread
 
 from vnuma.engine.baseline import take_over
 from vnuma.engine.connections import vcenter
 from vnuma.engine.progress import progress_of
 from vnuma.engine.recover import is_alive
 from vnuma.engine.target import Target
-from vnuma.errors import VmHeld
+from vnuma.errors import StoreError, VmHeld
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState, Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
+
+BEAT_S = 20.0
 
 
 def take(store: Store, run: Run, vm: Vm, target: Target) -> int:
@@ -50,6 +55,26 @@ def say_alive(store: Store, run: Run) -> None:
     pid, host = _this_play()
     with store.write() as connection:
         runs.touch_supervisor(connection, run.id, pid=pid, host=host)
+
+
+@contextmanager
+def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
+    """Say while a step works, which may take hours, that this play lives. Silent plays count as dead."""
+    done = Event()
+
+    def beat() -> None:
+        while not done.wait(every_s):
+            with suppress(StoreError):  # the step's own writes tell of a store that is gone
+                say_alive(store, run)
+
+    say_alive(store, run)
+    thread = Thread(target=beat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
