@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.claim import claim
+from vnuma.engine.put_back import put_back_left
 from vnuma.engine.recover import is_alive, look_after
 from vnuma.engine.unsupervised import saying_so
 from vnuma.errors import VmHeld
@@ -75,6 +76,25 @@ def test_a_play_without_a_supervisor_is_heard_of_during_a_long_step(tmp_path: Pa
         first = run_now(steps).heartbeat_at
         assert first
         until(lambda: (run_now(steps).heartbeat_at or first) > first)
+
+
+def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """`vnuma restore` leaves the one alone, says so, and puts the other back."""
+    running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
+    living = Steps.prepared(tmp_path / "a", running)
+    look_after(living.store, living.run)
+    living.take()
+    dead = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
+    dead.take()
+
+    said = put_back_left(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+
+    assert said.in_use == ["sql16, by small.1, which is running"]
+    assert not said.problems
+    assert dead.vm.at_baseline
+    assert not living.vm.at_baseline
 
 
 def until(condition: Callable[[], bool]) -> None:

@@ -45,14 +45,16 @@ def restore(
     outcomes = put_back_left(
         store, vms or [], run, _inventory(inventory), choice, lambda text: typer.echo(text, err=True)
     )
-    if not outcomes.done and not outcomes.problems:
+    if not outcomes.done and not outcomes.problems and not outcomes.in_use:
         typer.echo("Every VM is at its baseline.")
     for words in outcomes.done:
         typer.echo(f"Put back  {words}")
-    for problem in outcomes.problems[1:]:
-        typer.echo(str(problem), err=True)
-    for problem in outcomes.problems[:1]:
-        raise problem
+    for words in outcomes.in_use:
+        typer.echo(f"In use    {words}")
+    if len(outcomes.problems) > 1:
+        for problem in outcomes.problems:
+            typer.echo(str(problem), err=True)
+    outcomes.raise_for_outcome()
 
 
 def _inventory(given: Path | None) -> Path | None:

@@ -13,7 +13,7 @@ from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.recover import is_alive
 from vnuma.engine.restore import Choice, plan_back, restore
 from vnuma.engine.target import Target
-from vnuma.errors import InputError, VmHeld, VnumaError
+from vnuma.errors import InputError, NotAtBaseline, VmHeld, VnumaError
 from vnuma.store import leases, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, RunState, Vm
@@ -21,10 +21,16 @@ from vnuma.store.rows import Run, RunState, Vm
 
 @dataclass
 class PutBack:
-    """Sentences about VMs that were put back, and the errors of those that were not."""
+    """Sentences about VMs that were put back or are in use, and the errors of those that were not."""
 
     done: list[str] = field(default_factory=list)
+    in_use: list[str] = field(default_factory=list)
     problems: list[VnumaError] = field(default_factory=list)
+
+    def raise_for_outcome(self) -> None:
+        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
+        for problem in sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline)):
+            raise problem
 
 
 def put_back_left(
@@ -37,14 +43,20 @@ def put_back_left(
 ) -> PutBack:
     """Put back the VMs that a run has left. One that fails does not keep the others.
 
-    Raises InputError for an unknown VM or run, VmHeld when its run is alive.
+    A VM of a living run is in use: a problem only if it was asked for by its name or run.
+    Raises InputError for an unknown VM or run.
     """
     store = open_store(store_url(url))
     outcome = PutBack()
-    for row, owner, target in _left(store, names, run, inventory):
-        with store.read() as connection:
-            study = parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
+    for row, owner in _left(store, names, run):
+        if is_alive(owner) and not (names or run):
+            outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
+            continue
         try:
+            target = _target(row, owner, inventory)
+            with store.read() as connection:
+                text = runs.get_study(connection, owner.study_id).yaml
+            study = parse_study(text, f"study of {owner.name}")
             done = restore(
                 store,
                 owner,
@@ -69,17 +81,18 @@ def show_left(url: str | None, names: list[str], run: str | None, inventory: Pat
     """What `put_back_left` would change, line by line."""
     store = open_store(store_url(url))
     lines = []
-    for row, owner, target in _left(store, names, run, inventory):
-        change = plan_back(row, target)
+    for row, owner in _left(store, names, run):
+        if is_alive(owner) and not (names or run):
+            lines.append(f"{row.name} is in use by {owner.name}, which is running")
+            continue
+        change = plan_back(row, _target(row, owner, inventory))
         lines.append(f"{row.name}, left by {owner.name}: {len(change.edits)} settings would be put back")
         lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in change]
     return lines or ["Every VM is at its baseline."]
 
 
-def _left(
-    store: Store, names: list[str], run: str | None, inventory: Path | None
-) -> Iterator[tuple[Vm, Run, Target]]:
-    """VMs to put back: those away from their baseline, and those still leased to an ended run."""
+def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:
+    """VMs to put back: those away from their baseline, and those still leased to a run."""
     with store.read() as connection:
         wanted_run = runs.get_run(connection, run).id if run else None
         rows = [(item.vm, item.run) for item in vms.vms_not_at_baseline(connection)]
@@ -96,9 +109,14 @@ def _left(
     for row, owner in rows:
         if (names and row.name not in names) or (wanted_run and owner.id != wanted_run):
             continue
-        if is_alive(owner):
-            raise VmHeld(
-                f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
-            )
-        where = inventory or Path(owner.inventory or "inventory")
-        yield row, owner, read_targets(where, [row.name])[row.name]
+        yield row, owner
+
+
+def _target(row: Vm, owner: Run, inventory: Path | None) -> Target:
+    """Where the VM is reached. Raises VmHeld while its run is alive."""
+    if is_alive(owner):
+        raise VmHeld(
+            f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
+        )
+    where = inventory or Path(owner.inventory or "inventory")
+    return read_targets(where, [row.name])[row.name]
