@@ -119,7 +119,7 @@ def test_each_file_that_the_code_asks_for_is_shipped(installed: Installation, pa
 
 def test_the_wheel_and_the_checkout_share_one_built_lab(installed: Installation) -> None:
     """The lab's sources in the wheel are the checkout's, so that one build serves both."""
-    code = "from vnuma import assets, lab; print(labs.sources_digest(assets.asset('lab')))"
+    code = "from vnuma import assets, lab; print(lab.sources_digest(assets.asset('lab')))"
 
     assert installed.run("python", "-c", code).strip() == labs.sources_digest(ROOT / "lab")
 

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, text
 
 from tests.store.build import START, claim, new_vm, samples
 from vnuma.errors import StoreError
-from vnuma.store import attempts, cells, tables
+from vnuma.store import attempts, cells, facts, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState, Outcome, Sample
@@ -42,6 +42,37 @@ def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
     assert (attempt.label, attempt.block, attempt.vm_id) == ("arm0", 0, leased.vm.id)
     assert attempt.step_at is not None
     assert attempt.step_at >= attempt.started_at
+
+
+def test_lines_and_changes_say_what_order_and_restore_need_without_other_documents(store: Store) -> None:
+    """Every attempt of the VM in order, with how it ended; and the changes that were written."""
+    leased = new_vm(store, arms=1)
+    first = claim(store, leased)
+    with store.write() as conn:
+        attempts.save_change(conn, first.attempt_id, leased.token, [{"setting": "numCPUs", "after": 8}])
+        attempts.finish(conn, first.attempt_id, leased.token, Outcome.FAILED, reason="tools_timeout")
+    second = claim(store, leased)
+
+    with store.read() as conn:
+        lines = attempts.lines_of_run(conn, leased.run.id, leased.vm.id)
+        changes = attempts.changes_of_vm(conn, leased.vm.id)
+
+    assert [(line.id, line.outcome, line.reason) for line in lines] == [
+        (first.attempt_id, Outcome.FAILED, "tools_timeout"),
+        (second.attempt_id, None, None),
+    ]
+    assert changes == ([{"setting": "numCPUs", "after": 8}],)
+
+
+def test_the_scope_that_was_recorded_last_is_found(store: Store) -> None:
+    """Of two scopes the later one; None before either, whatever else was recorded."""
+    leased = new_vm(store, arms=1)
+    with store.write() as conn:
+        facts.add_vm_facts(conn, leased.vm.id, "host", {"name": "esx01"})
+        assert facts.last_scope(conn, leased.vm.id, ("made", "dropped")) is None
+        facts.add_vm_facts(conn, leased.vm.id, "made", {"rows": 1})
+        facts.add_vm_facts(conn, leased.vm.id, "dropped", {"rows": 0})
+        assert facts.last_scope(conn, leased.vm.id, ("made", "dropped")) == "dropped"
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,11 @@ class Installation:
         """Standard output of a program of this installation; CalledProcessError shows the rest."""
         own = self.bin / program
         command = [str(own)] if own.exists() else [str(self.bin / "python"), str(self.scripts / program)]
-        environment = {"PATH": f"{self.bin}:/usr/bin:/bin", "HOME": str(self.home), "LC_ALL": "C.UTF-8"}
+        environment = {
+            "PATH": f"{self.bin}:{self.scripts}:/usr/bin:/bin",
+            "HOME": str(self.home),
+            "LC_ALL": "C.UTF-8",
+        }
         done = subprocess.run(
             [*command, *arguments],
             cwd=self.home,

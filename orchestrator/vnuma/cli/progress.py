@@ -125,8 +125,4 @@ def step_words(vm: VmProgress) -> str:
 
 
 def _left(progress: Progress) -> str:
-    return (
-        f"{duration(progress.left_s)} left"
-        if progress.left_s is not None
-        else "time left unknown"
-    )
+    return f"{duration(progress.left_s)} left" if progress.left_s is not None else "time left unknown"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
+from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
-from vnuma.domain.facts import GuestTopology
+from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
+from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import find_own
 from vnuma.engine.poweroff import Fence
-from vnuma.engine.shape import predict_for
+from vnuma.engine.shape import diff_text, plan_shape
 from vnuma.errors import TopologyMismatch
 from vnuma.sqlserver import ready, topology
 from vnuma.sqlserver import server as sql_facts
@@ -86,7 +88,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         )
         with connect(server) as connection:
             guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
-        judgement = judge(arm, predict_for(vm, host, dict(vm.settings)), guest)
+        judgement = _judge(arm, vm, host, guest)
         with context.store.write() as connection:
             attempts.save_effective(
                 connection, attempt.id, context.token, _document(vm.settings, guest, judgement)
@@ -104,6 +106,18 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
                 fix="See what the arm needs on this release: vnuma plan STUDY",
             )
         return Seen(guest, shown, judgement)
+
+
+def _judge(arm: Arm, vm: VmFacts, host: HostFacts, guest: GuestTopology) -> Judgement:
+    """Against what the arm needs, not against what the VM happens to be set to by now: that is compared too."""
+    planned = plan_shape(arm, vm, host)
+    judgement = judge(arm, planned.prediction, guest)
+    strayed = tuple(
+        f"{edit.setting} is {diff_text(edit.before)}, the arm needs {diff_text(edit.after)}"
+        for edit in planned.change
+        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes them at every power-on
+    )
+    return replace(judgement, mismatches=judgement.mismatches + strayed)
 
 
 def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:

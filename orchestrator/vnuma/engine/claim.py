@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma.domain.study import Study
@@ -11,7 +12,7 @@ from vnuma.engine.recover import is_alive
 from vnuma.errors import ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, Busy, Cell, CellState, Claim, Outcome, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome, Run, Vm
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
 
@@ -67,7 +68,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     """Why this VM gets no further cell, whatever is left: a stop, a guest that hangs, too many failures."""
     with store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
-        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id]
+        past = attempts.lines_of_run(connection, run.id, vm.id)
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
@@ -79,7 +80,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     return None
 
 
-def failed_cells(past: list[Attempt], study: Study) -> set[int]:
+def failed_cells(past: Sequence[AttemptLine], study: Study) -> set[int]:
     """Cells that have used up their attempts without a valid one."""
     tries = Counter(attempt.cell_id for attempt in past if attempt.outcome in _WITHOUT_RESULT)
     valid = {attempt.cell_id for attempt in past if attempt.outcome is Outcome.VALID}
@@ -92,7 +93,7 @@ def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
     """The cell that the next claim would take, without taking it."""
     with store.read() as connection:
         planned = cells.cells_of_run(connection, run.id, vm.id)
-        past = [a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id]
+        past = attempts.lines_of_run(connection, run.id, vm.id)
     given_up = failed_cells(past, study)
     open_states = {CellState.PENDING, CellState.FAILED}
     return next((cell for cell in planned if cell.state in open_states and cell.id not in given_up), None)

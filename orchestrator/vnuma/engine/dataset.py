@@ -43,12 +43,7 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> DatasetFacts:
 def is_expected(context: VmContext) -> bool:
     """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
     with context.store.read() as connection:
-        known = [
-            fact.scope
-            for fact in facts.facts_of_run(connection, context.run.id)
-            if fact.vm_id == context.vm.id and fact.scope in {"dataset", _DROPPED}
-        ]
-    return known[-1:] == ["dataset"]
+        return facts.last_scope(connection, context.vm.id, ("dataset", _DROPPED)) == "dataset"
 
 
 def drop_after_run(context: VmContext) -> str | None:

@@ -150,9 +150,9 @@ def _stop_if_asked(context: VmContext) -> None:
 
 def _same_host(context: VmContext) -> None:
     with context.vsphere() as session:
-        vm = read.read_vm(session, find_own(session, context.vm))
-    if vm.host_name != context.vm.esxi_host:
+        here = read.host_name(session, find_own(session, context.vm))
+    if here != context.vm.esxi_host:
         raise HostChanged(
-            f"{vm.name} moved from {context.vm.esxi_host} to {vm.host_name} during the cell.",
+            f"{context.vm.name} moved from {context.vm.esxi_host} to {here} during the cell.",
             fix="Keep DRS and people from moving it (rule A01).",
         )

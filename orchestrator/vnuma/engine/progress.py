@@ -9,7 +9,7 @@ from statistics import median
 from sqlalchemy import Connection
 
 from vnuma.store import attempts, cells, runs, vms
-from vnuma.store.rows import Attempt, Cell, Run, Vm
+from vnuma.store.rows import AttemptLine, Cell, Run, Vm
 from vnuma.store.types import utc_now
 
 
@@ -68,7 +68,7 @@ class Progress:
 def progress_of(connection: Connection, run_name: str) -> Progress:
     """Read a run's progress."""
     run = runs.get_run(connection, run_name)
-    every = attempts.attempts_of_run(connection, run.id)
+    every = attempts.lines_of_run(connection, run.id)
     planned = cells.cells_of_run(connection, run.id)
     rows = [
         _vm(vm, [cell for cell in planned if cell.vm_id == vm.id], [a for a in every if a.vm_id == vm.id])
@@ -77,7 +77,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     return Progress(run, tuple(rows), max((cell.block for cell in planned), default=0))
 
 
-def _vm(vm: Vm, planned: list[Cell], past: list[Attempt]) -> VmProgress:
+def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
     now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
@@ -104,14 +104,14 @@ def _vm(vm: Vm, planned: list[Cell], past: list[Attempt]) -> VmProgress:
     )
 
 
-def _note(trouble: Attempt | None) -> str | None:
+def _note(trouble: AttemptLine | None) -> str | None:
     if trouble is None:
         return None
     reason = (trouble.reason or str(trouble.outcome)).replace("_", " ")
     return f"block {trouble.block}, {trouble.label}: {trouble.outcome}, {reason}"
 
 
-def _left(ended: list[Attempt], now: Attempt | None, cells_left: int) -> float | None:
+def _left(ended: list[AttemptLine], now: AttemptLine | None, cells_left: int) -> float | None:
     """Cells left times the median duration of ended attempts, less what the present one has used."""
     durations = [
         (a.ended_at - a.started_at).total_seconds() for a in ended if a.ended_at and a.outcome == "valid"

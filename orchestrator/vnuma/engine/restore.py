@@ -142,7 +142,7 @@ def _is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
     mark = foreign_mark(facts.lease, run)
     if mark is None:
         return False
-    if vm.at_baseline or not _written(store, run, vm):
+    if vm.at_baseline or not _written(store, vm):
         return True
     raise RestoreConflict(
         f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}. "
@@ -164,9 +164,9 @@ def _unmark(session: Session, ref: VmRef, run: Run) -> None:
                 raise
 
 
-def _written(store: Store, run: Run, vm: Vm) -> dict[str, set[Value]]:
+def _written(store: Store, vm: Vm) -> dict[str, set[Value]]:
     with store.read() as connection:
-        return written([a for a in attempts.attempts_of_run(connection, run.id) if a.vm_id == vm.id])
+        return written(attempts.changes_of_vm(connection, vm.id))
 
 
 def _give_up(
@@ -207,7 +207,7 @@ def _put_back(
     say: Callable[[str], None],
 ) -> Restored:
     baseline = baseline_settings(vm)
-    foreign = conflicts(baseline, _written(store, run, vm), facts.settings)
+    foreign = conflicts(baseline, _written(store, vm), facts.settings)
     if foreign and choice == "refuse":
         raise RestoreConflict(
             conflict_words(vm.name, foreign), fix=f"vnuma restore {vm.name} --theirs | --baseline"

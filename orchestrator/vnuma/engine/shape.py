@@ -93,8 +93,8 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
 def _refuse_to_overwrite(context: VmContext, vm: VmFacts, change: Change) -> None:
     """What somebody else has set since the study began is not overwritten. Raises ChangedMeanwhile."""
     with context.store.read() as connection:
-        past = [a for a in attempts.attempts_of_run(connection, context.run.id) if a.vm_id == context.vm.id]
-    foreign = conflicts(baseline_settings(context.vm), written(past), vm.settings)
+        ours = written(attempts.changes_of_vm(connection, context.vm.id))
+    foreign = conflicts(baseline_settings(context.vm), ours, vm.settings)
     lost = [item for item in foreign if item.setting in change.desired]
     if lost:
         raise apply.ChangedMeanwhile(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from vnuma.domain.change import change_back
 from vnuma.domain.setting import Settings, Value
-from vnuma.store.rows import Attempt
 
 # ESXi rewrites these at every power-on: their change is nobody's.
 _WRITTEN_BY_ESXI = frozenset({"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode"})
@@ -23,11 +23,11 @@ class ThreeWay:
     now: Value
 
 
-def written(past: list[Attempt]) -> dict[str, set[Value]]:
-    """Every value that this run's attempts have written, by setting. What they found may be anybody's."""
+def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
+    """Every value that a run's attempts have written, by setting. What they found may be anybody's."""
     values: dict[str, set[Value]] = {}
-    for attempt in past:
-        for edit in attempt.change if isinstance(attempt.change, list) else []:
+    for change in changes:
+        for edit in change:
             value = edit["after"]
             values.setdefault(edit["setting"], set()).add(tuple(value) if isinstance(value, list) else value)
     return values

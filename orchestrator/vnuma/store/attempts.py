@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, Select, select, update
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt
-from vnuma.store.rows import Attempt, CellState, Outcome
+from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
 from vnuma.store.types import utc_now
 
 _attempt = tables.attempt.c
@@ -85,6 +85,35 @@ def get_attempt(conn: Connection, attempt_id: int) -> Attempt:
 def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
     """All attempts of the run, interrupted ones too, in the order in which they were begun."""
     return tuple(_attempt_of(row) for row in conn.execute(_joined().where(_cell.run_id == run_id)))
+
+
+def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
+    """All attempts of the run, or of one of its VMs, without their documents: cheap at any length."""
+    names = ("id", "cell_id", "number", "step", "step_at", "started_at", "ended_at", "outcome", "reason")
+    query = (
+        select(*(_attempt[name] for name in names), _cell.vm_id, _cell.label, _cell.block)
+        .join(tables.cell, _cell.id == _attempt.cell_id)
+        .where(_cell.run_id == run_id)
+        .order_by(_attempt.id)
+    )
+    if vm_id is not None:
+        query = query.where(_cell.vm_id == vm_id)
+    rows = (dict(row._mapping) for row in conn.execute(query))
+    return tuple(
+        AttemptLine(**{**row, "outcome": None if row["outcome"] is None else Outcome(row["outcome"])})
+        for row in rows
+    )
+
+
+def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
+    """The change documents of every attempt on a VM of a run, in order; attempts without one left out."""
+    query = (
+        select(_attempt.change_json)
+        .join(tables.cell, _cell.id == _attempt.cell_id)
+        .where(_cell.vm_id == vm_id, _attempt.change_json.is_not(None))
+        .order_by(_attempt.id)
+    )
+    return tuple(conn.scalars(query))
 
 
 def open_attempts(conn: Connection, run_id: int) -> tuple[Attempt, ...]:

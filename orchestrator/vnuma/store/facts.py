@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sqlalchemy import Connection, insert, select
 
@@ -45,6 +45,17 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
         Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
         for row in conn.execute(query)
     )
+
+
+def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:
+    """Which of these scopes was recorded last for a VM of a run; None if none was. Reads no values."""
+    query = (
+        select(_fact.scope)
+        .where(_fact.vm_id == vm_id, _fact.scope.in_(scopes))
+        .order_by(_fact.id.desc())
+        .limit(1)
+    )
+    return conn.scalar(query)
 
 
 def _add(conn: Connection, scope: str, values: Mapping[str, object], **owner: int) -> None:

@@ -208,6 +208,24 @@ class Busy:
 
 
 @dataclass(frozen=True)
+class AttemptLine:
+    """An attempt without its documents: what order, limits and progress need of it."""
+
+    id: int
+    cell_id: int
+    vm_id: int
+    label: str
+    block: int
+    number: int
+    step: str | None
+    step_at: datetime | None
+    started_at: datetime
+    ended_at: datetime | None
+    outcome: Outcome | None
+    reason: str | None
+
+
+@dataclass(frozen=True)
 class Attempt:
     """One try at a cell, with the cell's own place in the study."""
 

@@ -15,7 +15,7 @@ from vnuma.vsphere.inventory import container_properties, path_of, upwards
 from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.settings import LEASE_KEY, PATHS, extra_config, settings_of
 
-__all__ = ["find_vm", "find_vm_by_uuid", "read_host", "read_vm"]
+__all__ = ["find_vm", "find_vm_by_uuid", "host_name", "read_host", "read_vm"]
 
 _MIB = 1024 * 1024
 
@@ -68,6 +68,11 @@ def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
             fix="Put its host or datastore back in order.",
         )
     return _vm_facts(session, vm, objects)
+
+
+def host_name(session: Session, ref: vim.VirtualMachine) -> str:
+    """The name of the host that the VM runs on, or is registered at. Raises PrivilegeMissing."""
+    return session.transport.name_of(session.read(ref, ("runtime.host",)).values["runtime.host"])
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
