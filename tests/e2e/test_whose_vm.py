@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
+from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.recover import put_back_dead
-from vnuma.errors import PreflightBlocked, RestoreConflict, VmHeld
+from vnuma.errors import PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
@@ -106,3 +108,16 @@ def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_f
     assert settings_now(running)["cores_per_socket"] == 2
     with pytest.raises(RestoreConflict, match="numCoresPerSocket"):
         steps.put_back()
+
+
+def test_a_boot_with_other_settings_than_the_arms_does_not_count(tmp_path: Path, lab: LabFactory) -> None:
+    """Somebody lifts the affinity between reconfigure and power-on: the guest looks right."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    attempt = steps.shape(context)
+    change_by_hand(running, cpuAffinity=vim.vm.AffinityInfo(affinitySet=[]))
+    boot_cell(context, attempt)
+
+    with pytest.raises(TopologyMismatch, match="cpuAffinity"):
+        ready_cell(context, attempt)

@@ -109,7 +109,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
 
 
 def _judge(arm: Arm, vm: VmFacts, host: HostFacts, guest: GuestTopology) -> Judgement:
-    """Against what the arm needs, not against what the VM happens to be set to by now: that is compared too."""
+    """Against what the arm needs; whether the VM is still set to that is compared too."""
     planned = plan_shape(arm, vm, host)
     judgement = judge(arm, planned.prediction, guest)
     strayed = tuple(
