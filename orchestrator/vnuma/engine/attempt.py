@@ -63,6 +63,10 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     except VnumaError as error:
         finish(context, attempt, Outcome.FAILED, reason_word(error), str(error))
         raise
+    except Exception as error:
+        # A bug, or a fault of vSphere that nobody expected: left open it would pass for an interruption.
+        finish(context, attempt, Outcome.FAILED, reason_word(error), f"{type(error).__name__}: {error}")
+        raise
 
 
 def finish(
@@ -75,4 +79,4 @@ def finish(
 
 def reason_word(error: Exception) -> str:
     """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__).lower()
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.rpartition(".")[2]).lower()
