@@ -72,7 +72,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
-    if ended and ended[-1].reason == ShutdownTimeout.reason:
+    if ended and ended[-1].reason == ShutdownTimeout.reason and not vm.at_baseline:
         return f"{vm.name} did not shut down; it was left as it is"
     failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:

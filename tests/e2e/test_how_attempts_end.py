@@ -1,0 +1,45 @@
+"""How an attempt ends when something goes wrong that nobody expected, and what may be tried again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from vnuma.engine.attempt import Attempt, finish, step
+from vnuma.engine.claim import claim
+from vnuma.errors import ShutdownTimeout
+from vnuma.store import attempts
+from vnuma.store.rows import Claim, Outcome
+
+
+def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
+    """Not an interruption, which would be repeated without end and without a reason."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    context = steps.take()
+    claimed = claim(context)
+    assert isinstance(claimed, Claim)
+
+    with pytest.raises(ZeroDivisionError), step(context, Attempt.of(claimed), "measure"):
+        _ = 1 / 0
+
+    with steps.store.read() as connection:
+        attempt = attempts.get_attempt(connection, claimed.attempt_id)
+    assert (attempt.outcome, attempt.reason) == (Outcome.FAILED, "zero_division_error")
+    assert "division by zero" in str(attempt.detail)
+
+
+def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:
+    """It has shut down since, so a resumed run goes on with the cells that are left."""
+    steps = Steps.prepared(tmp_path / "a", lab(), limits={"attempts_per_cell": 1})
+    context = steps.take()
+    claimed = claim(context)
+    assert isinstance(claimed, Claim)
+    finish(context, Attempt.of(claimed), Outcome.FAILED, ShutdownTimeout.reason, "hangs")
+    assert not isinstance(claim(context), Claim)
+
+    steps.put_back()
+
+    assert isinstance(claim(steps.take()), Claim)
