@@ -23,7 +23,14 @@ from vnuma.engine.locking import vm_lock
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.target import Target
 from vnuma.engine.three_way import conflict_words, conflicts, written
-from vnuma.errors import AttemptFailed, EnvironmentProblem, NotAtBaseline, RestoreConflict, StoreError
+from vnuma.errors import (
+    AttemptFailed,
+    EnvironmentProblem,
+    NotAtBaseline,
+    RestoreConflict,
+    StoreError,
+    VnumaError,
+)
 from vnuma.store import attempts, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run, Vm
@@ -68,10 +75,13 @@ def restore(
     """Put one VM back and give up its lease. Safe to repeat.
 
     Raises RestoreConflict when somebody else changed the VM and `choice` is `refuse`, NotAtBaseline
-    when it could not be put back: the lease is kept in both. A store that cannot be written does not
-    keep a VM from being put back: StoreError then says that it was.
+    when it could not be put back, be it that the store cannot be read: the lease is kept in both. A
+    store that cannot be written does not keep a VM from being put back: StoreError then says that it was.
     """
-    token, broken = _fence_off(store, run, vm)
+    try:
+        token, broken = _fence_off(store, run, vm)
+    except StoreError as error:
+        raise _may_be_away(vm, error) from error
 
     def fence() -> None:
         with store.read() as connection:
@@ -85,12 +95,18 @@ def restore(
         raise
     except (AttemptFailed, EnvironmentProblem) as error:
         _record(store, vm, token, RestoreOutcome.FAILED, error.what)
-        raise NotAtBaseline(
-            f"{vm.name} may not be at its baseline: {error.what}",
-            fix=f"Put it right, then: vnuma restore {vm.name}",
-        ) from error
+        raise _may_be_away(vm, error) from error
+    except StoreError as error:
+        raise _may_be_away(vm, error) from error
     _give_up(store, vm, token, choice, outcome, broken)
     return outcome
+
+
+def _may_be_away(vm: Vm, error: VnumaError) -> NotAtBaseline:
+    return NotAtBaseline(
+        f"{vm.name} may not be at its baseline: {error.what}",
+        fix=f"Put it right, then: vnuma restore {vm.name}",
+    )
 
 
 def _fence_off(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:

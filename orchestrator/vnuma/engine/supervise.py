@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,8 +46,8 @@ class Ended:
 
     def raise_for_outcome(self) -> None:
         """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
-        for problem in sorted(self.problems, key=lambda problem: not isinstance(problem, NotAtBaseline)):
-            raise problem
+        if self.problems:
+            raise _worst(self.problems)
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
         if self.interrupted:
             raise Interrupted(
@@ -94,7 +94,10 @@ def supervise(
         finally:
             restored, problems = put_back(store, run, study, targets)
             problems += failure
-            progress = _close(store, run, problems, asked)
+            try:
+                progress = _close(store, run, problems, asked)
+            except StoreError as error:
+                raise _worst([*problems, error]) from error
     return Ended(progress, tuple(restored), tuple(problems), asked.count > 0 or _stopped(progress), output)
 
 
@@ -104,8 +107,15 @@ def put_back(
     """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
     restored: list[Restored] = []
     problems: list[VnumaError] = []
-    with store.read() as connection:
-        rows = [row for row in vms.vms_of_run(connection, run.id) if _held(connection, row.vm_key, run)]
+    try:
+        with store.read() as connection:
+            rows = [row for row in vms.vms_of_run(connection, run.id) if _held(connection, row.vm_key, run)]
+    except StoreError as error:
+        lost = NotAtBaseline(
+            f"{', '.join(targets)} may not be at the baseline: {error.what}",
+            fix=f"{error.fix or 'Put the store right.'} Else: vnuma restore --run {run.name}",
+        )
+        return [], [lost]
     for row in rows:
         try:
             restored.append(
@@ -114,6 +124,11 @@ def put_back(
         except VnumaError as error:
             problems.append(error)
     return restored, problems
+
+
+def _worst(problems: Sequence[VnumaError]) -> VnumaError:
+    """What decides the exit code: a VM not at its baseline outranks everything else."""
+    return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 
 
 def _held(connection: Connection, vm_key: str, run: Run) -> bool:
