@@ -13,9 +13,13 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
+from tests.support.site import write_inventory, write_study
+from vnuma.domain.study_file import parse_study
 from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.inventory import read_targets
 from vnuma.engine.recover import put_back_dead
-from vnuma.errors import PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
+from vnuma.engine.start import prepare
+from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
 
 TWO = [{"name": "sql16"}, {"name": "other"}]
@@ -121,3 +125,14 @@ def test_a_boot_with_other_settings_than_the_arms_does_not_count(tmp_path: Path,
 
     with pytest.raises(TopologyMismatch, match="cpuAffinity"):
         ready_cell(context, attempt)
+
+
+def test_one_vm_under_two_names_is_refused(tmp_path: Path, lab: LabFactory) -> None:
+    """Both would be the same machine: the study's file is wrong, not the store."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    target = read_targets(inventory, ["sql16"])["sql16"]
+    text = write_study(tmp_path).read_text(encoding="utf-8")
+
+    with pytest.raises(InputError, match="sql16 and alias are the same VM"):
+        prepare(parse_study(text, "study"), text, {"sql16": target, "alias": target})

@@ -13,6 +13,7 @@ from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import refuse_blocked
 from vnuma.engine.target import Target
+from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import NewCell, Run, RunState, Vm
@@ -33,13 +34,25 @@ class Prepared:
 def prepare(study: Study, text: str, targets: dict[str, Target]) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
-    Raises PreflightBlocked with every blocking finding, VmHeld when another controller has a VM.
+    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when another controller has a VM.
     """
     plans = {name: plan_vm(study, target) for name, target in targets.items()}
+    _refuse_twice(plans)
     refuse_blocked(finding for plan in plans.values() for finding in plan.findings)
     for plan in plans.values():
         refuse_if_marked(plan.vm)
     return Prepared(study, text, targets, plans)
+
+
+def _refuse_twice(plans: Mapping[str, VmPlan]) -> None:
+    """Two names of one VM would take it from each other. Raises InputError."""
+    names: dict[str, str] = {}
+    for name, plan in plans.items():
+        first = names.setdefault(plan.vm.key, name)
+        if first != name:
+            raise InputError(
+                f"{first} and {name} are the same VM, {plan.vm.path}.", fix="Name each VM once in the study."
+            )
 
 
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
