@@ -131,7 +131,7 @@ def test_a_full_disk_ends_the_run_with_the_vm_put_back(
     inventory = write_inventory(tmp_path, running)
     study = write_study(tmp_path, design={"blocks": 8, "iterations": 8})
 
-    ran = vnuma("run", study, "-i", inventory, largest_file_kb=280)
+    ran = vnuma("run", study, "-i", inventory, largest_file_kb=800)
 
     assert ran.code == 9, ran.text
     assert "settings read back equal" in ran.err

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.store.build import claim, new_run, new_vm
 from vnuma.errors import InputError, LeaseLost, StoreError
 from vnuma.store import facts, runs
-from vnuma.store.open import Store
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState, StopRequest
 
 
@@ -151,3 +153,17 @@ def test_a_fact_of_an_unknown_vm_is_an_error(store: Store) -> None:
     """A VM that does not exist is named."""
     with store.write() as conn, pytest.raises(StoreError, match="no VM 99"):
         facts.add_vm_facts(conn, 99, "host", {"bios": "1"})
+
+
+def test_a_store_that_is_kept_open_keeps_its_write_ahead_log(sqlite_url: str) -> None:
+    """Without it each unit of work makes the log and removes it again."""
+    store = open_store(sqlite_url)
+    log = Path(f"{store.place.path}-wal")
+    with store.write() as conn:
+        runs.save_study(conn, "quick", "name: quick")
+    assert not log.exists()
+
+    with store.kept_open():
+        with store.write() as conn:
+            runs.save_study(conn, "other", "name: other")
+        assert log.exists()

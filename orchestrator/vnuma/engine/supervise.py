@@ -86,7 +86,7 @@ def supervise(
     look_after(store, run)
     output = ""
     failure: list[VnumaError] = []
-    with _signals() as asked:
+    with _signals() as asked, store.kept_open():
         try:
             output = _launch_until_done(store, url, run, targets, inventory, watch, asked)
         except VnumaError as error:
