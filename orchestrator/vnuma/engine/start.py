@@ -34,7 +34,8 @@ class Prepared:
 def prepare(study: Study, text: str, targets: dict[str, Target]) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
-    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld when another controller has a VM.
+    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld
+    when another controller has a VM.
     """
     plans = {name: plan_vm(study, target) for name, target in targets.items()}
     _refuse_twice(plans)
