@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.engine.context import store_url
+from vnuma.engine.left import left_vms
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import is_alive
-from vnuma.store import runs, vms
+from vnuma.store import runs
 from vnuma.store.open import open_store
 
 
@@ -49,10 +50,10 @@ def overview(url: str | None, only: str | None = None) -> Overview:
     with store.read() as connection:
         wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
         progresses = [progress_of(connection, run.name) for run in wanted]
-        away = vms.vms_not_at_baseline(connection)
+        away = left_vms(connection)
     return Overview(
         tuple(_line(progress) for progress in progresses),
-        tuple(Away(item.vm.name, item.run.name, is_alive(item.run)) for item in away),
+        tuple(Away(vm.name, run.name, is_alive(run)) for vm, run in away),
     )
 
 

@@ -93,7 +93,17 @@ def plan_vm(study: Study, target: Target) -> VmPlan:
             "Give the account the role of docs/vcenter.md.",
         )
         for name in missing
-    ] + check(study, vm, host)
+    ]
+    if not target.test_clone:
+        findings.append(
+            Finding(
+                "P07",
+                "warn",
+                f"{vm.name} is not marked as a test clone; a study power-cycles it again and again.",
+                "Study a clone, and mark it in the inventory: vnuma_test_clone: true",
+            )
+        )
+    findings += check(study, vm, host)
     arms = tuple(_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.blocks * len(columns(study))
     return VmPlan(

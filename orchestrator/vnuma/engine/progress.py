@@ -33,6 +33,8 @@ class VmProgress:
     left_s: float | None
     at_baseline: bool
     restore_words: str | None
+    restore_failed: bool = False
+    """Putting it back was tried and did not succeed: a person has to look."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
         left_s=_left(ended, now, len(planned) - done),
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
+        restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
     )
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.context import home_folder, store_url
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.left import left_vms
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.recover import is_alive
 from vnuma.engine.restore import Choice, plan_back, restore
 from vnuma.engine.target import Target
 from vnuma.errors import InputError, NotAtBaseline, VmHeld, VnumaError
-from vnuma.store import leases, runs, vms
+from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, RunState, Vm
 
@@ -95,12 +96,7 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
     """VMs to put back: those away from their baseline, and those still leased to a run."""
     with store.read() as connection:
         wanted_run = runs.get_run(connection, run).id if run else None
-        rows = [(item.vm, item.run) for item in vms.vms_not_at_baseline(connection)]
-        for owner in runs.list_runs(connection):
-            for row in vms.vms_of_run(connection, owner.id):
-                lease = leases.get_lease(connection, row.vm_key)
-                if lease and lease.run_id == owner.id and all(row.id != other.id for other, _ in rows):
-                    rows.append((row, owner))
+        rows = left_vms(connection)
     unknown = set(names) - {row.name for row, _ in rows}
     if unknown:
         raise InputError(

@@ -12,12 +12,13 @@ from pathlib import Path
 
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.context import home_folder
+from vnuma.engine.left import left_vms
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.restore import restore
 from vnuma.engine.target import Target
 from vnuma.errors import VmHeld
-from vnuma.store import runs, vms
+from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
 from vnuma.store.types import utc_now
@@ -43,7 +44,7 @@ def is_alive(run: Run) -> bool:
     if run.supervisor_pid is None:
         return False
     if run.supervisor_host == socket.gethostname():
-        return _process_lives(run.supervisor_pid) and not _is_another(run)
+        return process_lives(run.supervisor_pid) and not _is_another(run)
     return run.heartbeat_at is not None and utc_now() - run.heartbeat_at < SILENT_AFTER
 
 
@@ -89,7 +90,8 @@ def _what_it_did(progress: Progress) -> str:
     return "; ".join(f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in busy)
 
 
-def _process_lives(pid: int) -> bool:
+def process_lives(pid: int) -> bool:
+    """Whether a process of that number runs on this machine."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -122,18 +124,14 @@ def put_back_dead(store: Store, targets: Mapping[str, Target]) -> list[str]:
     """
     said = []
     with store.read() as connection:
-        left = vms.vms_not_at_baseline(connection)
-    for item in left:
-        if item.vm.name not in targets or is_alive(item.run):
+        left = left_vms(connection)
+    for vm, run in left:
+        if vm.name not in targets or is_alive(run):
             continue
         with store.read() as connection:
-            study = parse_study(
-                runs.get_study(connection, item.run.study_id).yaml, f"study of {item.run.name}"
-            )
-        done = restore(
-            store, item.run, item.vm, targets[item.vm.name], home=home_folder(), rules=PowerRules.of(study)
-        )
+            study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
+        done = restore(store, run, vm, targets[vm.name], home=home_folder(), rules=PowerRules.of(study))
         with store.write() as connection:
-            runs.set_run_state(connection, item.run.id, RunState.STOPPED)
-        said.append(f"Put back  {done.words} (left by {item.run.name}, whose controller died)")
+            runs.set_run_state(connection, run.id, RunState.STOPPED)
+        said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")
     return said

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import socket
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -17,6 +16,7 @@ from vnuma.domain.study import Study
 from vnuma.engine.context import home_folder
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.poweroff import PowerRules
+from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import look_after
 from vnuma.engine.restore import Restored, restore
@@ -56,7 +56,7 @@ class Ended:
         if valid < total:
             raise CellsMissing(
                 f"{run}: {total - valid} of {total} cells have no valid attempt.",
-                fix=f"vnuma results {run} says why; vnuma run --resume {run} tries them again.",
+                fix=f"vnuma results {run} says why; vnuma run --resume {run} uses the attempts left.",
             )
 
 
@@ -150,8 +150,7 @@ def _launch_until_done(
     while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
         tokens = take_all(store, run, targets)
-        with tempfile.TemporaryDirectory(prefix="vnuma-") as private_folder:
-            folder = Path(private_folder)
+        with private_folder() as folder:
             private = Private(url, str(home_folder()), resolve_all(targets.values()), tokens).write(folder)
             played = play_study(
                 run.name,
@@ -180,8 +179,8 @@ def _turns_needed(progress: Progress) -> int:
 
 
 def _over(progress: Progress, played: Played) -> bool:
-    """Whether there is nothing left to launch: every VM was put back by the play, or a stop was asked for."""
-    if progress.run.stop_requested:
+    """Whether there is nothing left to launch: all VMs are back, one cannot be, or a stop was asked for."""
+    if progress.run.stop_requested or any(vm.restore_failed for vm in progress.vms):
         return True
     return played.ok and all(vm.at_baseline for vm in progress.vms)
 
