@@ -106,12 +106,12 @@ def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
 
 
 def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
-    """The change documents of every attempt on a VM of a run, in order; attempts without one left out."""
+    """The different change documents of a VM's attempts, in no order: as many as there are pairs of arms."""
     query = (
         select(_attempt.change_json)
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .where(_cell.vm_id == vm_id, _attempt.change_json.is_not(None))
-        .order_by(_attempt.id)
+        .distinct()
     )
     return tuple(conn.scalars(query))
 
