@@ -17,6 +17,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import command, vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.errors import InputError, StoreError
 from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store
 
@@ -70,7 +71,7 @@ def begun(home: Path, cells: int) -> Callable[[], bool]:
             return False
         try:
             seen = outcomes(home)
-        except Exception:  # noqa: BLE001 - the store is being made at this very moment
+        except (InputError, StoreError):  # the store is being made at this very moment
             return False
         return sum(o == "valid" for _, o in seen) >= cells and bool(seen) and seen[-1][1] is None
 
