@@ -20,7 +20,7 @@ class DoctorFormat(StrEnum):
 
 def doctor(
     vms: Annotated[
-        list[str] | None, typer.Argument(metavar="[VM]...", help="Inventory names; all by default.")
+        list[str] | None, typer.Argument(metavar="VM", help="Inventory names; all by default.")
     ] = None,
     inventory: InventoryOption = None,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,

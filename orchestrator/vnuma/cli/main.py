@@ -26,8 +26,8 @@ from vnuma.cli import (
 from vnuma.errors import Interrupted, VnumaError
 
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
-blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 condition
-met, 130 interrupted. 7 outranks every other code."""
+blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 kept for
+later, 130 interrupted. 7 outranks every other code."""
 
 app = typer.Typer(
     name="vnuma",

@@ -12,7 +12,7 @@ from vnuma.cli.options import InventoryOption, StoreOption
 
 def restore(
     vms: Annotated[
-        list[str] | None, typer.Argument(metavar="[VM]...", help="Inventory names; all by default.")
+        list[str] | None, typer.Argument(metavar="VM", help="Inventory names; all by default.")
     ] = None,
     run: Annotated[str | None, typer.Option("--run", metavar="RUN", help="Only VMs of this run.")] = None,
     theirs: Annotated[

@@ -23,7 +23,7 @@ class StatusFormat(StrEnum):
 
 
 def status(
-    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="Only this run, in detail.")] = None,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only this run, in detail.")] = None,
     format_: Annotated[StatusFormat, typer.Option("--format", help="text or json.")] = StatusFormat.TEXT,
     store: StoreOption = None,
 ) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import NewCell, Run, RunState, Vm
+from vnuma.store.rows import NewCell, Run, RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 
@@ -100,12 +100,6 @@ def take_all(store: Store, run: Run, targets: Mapping[str, Target]) -> dict[str,
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens
-
-
-def rows_of(store: Store, run: Run) -> Iterable[Vm]:
-    """The VMs of a run as stored."""
-    with store.read() as connection:
-        return vms.vms_of_run(connection, run.id)
 
 
 def _vm_document(plan: VmPlan) -> dict[str, object]:

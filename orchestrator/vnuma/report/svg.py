@@ -45,11 +45,6 @@ class Figure:
     words: str
 
 
-def shape_of(labels: tuple[str, ...], label: str) -> str:
-    """An arm's shape: the same on every chart of the page."""
-    return SHAPES[labels.index(label) % len(SHAPES)]
-
-
 def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
     """Draw a chart. `key` makes the ids of its title and words unique in the page."""
     specification = {**chart.to_dict(), "config": _config(), "background": None}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, sentence
@@ -150,8 +149,3 @@ def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> lis
         group = [arm for arm in arms if arm.verdict.word is word]
         made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]
     return made
-
-
-def reason_of(value: object) -> str:
-    """Why something was not evaluated, or nothing."""
-    return value.reason if isinstance(value, NotEvaluated) else ""
