@@ -71,6 +71,7 @@ func Parse(data []byte) (*Scenario, error) {
 		s.VMs = []VM{defaultVM()}
 	}
 	s.fill(release)
+	s.Fleet.fill()
 	if err := s.check(); err != nil {
 		return nil, err
 	}
@@ -97,6 +98,9 @@ func (s *Scenario) check() error {
 	}
 	if err := s.Host.check(); err != nil {
 		return fmt.Errorf("host: %w", err)
+	}
+	if err := s.Fleet.check(); err != nil {
+		return fmt.Errorf("fleet: %w", err)
 	}
 	paths := map[string]bool{}
 	for _, vm := range s.VMs {

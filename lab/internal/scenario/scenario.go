@@ -18,6 +18,7 @@ type Scenario struct {
 	Reading   string    `yaml:"reading"`
 	Host      Host      `yaml:"host"`
 	VMs       []VM      `yaml:"vms"`
+	Fleet     Fleet     `yaml:"fleet"`
 	Boot      Boot      `yaml:"boot"`
 	TimeScale float64   `yaml:"time_scale"`
 	Cost      yaml.Node `yaml:"cost"`

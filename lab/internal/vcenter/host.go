@@ -99,8 +99,17 @@ func descending(from, to int) []int16 {
 	return cpus
 }
 
-// setHostOptions adds the advanced settings that matter to NUMA (vSphere Resource Management).
+// setHostOptions adds the advanced settings that matter to NUMA.
 func (s *Server) setHostOptions(want scenario.Host) {
+	kept := slices.DeleteFunc(slices.Clone(s.host.Config.Option), func(option types.BaseOptionValue) bool {
+		return strings.HasPrefix(option.GetOptionValue().Key, "Numa.")
+	})
+	s.host.Config.Option = append(kept, numaOptions(want, s.release.AtLeast(6, 5))...)
+}
+
+// numaOptions are a host's advanced NUMA settings (vSphere Resource Management). From 6.5 on it can be
+// told to follow the cores per socket.
+func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	follow := int64(0)
 	if want.FollowCoresPerSocket {
 		follow = 1
@@ -110,13 +119,10 @@ func (s *Server) setHostOptions(want scenario.Host) {
 		&types.OptionValue{Key: "Numa.PreferHT", Value: int64(0)},
 		&types.OptionValue{Key: "Numa.RebalanceEnable", Value: int64(1)},
 	}
-	if s.release.AtLeast(6, 5) {
+	if canFollow {
 		options = append(options, &types.OptionValue{Key: optionFollow, Value: follow})
 	}
-	kept := slices.DeleteFunc(slices.Clone(s.host.Config.Option), func(option types.BaseOptionValue) bool {
-		return strings.HasPrefix(option.GetOptionValue().Key, "Numa.")
-	})
-	s.host.Config.Option = append(kept, options...)
+	return options
 }
 
 // vnumaHost is what of the host decides a VM's layout, the advanced option read as it stands now.

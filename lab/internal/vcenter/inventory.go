@@ -69,7 +69,7 @@ func (s *Server) furnish() error {
 			return fmt.Errorf("VM %s: %w", vm.Path(), err)
 		}
 	}
-	return nil
+	return s.addFleet(ctx, folders)
 }
 
 func (s *Server) createVM(ctx context.Context, folder *object.Folder, pool *object.ResourcePool, host *object.HostSystem, vm scenario.VM) error {

@@ -1,0 +1,130 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Fleet is an estate beside the scenario's own host: clusters of hosts with VMs that can be read and
+// not changed. Its shapes follow from the counts alone, so that a client can be held to them.
+type Fleet struct {
+	Hosts           int `yaml:"hosts"`
+	VMs             int `yaml:"vms"`
+	HostsPerCluster int `yaml:"hosts_per_cluster"` // 15 when left out
+}
+
+// FleetHost is one host of the fleet.
+type FleetHost struct {
+	Host
+	Version      string
+	Build        string
+	Hardware     int // the newest virtual hardware version that it runs
+	Cluster      int
+	PowerPolicy  string // by its short name: static is High performance, dynamic Balanced
+	Disconnected bool
+}
+
+// FleetVM is one VM of the fleet.
+type FleetVM struct {
+	VM
+	Host         int // its host's number; -1 for an orphan, which has none
+	Inaccessible bool
+}
+
+type fleetModel struct {
+	packages, cores, nodes, memoryGB, hardware int
+	version, build                             string
+}
+
+// fleetModels are what a fleet's hosts are, by turns: the fourth has sub-NUMA clustering, the fifth
+// interleaves its memory over both sockets.
+var fleetModels = []fleetModel{
+	{2, 16, 2, 512, 20, "8.0.2", "22380479"},
+	{2, 24, 2, 768, 17, "7.0.3", "18644231"},
+	{2, 28, 2, 1024, 21, "8.0.3", "24022510"},
+	{2, 32, 4, 1024, 20, "8.0.2", "22380479"},
+	{2, 12, 1, 256, 14, "6.7.0", "8169922"},
+}
+
+var fleetVCPUs = []int{2, 4, 4, 8, 8, 12, 16, 16, 20, 24, 32, 40}
+
+// HostAt is the fleet's host of that number. All hosts of a cluster are alike, except that every
+// fourth cluster has one of another model.
+func (f Fleet) HostAt(number int) FleetHost {
+	cluster := number / f.HostsPerCluster
+	model := cluster
+	if cluster%4 == 3 && number%f.HostsPerCluster == 0 {
+		model++
+	}
+	is := fleetModels[model%len(fleetModels)]
+	made := FleetHost{
+		Host: Host{
+			Name: fmt.Sprintf("fleet-esx%03d", number), Packages: is.packages, CoresPerPackage: is.cores,
+			ThreadsPerCore: 2, NumaNodes: is.nodes, MemoryGB: is.memoryGB,
+			CPUModel: "Intel(R) Xeon(R) Gold", MHz: 2600,
+		},
+		Version: is.version, Build: is.build, Hardware: is.hardware, Cluster: cluster,
+		PowerPolicy: "static", Disconnected: number%53 == 52,
+	}
+	if number%7 == 3 {
+		made.PowerPolicy = "dynamic"
+	}
+	return made
+}
+
+// VMAt is the fleet's VM of that number; VMs are dealt to the hosts in turn.
+func (f Fleet) VMAt(number int) FleetVM {
+	host := f.HostAt(number % f.Hosts)
+	vm := defaultVM()
+	vm.Name = fmt.Sprintf("fleet-vm%05d", number)
+	vm.Folder = fmt.Sprintf("cluster%02d", host.Cluster)
+	vm.Hardware = host.Hardware
+	vm.VCPUs = fleetVCPUs[number%len(fleetVCPUs)]
+	vm.CoresPerSocket = []int{1, 1, 2, vm.VCPUs / 2}[number/7%4]
+	vm.MemoryGB = []int{16, 32, 64, 128, 384}[number/11%5]
+	vm.CPUHotAdd = number%9 == 4
+	vm.ReservationLocked = number%3 == 0
+	vm.Power = number%10 != 7
+	if number%50 == 21 {
+		for cpu := range vm.VCPUs {
+			vm.CPUAffinity = append(vm.CPUAffinity, int32(cpu))
+		}
+	}
+	if number%5 == 0 {
+		vm.ExtraConfig = map[string]string{
+			"numa.autosize.cookie":                 fmt.Sprintf("%d%04d", vm.VCPUs, vm.CoresPerSocket),
+			"numa.autosize.vcpu.maxPerVirtualNode": fmt.Sprint(vm.VCPUs),
+			"cpuid.coresPerSocket":                 fmt.Sprint(vm.CoresPerSocket),
+			"nvram":                                vm.Name + ".nvram",
+			"svga.present":                         "TRUE",
+			"viv.moid":                             vm.Name,
+			"vmware.tools.internalversion":         "12357",
+		}
+	}
+	made := FleetVM{VM: vm, Host: number % f.Hosts, Inaccessible: number%997 == 996}
+	if number%499 == 498 {
+		made.Host = -1
+	}
+	return made
+}
+
+// Clusters is how many clusters the fleet's hosts make.
+func (f Fleet) Clusters() int {
+	return (f.Hosts + f.HostsPerCluster - 1) / f.HostsPerCluster
+}
+
+func (f *Fleet) fill() {
+	if f.HostsPerCluster == 0 {
+		f.HostsPerCluster = 15
+	}
+}
+
+func (f Fleet) check() error {
+	switch {
+	case f.Hosts < 0 || f.VMs < 0 || f.HostsPerCluster < 1:
+		return errors.New("hosts, vms and hosts_per_cluster cannot be negative")
+	case f.Hosts == 0 && f.VMs > 0:
+		return errors.New("vms need hosts")
+	}
+	return nil
+}
