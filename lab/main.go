@@ -1,4 +1,4 @@
-// Command vnuma-lab plays a vSphere host with SQL Server VMs: the vSphere API and, for every VM that
+// Command vnuma-lab plays vSphere hosts with SQL Server VMs: the vSphere API and, for every VM that
 // is on, a TDS endpoint. Everything listens on 127.0.0.1. What happens is told in JSON lines on
 // standard output; docs/lab.md describes scenarios and limits.
 package main
@@ -156,7 +156,8 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 		if err != nil {
 			return nil, err
 		}
-		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "sql": endpoint})
+		host := played.HostOf(vm).Name
+		vms = append(vms, vcenter.Event{"name": vm.Name, "path": vm.Path(), "host": host, "sql": endpoint})
 	}
 	return vcenter.Event{
 		"event": "ready",
@@ -164,7 +165,8 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 			"host": server.Addr().IP.String(), "port": server.Addr().Port,
 			"ca_file": server.CAFile(), "user": vcenter.Administrator,
 		},
-		"vms": vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
+		"control": vcenter.Event{"host": server.Addr().IP.String(), "port": server.ControlPort()},
+		"vms":     vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
 	}, nil
 }
 

@@ -12,6 +12,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from vnuma.lab import LabState, faults
+
 READY_S = 30.0
 """How long a lab may take to come up on a busy machine (it needs less than a second)."""
 
@@ -65,6 +67,7 @@ class LabHandle:
         vcenter = ready["vcenter"]
         self.ready = ready
         self.pid = self._process.pid
+        self.state = LabState.from_ready(ready, password_file, started="")
         self.vcenter = VCenterEndpoint(
             vcenter["host"], vcenter["port"], vcenter["user"], password, Path(vcenter["ca_file"])
         )
@@ -104,6 +107,10 @@ class LabHandle:
                 raise AssertionError(f"the lab ended with {ended} before {what}:\n{self.log}")
             if time.monotonic() > deadline:
                 raise AssertionError(f"no {what} within {timeout_s} s; events: {self.events}\n{self.log}")
+
+    def fault(self, kind: str, **fields: Any) -> None:
+        """Make the lab fail from now on; the fields are those of a scenario's faults."""
+        faults.add(self.state, {"kind": kind, **fields})
 
     def stop(self) -> None:
         """Close the lab's standard input, which ends it, and wait for the end."""

@@ -41,20 +41,33 @@ var releaseDefaults = []releaseDefault{
 	{vnuma.Release{Major: 6, Minor: 0}, 11, "2494585"},
 }
 
-func (s *Scenario) fill(release vnuma.Release) {
-	defaults := releaseDefaults[len(releaseDefaults)-1]
+func defaultsOf(release vnuma.Release) releaseDefault {
 	for _, candidate := range releaseDefaults {
 		if release.AtLeast(candidate.release.Major, candidate.release.Minor) {
-			defaults = candidate
-			break
+			return candidate
 		}
 	}
-	if s.ESXi.Build == "" {
-		s.ESXi.Build = defaults.build
+	return releaseDefaults[len(releaseDefaults)-1]
+}
+
+// fill completes hosts and VMs with what follows from the release.
+func (s *Scenario) fill() {
+	s.ESXi.fill()
+	for i := range s.Hosts {
+		if s.Hosts[i].ESXi.Version == "" {
+			s.Hosts[i].ESXi = s.ESXi
+		}
+		s.Hosts[i].ESXi.fill()
 	}
 	for i := range s.VMs {
 		if s.VMs[i].Hardware == 0 {
-			s.VMs[i].Hardware = defaults.hardware
+			s.VMs[i].Hardware = defaultsOf(s.HostOf(s.VMs[i]).Release()).hardware
 		}
+	}
+}
+
+func (e *ESXi) fill() {
+	if e.Build == "" {
+		e.Build = defaultsOf(e.release()).build
 	}
 }

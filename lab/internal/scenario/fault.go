@@ -1,19 +1,27 @@
 package scenario
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // Fault is a failure that the lab injects.
 type Fault struct {
-	Kind   string  `yaml:"kind"`
-	VM     string  `yaml:"vm"`    // a VM's name or path; empty = any VM
-	Boot   int     `yaml:"boot"`  // number of the power-on that it hits; 0 = any
-	Times  *int    `yaml:"times"` // how often; 1 when left out, 0 = always
-	Rows   int64   `yaml:"rows"`
-	Factor float64 `yaml:"factor"`
+	Kind           string  `yaml:"kind" json:"kind"`
+	VM             string  `yaml:"vm" json:"vm,omitempty"`       // a VM's name or path; empty = any VM
+	Boot           int     `yaml:"boot" json:"boot,omitempty"`   // number of the power-on that it hits; 0 = any
+	Times          *int    `yaml:"times" json:"times,omitempty"` // how often; 1 when left out, 0 = always
+	Rows           int64   `yaml:"rows" json:"rows,omitempty"`
+	Factor         float64 `yaml:"factor" json:"factor,omitempty"`
+	Method         string  `yaml:"method" json:"method,omitempty"`   // the API's name, such as PowerOnVM_Task
+	Seconds        float64 `yaml:"seconds" json:"seconds,omitempty"` // how long, or how long after the power-on
+	To             string  `yaml:"to" json:"to,omitempty"`           // a host's name
+	CPUReservation int64   `yaml:"cpu_reservation_mhz" json:"cpu_reservation_mhz,omitempty"`
 }
 
 // Kinds of fault.
@@ -23,7 +31,15 @@ const (
 	ToolsNever         = "tools_never"
 	PowerOnRefused     = "power_on_refused"
 	TopologyStuck      = "topology_stuck"
+	DatastoreFull      = "datastore_full"
 	SessionExpired     = "session_expired"
+	VCenterRestart     = "vcenter_restart"
+	TaskInProgress     = "task_in_progress"
+	HostCommunication  = "host_communication"
+	Unavailable        = "unavailable"
+	AnswerLost         = "answer_lost"
+	VMMoved            = "vm_moved"
+	VMChanged          = "vm_changed"
 	SQLNever           = "sql_never"
 	LoginRefused       = "login_refused"
 	DropMidResult      = "drop_mid_result"
@@ -32,8 +48,38 @@ const (
 )
 
 var kinds = []string{
-	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, SessionExpired,
+	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
+	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow,
+}
+
+// field is one that belongs to some kinds only, and whether those need it.
+type field struct {
+	name     string
+	given    func(Fault) bool
+	needed   []string
+	optional []string
+}
+
+var fields = []field{
+	{"rows (above 0)", func(f Fault) bool { return f.Rows > 0 }, []string{DropMidResult}, nil},
+	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow}, nil},
+	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
+	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
+	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged}},
+	{"method", func(f Fault) bool { return f.Method != "" }, nil,
+		[]string{TaskInProgress, HostCommunication, Unavailable, AnswerLost}},
+}
+
+// ParseFault reads one fault, in YAML or JSON, for this scenario.
+func (s *Scenario) ParseFault(data []byte) (Fault, error) {
+	var fault Fault
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&fault); err != nil {
+		return fault, err
+	}
+	return fault, s.CheckFault(fault)
 }
 
 // Limit is how often the fault strikes; 0 = always.
@@ -44,21 +90,28 @@ func (f Fault) Limit() int {
 	return *f.Times
 }
 
-func (f Fault) check(vms []VM) error {
+// CheckFault refuses a fault that this scenario cannot play.
+func (s *Scenario) CheckFault(f Fault) error {
 	if !slices.Contains(kinds, f.Kind) {
 		return fmt.Errorf("kind %q: want one of %s", f.Kind, strings.Join(kinds, ", "))
 	}
-	if f.VM != "" && !slices.ContainsFunc(vms, func(vm VM) bool { return f.VM == vm.Name || f.VM == vm.Path() }) {
+	if f.VM != "" && !slices.ContainsFunc(s.VMs, func(vm VM) bool { return f.VM == vm.Name || f.VM == vm.Path() }) {
 		return fmt.Errorf("vm %q: no such VM in this scenario", f.VM)
 	}
+	if f.To != "" && !slices.ContainsFunc(s.Hosts, func(host Host) bool { return f.To == host.Name }) {
+		return fmt.Errorf("to %q: no such host in this scenario", f.To)
+	}
 	if f.Boot < 0 || f.Limit() < 0 {
-		return fmt.Errorf("boot and times cannot be negative")
+		return errors.New("boot and times cannot be negative")
 	}
-	if (f.Kind == DropMidResult) != (f.Rows > 0) {
-		return fmt.Errorf("rows (above 0) belongs to %s, and it needs them", DropMidResult)
-	}
-	if (f.Kind == Slow) != (f.Factor > 0) {
-		return fmt.Errorf("factor (above 0) belongs to %s, and it needs one", Slow)
+	for _, field := range fields {
+		needed, optional := slices.Contains(field.needed, f.Kind), slices.Contains(field.optional, f.Kind)
+		switch {
+		case needed && !field.given(f):
+			return fmt.Errorf("%s needs %s", f.Kind, field.name)
+		case field.given(f) && !needed && !optional:
+			return fmt.Errorf("%s does not belong to %s", field.name, f.Kind)
+		}
 	}
 	return nil
 }

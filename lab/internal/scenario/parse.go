@@ -63,14 +63,18 @@ func Parse(data []byte) (*Scenario, error) {
 	if err := decoder.Decode(s); err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
-	release, err := vnuma.ParseRelease(s.ESXi.Version)
-	if err != nil {
+	if err := s.readHosts(); err != nil {
 		return nil, err
 	}
 	if s.VMs == nil {
 		s.VMs = []VM{defaultVM()}
 	}
-	s.fill(release)
+	for _, host := range append(s.Hosts, s.Host, Host{ESXi: s.ESXi}) {
+		if err := host.ESXi.check(); err != nil {
+			return nil, err
+		}
+	}
+	s.fill()
 	s.Fleet.fill()
 	if err := s.check(); err != nil {
 		return nil, err
@@ -89,22 +93,48 @@ func strictly(node *yaml.Node, target any) error {
 	return decoder.Decode(target)
 }
 
-func (s *Scenario) check() error {
-	if !s.Release().AtLeast(6, 0) {
-		return fmt.Errorf("esxi.version %s: releases before 6.0 are not modelled", s.ESXi.Version)
+// readHosts makes the hosts: each entry of `hosts` over `host`, or `host` alone.
+func (s *Scenario) readHosts() error {
+	for i := range s.HostNodes {
+		host := s.Host
+		host.Name = ""
+		if err := strictly(&s.HostNodes[i], &host); err != nil {
+			return fmt.Errorf("host %d: %w", i+1, err)
+		}
+		s.Hosts = append(s.Hosts, host)
 	}
+	if s.Hosts == nil {
+		s.Hosts = []Host{s.Host}
+	}
+	return nil
+}
+
+func (e ESXi) check() error {
+	if e.Version == "" {
+		return nil
+	}
+	release, err := vnuma.ParseRelease(e.Version)
+	if err == nil && !release.AtLeast(6, 0) {
+		err = fmt.Errorf("esxi.version %s: releases before 6.0 are not modelled", e.Version)
+	}
+	return err
+}
+
+func (s *Scenario) check() error {
 	if s.Reading != string(vnuma.ReadingFollow) && s.Reading != string(vnuma.ReadingFits) {
 		return fmt.Errorf("reading %q: want follow or fits", s.Reading)
 	}
-	if err := s.Host.check(); err != nil {
-		return fmt.Errorf("host: %w", err)
+	if err := s.checkHosts(); err != nil {
+		return err
 	}
 	if err := s.Fleet.check(); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	paths := map[string]bool{}
 	for _, vm := range s.VMs {
-		if err := vm.check(s.Host); err != nil {
+		if host := s.HostOf(vm); vm.Host != "" && vm.Host != host.Name {
+			return fmt.Errorf("vm %q: no host %s in this scenario", vm.Name, vm.Host)
+		} else if err := vm.check(host); err != nil {
 			return fmt.Errorf("vm %q: %w", vm.Name, err)
 		}
 		if paths[vm.Path()] {
@@ -113,7 +143,7 @@ func (s *Scenario) check() error {
 		paths[vm.Path()] = true
 	}
 	for i, fault := range s.Faults {
-		if err := fault.check(s.VMs); err != nil {
+		if err := s.CheckFault(fault); err != nil {
 			return fmt.Errorf("fault %d: %w", i+1, err)
 		}
 	}
@@ -130,6 +160,36 @@ func (b Boot) check() error {
 		if seconds < 0 {
 			return errors.New("boot: seconds cannot be negative")
 		}
+	}
+	return nil
+}
+
+// drsLevels are the settings of DRS, as the API spells them, and `off` or `disabled`.
+var drsLevels = []string{"fullyAutomated", "partiallyAutomated", "manual"}
+
+func (s *Scenario) checkHosts() error {
+	clusters := map[string]bool{}
+	for i, cluster := range s.Clusters {
+		if cluster.Name == "" || clusters[cluster.Name] {
+			return fmt.Errorf("cluster %d: needs a name of its own", i+1)
+		}
+		if !slices.Contains(append(drsLevels, "", "off"), cluster.DRS) {
+			return fmt.Errorf("cluster %s: drs %q: want one of %s, off", cluster.Name, cluster.DRS, strings.Join(drsLevels, ", "))
+		}
+		clusters[cluster.Name] = true
+	}
+	names := map[string]bool{}
+	for _, host := range s.Hosts {
+		switch {
+		case host.Name == "" || names[host.Name]:
+			return errors.New("host: each needs a name of its own")
+		case host.Cluster != "" && !clusters[host.Cluster]:
+			return fmt.Errorf("host %s: no cluster %s in this scenario", host.Name, host.Cluster)
+		}
+		if err := host.check(); err != nil {
+			return fmt.Errorf("host: %w", err)
+		}
+		names[host.Name] = true
 	}
 	return nil
 }
@@ -160,6 +220,10 @@ func (v VM) check(host Host) error {
 		return errors.New("memory_gb: want 1 or more, and no more than the host has when reserved")
 	case v.CoresPerNumaNode != 0 && v.Hardware < 20:
 		return errors.New("cores_per_numa_node needs hardware 20")
+	case v.DRS != "" && host.Cluster == "":
+		return errors.New("drs is a VM's setting in a cluster, and its host is in none")
+	case !slices.Contains(append(drsLevels, "", "disabled"), v.DRS):
+		return fmt.Errorf("drs %q: want one of %s, disabled", v.DRS, strings.Join(drsLevels, ", "))
 	}
 	return nil
 }

@@ -17,6 +17,7 @@ type Scenario struct {
 	ESXi      ESXi      `yaml:"esxi"`
 	Reading   string    `yaml:"reading"`
 	Host      Host      `yaml:"host"`
+	Clusters  []Cluster `yaml:"clusters"`
 	VMs       []VM      `yaml:"vms"`
 	Fleet     Fleet     `yaml:"fleet"`
 	Boot      Boot      `yaml:"boot"`
@@ -24,17 +25,23 @@ type Scenario struct {
 	Cost      yaml.Node `yaml:"cost"`
 	Accounts  []Account `yaml:"accounts"`
 	Faults    []Fault   `yaml:"faults"`
+
+	// HostNodes are the entries of `hosts`, each stating what differs from `host`; Parse makes Hosts of them.
+	HostNodes []yaml.Node `yaml:"hosts"`
+	Hosts     []Host      `yaml:"-"`
 }
 
-// ESXi is the host's release; vCenter itself always serves the 8.0.3.0 API.
+// ESXi is a host's release; vCenter itself always serves the 8.0.3.0 API.
 type ESXi struct {
 	Version string `yaml:"version"`
 	Build   string `yaml:"build"`
 }
 
-// Host is the one physical machine.
+// Host is one physical machine: a host of its own, or one of a cluster.
 type Host struct {
 	Name                 string `yaml:"name"`
+	Cluster              string `yaml:"cluster"`
+	ESXi                 ESXi   `yaml:"esxi"` // empty: the scenario's
 	Packages             int    `yaml:"packages"`
 	CoresPerPackage      int    `yaml:"cores_per_package"`
 	ThreadsPerCore       int    `yaml:"threads_per_core"`
@@ -45,10 +52,18 @@ type Host struct {
 	FollowCoresPerSocket bool   `yaml:"follow_cores_per_socket"`
 }
 
+// Cluster is a group of hosts with DRS.
+type Cluster struct {
+	Name string `yaml:"name"`
+	DRS  string `yaml:"drs"`
+}
+
 // VM is one virtual machine as it stands when the lab starts.
 type VM struct {
 	Name              string            `yaml:"name"`
 	Folder            string            `yaml:"folder"`
+	Host              string            `yaml:"host"` // empty: the first one
+	DRS               string            `yaml:"drs"`  // its own setting in the cluster; empty: none
 	Hardware          int               `yaml:"hardware"`
 	VCPUs             int               `yaml:"vcpus"`
 	CoresPerSocket    int               `yaml:"cores_per_socket"` // 0 = automatic (hardware 20 and later)
@@ -106,13 +121,28 @@ func (a Account) All() []string { return append(slices.Clone(implicit), a.Privil
 // Has reports whether the account holds a privilege.
 func (a Account) Has(privilege string) bool { return slices.Contains(a.All(), privilege) }
 
-// Release is the ESXi release line that decides vNUMA.
-func (s *Scenario) Release() vnuma.Release {
-	release, err := vnuma.ParseRelease(s.ESXi.Version)
+// Release is the ESXi release line of hosts that state none of their own.
+func (s *Scenario) Release() vnuma.Release { return s.ESXi.release() }
+
+// Release is the ESXi release line that decides vNUMA on this host.
+func (h Host) Release() vnuma.Release { return h.ESXi.release() }
+
+func (e ESXi) release() vnuma.Release {
+	release, err := vnuma.ParseRelease(e.Version)
 	if err != nil {
 		panic(err) // Parse has refused it already
 	}
 	return release
+}
+
+// HostOf is the host on which a VM starts.
+func (s *Scenario) HostOf(vm VM) Host {
+	for _, host := range s.Hosts {
+		if host.Name == vm.Host {
+			return host
+		}
+	}
+	return s.Hosts[0]
 }
 
 // Cores is the number of physical cores.

@@ -1,8 +1,10 @@
 package vcenter
 
 import (
+	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -38,6 +40,10 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	if ctx.Session == nil || ctx.Session.UserName == "" {
 		return nil, nil
 	}
+	if away := s.restarts(method.Name); away > 0 {
+		s.restart(away)
+		panic(http.ErrAbortHandler) // the request that met it gets no answer
+	}
 	if s.expired(ctx, method.Name) {
 		s.endSessions()
 		denied := types.NoPermission{Object: &method.This, PrivilegeId: "System.View"}
@@ -50,6 +56,9 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 		if missing := missingPrivilege(account, method); missing != "" {
 			return nil, &types.NoPermission{Object: &method.This, PrivilegeId: missing}
 		}
+	}
+	if fault := s.refused(method); fault != nil {
+		return nil, fault
 	}
 	s.substitute(ctx, method.This)
 	return nil, nil
@@ -87,6 +96,19 @@ func (s *Server) expired(ctx *simulator.Context, method string) bool {
 		}
 	}
 	return false
+}
+
+// restarts is for how long vCenter goes away with this request; 0 = it stays.
+func (s *Server) restarts(method string) time.Duration {
+	if method == "Logout" {
+		return 0
+	}
+	for _, m := range s.order {
+		if fault := s.faults.take(scenario.VCenterRestart, m.scenario, int(m.boots.Load())); fault != nil {
+			return seconds(fault.Seconds)
+		}
+	}
+	return 0
 }
 
 func (s *Server) endSessions() {

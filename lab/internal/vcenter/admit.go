@@ -9,7 +9,7 @@ import (
 // admit refuses a power-on that ESXi would refuse with this configuration on this host.
 func (m *machine) admit() *refusal {
 	shape := m.shape()
-	host := m.lab.config.Scenario.Host
+	host := m.host().want
 	if shape.VCPUs > host.Threads() {
 		return cannotPowerOn("%d vCPUs on a host with %d logical CPUs.", shape.VCPUs, host.Threads())
 	}
@@ -42,9 +42,9 @@ func checkTopology(shape vnuma.VM) *refusal {
 
 // admitMemory refuses a reservation that the host cannot give beside those of other running VMs.
 func (m *machine) admitMemory(reservationMB int64) *refusal {
-	free := m.lab.config.Scenario.Host.MemoryMB() - hypervisorMB
+	free := m.host().want.MemoryMB() - hypervisorMB
 	for _, other := range m.lab.order {
-		if other != m {
+		if other != m && other.host() == m.host() {
 			free -= other.reservedWhileOn.Load()
 		}
 	}

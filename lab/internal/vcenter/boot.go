@@ -17,7 +17,7 @@ import (
 func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	number := int(m.boots.Add(1))
 	shape := m.shape()
-	layout := vnuma.Decide(m.lab.release, vnuma.Reading(m.lab.config.Scenario.Reading), m.lab.vnumaHost(), shape)
+	layout := vnuma.Decide(m.host().release, vnuma.Reading(m.lab.config.Scenario.Reading), m.host().vnuma(), shape)
 	previous := m.boot
 	m.boot = m.newBoot(number, shape, layout)
 	m.boot.Faults = faults.sqlFaults(m.scenario, number)
@@ -34,9 +34,9 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 		types.PropertyChange{Name: "runtime.bootTime", Val: m.boot.PoweredOnAt},
 		types.PropertyChange{Name: "summary.runtime.bootTime", Val: m.boot.PoweredOnAt})
 	m.publish(ctx, append(changes, m.assigned(layout)...))
-	m.storeKeys(ctx, vnuma.Store(m.lab.release, shape, layout))
+	m.storeKeys(ctx, vnuma.Store(m.host().release, shape, layout))
 	m.lab.tell(Event{
-		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "number": number, "vcpus": m.boot.VCPUs,
+		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
 		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
 		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "rule": layout.Rule,
 	})
@@ -48,7 +48,7 @@ func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *gues
 		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
 		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
 		FullyReserved: m.memoryReservation() == int64(m.Config.Hardware.MemoryMB),
-		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.lab.config.Scenario.Host.NodeCPUs(), m.lab.load(m)),
+		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.host().want.NodeCPUs(), m.neighbours()),
 	}
 }
 
@@ -61,14 +61,14 @@ func keepTopology(boot, previous *guest.Boot) {
 	boot.Sockets, boot.CoresPerSocket = previous.Sockets, previous.CoresPerSocket
 }
 
-// load counts the vCPUs that other running VMs have on each physical NUMA node.
-func (s *Server) load(starting *machine) []int {
-	load := make([]int, s.config.Scenario.Host.NumaNodes)
-	for _, m := range s.order {
-		if m == starting {
+// neighbours counts the vCPUs that other running VMs have on each NUMA node of this VM's host.
+func (m *machine) neighbours() []int {
+	load := make([]int, m.host().want.NumaNodes)
+	for _, other := range m.lab.order {
+		if other == m || other.host() != m.host() {
 			continue
 		}
-		if placed := m.placed.Load(); placed != nil {
+		if placed := other.placed.Load(); placed != nil {
 			for node, vcpus := range *placed {
 				load[node] += vcpus
 			}
@@ -79,7 +79,7 @@ func (s *Server) load(starting *machine) []int {
 
 // assigned is what power-on fills in where the configuration says automatic (vSphere 8).
 func (m *machine) assigned(layout vnuma.Layout) []types.PropertyChange {
-	perNode := make([]int, m.lab.config.Scenario.Host.NumaNodes)
+	perNode := make([]int, m.host().want.NumaNodes)
 	for i, node := range m.boot.HostNodes {
 		perNode[node] += len(m.boot.Nodes[i])
 	}

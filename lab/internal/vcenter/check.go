@@ -39,7 +39,7 @@ func (m *machine) check(d *draft) *refusal {
 }
 
 func (m *machine) checkProcessors(d *draft) *refusal {
-	most := int32(min(maxVCPUs(m.hardware()), m.lab.config.Scenario.Host.Threads()))
+	most := int32(min(maxVCPUs(m.hardware()), m.host().want.Threads()))
 	switch {
 	case d.vcpus < 1:
 		return invalidArgument("spec.numCPUs", "%d: want 1 or more", d.vcpus)
@@ -81,7 +81,7 @@ func maxVCPUs(hardware int) int {
 }
 
 func (m *machine) checkAffinity(d *draft) *refusal {
-	host := m.lab.config.Scenario.Host
+	host := m.host().want
 	if err := checkIDs("spec.cpuAffinity", d.cpuAffinity, host.Threads()); err != nil {
 		return err
 	}
@@ -110,7 +110,7 @@ func (m *machine) checkMemory(d *draft) *refusal {
 		}
 		d.memory.Reservation = types.NewInt64(d.memoryMB)
 	}
-	if most := m.lab.config.Scenario.Host.MemoryMB(); *d.memory.Reservation > most {
+	if most := m.host().want.MemoryMB(); *d.memory.Reservation > most {
 		return invalidArgument("spec.memoryAllocation.reservation", "%d MB is more than the host's %d MB", *d.memory.Reservation, most)
 	}
 	d.memory = withShares(d.memory, normalMemoryShares(d.memoryMB))
@@ -118,7 +118,7 @@ func (m *machine) checkMemory(d *draft) *refusal {
 }
 
 func (m *machine) checkCPUAllocation(d *draft) *refusal {
-	host := m.lab.config.Scenario.Host
+	host := m.host().want
 	d.cpu = withShares(d.cpu, normalCPUShares(d.vcpus))
 	capacity := int64(host.MHz) * int64(min(int(d.vcpus), host.Cores()))
 	return checkAllocation("spec.cpuAllocation", d.cpu, capacity)

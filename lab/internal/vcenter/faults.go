@@ -1,35 +1,86 @@
 package vcenter
 
 import (
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// injector deals out the scenario's faults, each as often as it says.
+// injector deals out faults, the scenario's and those added later, each as often as it says.
 type injector struct {
 	mu    sync.Mutex
+	count atomic.Int64 // of rules: most labs have none, and ask at every request
+	last  int
 	rules []*rule
 }
 
 type rule struct {
 	scenario.Fault
-	used int
+	id, used int
+}
+
+// FaultState is a fault of a running lab, its number there, and how often it has struck.
+type FaultState struct {
+	ID   int `json:"id"`
+	Used int `json:"used"`
+	scenario.Fault
 }
 
 func newInjector(faults []scenario.Fault) *injector {
 	in := &injector{}
 	for _, fault := range faults {
-		in.rules = append(in.rules, &rule{Fault: fault})
+		in.add(fault)
 	}
 	return in
+}
+
+func (in *injector) add(fault scenario.Fault) FaultState {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.last++
+	in.rules = append(in.rules, &rule{Fault: fault, id: in.last})
+	in.count.Store(int64(len(in.rules)))
+	return FaultState{ID: in.last, Fault: fault}
+}
+
+// clear removes the fault of that number, or with 0 every one; it returns how many.
+func (in *injector) clear(id int) int {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	before := len(in.rules)
+	in.rules = slices.DeleteFunc(in.rules, func(r *rule) bool { return id == 0 || r.id == id })
+	in.count.Store(int64(len(in.rules)))
+	return before - len(in.rules)
+}
+
+func (in *injector) list() []FaultState {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	states := []FaultState{}
+	for _, r := range in.rules {
+		states = append(states, FaultState{r.id, r.used, r.Fault})
+	}
+	return states
+}
+
+// has reports whether a fault of one of these kinds may still strike.
+func (in *injector) has(kinds ...string) bool {
+	if in.count.Load() == 0 {
+		return false
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return slices.ContainsFunc(in.rules, func(r *rule) bool { return slices.Contains(kinds, r.Kind) && r.left() })
 }
 
 // naming returns an injector of only those faults that name this boot; what it deals out counts
 // there as well as here, since the rules are the same.
 func (in *injector) naming(boot int) *injector {
 	narrowed := &injector{}
+	defer func() { narrowed.count.Store(int64(len(narrowed.rules))) }()
 	for _, rule := range in.rules {
 		if rule.Boot == boot {
 			narrowed.rules = append(narrowed.rules, rule)
@@ -40,10 +91,42 @@ func (in *injector) naming(boot int) *injector {
 
 // take returns the fault of this kind that strikes this VM in this boot, counting it as used, or nil.
 func (in *injector) take(kind string, vm scenario.VM, boot int) *scenario.Fault {
+	return in.first(func(r *rule) bool { return r.strikes(kind, vm, boot) })
+}
+
+// call reports whether this call of a VM's method is struck: the method that the fault names, else
+// any that writes. A change and a power-on belong to the boot that they lead to.
+func (in *injector) call(kind string, m *machine, method string) bool {
+	return in.first(func(r *rule) bool {
+		meant := r.Method == method || r.Method == "" && slices.Contains(writes, method)
+		return meant && r.strikes(kind, m.scenario, m.bootOf(method))
+	}) != nil
+}
+
+// named reports whether a call of another object is struck by a fault that names its method.
+func (in *injector) named(kind string, m *machine, method string) bool {
+	return in.first(func(r *rule) bool {
+		return r.Method == method && r.strikes(kind, m.scenario, int(m.boots.Load()))
+	}) != nil
+}
+
+func (m *machine) bootOf(method string) int {
+	boot := int(m.boots.Load())
+	if method == "ReconfigVM_Task" || method == "PowerOnVM_Task" {
+		boot++
+	}
+	return boot
+}
+
+// first counts the first rule that holds as used, and returns its fault.
+func (in *injector) first(holds func(*rule) bool) *scenario.Fault {
+	if in.count.Load() == 0 {
+		return nil
+	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	for _, rule := range in.rules {
-		if rule.strikes(kind, vm, boot) {
+		if holds(rule) {
 			rule.used++
 			return &rule.Fault
 		}
@@ -60,8 +143,10 @@ func (r *rule) strikes(kind string, vm scenario.VM, boot int) bool {
 	case r.Boot != 0 && r.Boot != boot:
 		return false
 	}
-	return r.Limit() == 0 || r.used < r.Limit()
+	return r.left()
 }
+
+func (r *rule) left() bool { return r.Limit() == 0 || r.used < r.Limit() }
 
 // sqlFaults collects what strikes SQL Server in this boot.
 func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {

@@ -77,8 +77,8 @@ func (s *Server) fleetHost(cluster *mo.ClusterComputeResource, want scenario.Fle
 	host := &mo.HostSystem{}
 	s.registry.NewEntity(host)
 	host.Name = want.Name
-	host.Hardware = hardware(want.Host, s.host.Hardware)
-	product := s.host.Config.Product
+	host.Hardware = hardware(want.Host, s.hosts[0].Hardware)
+	product := s.hosts[0].Config.Product
 	product.Version, product.Build = want.Version, want.Build
 	product.FullName = fmt.Sprintf("VMware ESXi %s build-%s", product.Version, product.Build)
 	options := numaOptions(want.Host, true)
@@ -89,9 +89,9 @@ func (s *Server) fleetHost(cluster *mo.ClusterComputeResource, want scenario.Fle
 	manager := simulator.NewOptionManager(nil, options, nil)
 	managerRef := s.registry.Put(manager.(mo.Reference)).Reference()
 	host.ConfigManager.AdvancedOption = &managerRef
-	host.Summary = s.host.Summary
+	host.Summary = s.hosts[0].Summary
 	host.Summary.Config.Name, host.Summary.Config.Product = want.Name, &product
-	host.Runtime = s.host.Runtime
+	host.Runtime = s.hosts[0].Runtime
 	if want.Disconnected {
 		host.Runtime.ConnectionState = types.HostSystemConnectionStateDisconnected
 	}
@@ -110,19 +110,21 @@ func (s *Server) fleetVM(parent *mo.Folder, want scenario.FleetVM) *mo.VirtualMa
 		InstanceUuid:       identity,
 		Uuid:               identity,
 		Version:            hardwareName(want.Hardware),
-		GuestId:            string(s.guestOS().id),
+		GuestId:            string(s.hosts[0].guestOS().id),
 		Files:              types.VirtualMachineFileInfo{LogDirectory: "[" + datastore + "] " + want.Name},
 		Modified:           time.Unix(0, 0).UTC(),
 		LatencySensitivity: &types.LatencySensitivity{Level: types.LatencySensitivitySensitivityLevelNormal},
 	}
 	vm.Config.Hardware.NumCPU, vm.Config.Hardware.MemoryMB = int32(want.VCPUs), int32(want.MemoryMB())
 	vm.Guest = &types.GuestInfo{}
-	(&machine{VirtualMachine: vm, lab: s, scenario: want.VM}).furnish()
+	m := &machine{VirtualMachine: vm, lab: s, scenario: want.VM}
+	m.at.Store(s.hosts[0])
+	m.furnish()
 	vm.Runtime.PowerState, vm.Runtime.ConnectionState = types.VirtualMachinePowerStatePoweredOff, types.VirtualMachineConnectionStateConnected
 	if want.Power {
 		vm.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOn
 		vm.Guest.ToolsRunningStatus = string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)
-		vm.Guest.GuestFullName = s.guestOS().name
+		vm.Guest.GuestFullName = s.hosts[0].guestOS().name
 	}
 	switch {
 	case want.Host < 0:

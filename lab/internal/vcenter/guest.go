@@ -35,8 +35,8 @@ func guestOff() []types.PropertyChange {
 }
 
 func (m *machine) guestRunning() []types.PropertyChange {
-	os := m.lab.guestOS()
-	host := strings.ToUpper(m.Name)
+	os := m.host().guestOS()
+	hostName := strings.ToUpper(m.Name)
 	return []types.PropertyChange{
 		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		{Name: "guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
@@ -46,12 +46,12 @@ func (m *machine) guestRunning() []types.PropertyChange {
 		{Name: "guest.guestFamily", Val: string(types.VirtualMachineGuestOsFamilyWindowsGuest)},
 		{Name: "guest.guestFullName", Val: os.name},
 		{Name: "guest.ipAddress", Val: guestAddress},
-		{Name: "guest.hostName", Val: host},
+		{Name: "guest.hostName", Val: hostName},
 		{Name: "guestHeartbeatStatus", Val: types.ManagedEntityStatusGreen},
 		{Name: "summary.guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		{Name: "summary.guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
 		{Name: "summary.guest.guestFullName", Val: os.name},
 		{Name: "summary.guest.ipAddress", Val: guestAddress},
-		{Name: "summary.guest.hostName", Val: host},
+		{Name: "summary.guest.hostName", Val: hostName},
 	}
 }

@@ -1,12 +1,12 @@
 package vcenter
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
@@ -19,42 +19,65 @@ const hypervisorMB = 4096
 
 const optionFollow = "Numa.FollowCoresPerSocket"
 
-// shapeHost turns the simulator's template into the scenario's machine. It replaces whole values
-// and changes none in place, since the template is shared between servers of one process.
-func (s *Server) shapeHost() error {
-	want, host := s.config.Scenario.Host, s.host
-	host.Name, host.Summary.Config.Name = want.Name, want.Name
-	host.Hardware = hardware(want, host.Hardware)
-	summary := *host.Summary.Hardware
-	summary.Vendor, summary.Model = host.Hardware.SystemInfo.Vendor, host.Hardware.SystemInfo.Model
-	summary.MemorySize = host.Hardware.MemorySize
-	summary.CpuModel, summary.CpuMhz = want.CPUModel, int32(want.MHz)
-	summary.NumCpuPkgs, summary.NumCpuCores = int16(want.Packages), int16(want.Cores())
-	summary.NumCpuThreads = int16(want.Threads())
-	host.Summary.Hardware = &summary
+// host is one ESXi host: the scenario's machine behind the simulator's object.
+type host struct {
+	*simulator.HostSystem
 
-	product := host.Config.Product
-	product.Version, product.Build = fullVersion(s.config.Scenario.ESXi.Version), s.config.Scenario.ESXi.Build
-	product.ApiVersion = s.release.String()
+	want    scenario.Host
+	release vnuma.Release
+}
+
+// shape turns the simulator's template into the scenario's machine. It replaces whole values and
+// changes none in place, since the template is shared by every host of the process.
+func (h *host) shape() {
+	h.Name, h.Summary.Config.Name = h.want.Name, h.want.Name
+	h.Hardware = hardware(h.want, h.Hardware)
+	summary := *h.Summary.Hardware
+	summary.Vendor, summary.Model = h.Hardware.SystemInfo.Vendor, h.Hardware.SystemInfo.Model
+	summary.MemorySize = h.Hardware.MemorySize
+	summary.CpuModel, summary.CpuMhz = h.want.CPUModel, int32(h.want.MHz)
+	summary.NumCpuPkgs, summary.NumCpuCores = int16(h.want.Packages), int16(h.want.Cores())
+	summary.NumCpuThreads = int16(h.want.Threads())
+	h.Summary.Hardware = &summary
+
+	product := h.Config.Product
+	product.Version, product.Build = fullVersion(h.want.ESXi.Version), h.want.ESXi.Build
+	product.ApiVersion = h.release.String()
 	product.FullName = fmt.Sprintf("VMware ESXi %s build-%s", product.Version, product.Build)
-	host.Config.Product = product
-	host.Summary.Config.Product = &product
-	host.Config.HyperThread = &types.HostHyperThreadScheduleInfo{
-		Available: want.ThreadsPerCore == 2, Active: want.ThreadsPerCore == 2, Config: want.ThreadsPerCore == 2,
+	h.Config.Product = product
+	h.Summary.Config.Product = &product
+	h.Config.HyperThread = &types.HostHyperThreadScheduleInfo{
+		Available: h.want.ThreadsPerCore == 2, Active: h.want.ThreadsPerCore == 2, Config: h.want.ThreadsPerCore == 2,
 	}
-	s.setHostOptions(want)
+	h.setOptions()
+}
 
-	parent, ok := s.registry.Get(*host.Parent).(*mo.ComputeResource)
-	if !ok {
-		return errors.New("the host is not a standalone one")
+// compute is what a host belongs to: a resource of its own, or a cluster.
+func (s *Server) compute(h *host) *mo.ComputeResource {
+	if cluster, ok := s.registry.Get(*h.Parent).(*simulator.ClusterComputeResource); ok {
+		return &cluster.ComputeResource
 	}
-	parent.Name = want.Name
-	if totals := parent.Summary.GetComputeResourceSummary(); totals != nil {
-		totals.NumCpuCores, totals.NumCpuThreads = int16(want.Cores()), int16(want.Threads())
-		totals.TotalCpu, totals.EffectiveCpu = int32(want.MHz*want.Cores()), int32(want.MHz*want.Cores())
-		totals.TotalMemory, totals.EffectiveMemory = host.Hardware.MemorySize, want.MemoryMB()-hypervisorMB
+	return s.registry.Get(*h.Parent).(*mo.ComputeResource)
+}
+
+// addUp makes the totals of a host's compute resource those of the scenario's machines.
+func (s *Server) addUp(resource *mo.ComputeResource) {
+	totals := resource.Summary.GetComputeResourceSummary()
+	if totals == nil {
+		return
 	}
-	return nil
+	totals.NumCpuCores, totals.NumCpuThreads, totals.TotalCpu, totals.TotalMemory, totals.EffectiveMemory = 0, 0, 0, 0, 0
+	for _, h := range s.hosts {
+		if *h.Parent != resource.Self {
+			continue
+		}
+		totals.NumCpuCores += int16(h.want.Cores())
+		totals.NumCpuThreads += int16(h.want.Threads())
+		totals.TotalCpu += int32(h.want.MHz * h.want.Cores())
+		totals.TotalMemory += h.Hardware.MemorySize
+		totals.EffectiveMemory += h.want.MemoryMB() - hypervisorMB
+	}
+	totals.EffectiveCpu = totals.TotalCpu
 }
 
 func hardware(want scenario.Host, template *types.HostHardwareInfo) *types.HostHardwareInfo {
@@ -99,12 +122,12 @@ func descending(from, to int) []int16 {
 	return cpus
 }
 
-// setHostOptions adds the advanced settings that matter to NUMA.
-func (s *Server) setHostOptions(want scenario.Host) {
-	kept := slices.DeleteFunc(slices.Clone(s.host.Config.Option), func(option types.BaseOptionValue) bool {
+// setOptions adds the advanced settings that matter to NUMA.
+func (h *host) setOptions() {
+	kept := slices.DeleteFunc(slices.Clone(h.Config.Option), func(option types.BaseOptionValue) bool {
 		return strings.HasPrefix(option.GetOptionValue().Key, "Numa.")
 	})
-	s.host.Config.Option = append(kept, numaOptions(want, s.release.AtLeast(6, 5))...)
+	h.Config.Option = append(kept, numaOptions(h.want, h.release.AtLeast(6, 5))...)
 }
 
 // numaOptions are a host's advanced NUMA settings (vSphere Resource Management). From 6.5 on it can be
@@ -125,10 +148,10 @@ func numaOptions(want scenario.Host, canFollow bool) []types.BaseOptionValue {
 	return options
 }
 
-// vnumaHost is what of the host decides a VM's layout, the advanced option read as it stands now.
-func (s *Server) vnumaHost() vnuma.Host {
-	want := s.config.Scenario.Host
-	follow := slices.ContainsFunc(s.host.Config.Option, func(option types.BaseOptionValue) bool {
+// vnuma is what of the host decides a VM's layout, the advanced option read as it stands now.
+func (h *host) vnuma() vnuma.Host {
+	want := h.want
+	follow := slices.ContainsFunc(h.Config.Option, func(option types.BaseOptionValue) bool {
 		value := option.GetOptionValue()
 		return value.Key == optionFollow && fmt.Sprint(value.Value) == "1"
 	})

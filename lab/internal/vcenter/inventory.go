@@ -23,10 +23,11 @@ const (
 	vcenterBuild   = "24022515"
 )
 
-// newModel is one datacenter with one host of its own, no cluster and no VM.
+// newModel is one datacenter; hosts and VMs are made of the scenario.
 func newModel(identity, scenarioName string) *simulator.Model {
 	model := simulator.VPX()
-	model.Datacenter, model.Host, model.Datastore = 1, 1, 1
+	model.Datacenter = 1
+	model.Host, model.Datastore = 0, 0
 	model.Cluster, model.ClusterHost, model.Pool, model.Portgroup, model.Machine = 0, 0, 0, 0, 0
 	about := &model.ServiceContent.About
 	about.Version, about.Build, about.ApiVersion = vcenterVersion, vcenterBuild, apiVersion
@@ -37,12 +38,8 @@ func newModel(identity, scenarioName string) *simulator.Model {
 	return model
 }
 
-// furnish shapes the host as the scenario says and creates its VMs.
+// furnish creates the scenario's clusters, hosts and VMs.
 func (s *Server) furnish() error {
-	s.host = s.registry.Any("HostSystem").(*simulator.HostSystem)
-	if err := s.shapeHost(); err != nil {
-		return err
-	}
 	ctx := context.Background()
 	client, err := vim25.NewClient(ctx, s.model.Service)
 	if err != nil {
@@ -53,9 +50,7 @@ func (s *Server) furnish() error {
 	if err != nil {
 		return err
 	}
-	host := object.NewHostSystem(client, s.host.Self)
-	pool, err := host.ResourcePool(ctx)
-	if err != nil {
+	if err := s.createHosts(ctx, client, folders.HostFolder); err != nil {
 		return err
 	}
 	named := map[string]*object.Folder{"": folders.VmFolder}
@@ -65,24 +60,29 @@ func (s *Server) furnish() error {
 				return fmt.Errorf("folder %s: %w", vm.Folder, err)
 			}
 		}
-		if err := s.createVM(ctx, named[vm.Folder], pool, host, vm); err != nil {
+		if err := s.createVM(ctx, client, named[vm.Folder], vm); err != nil {
 			return fmt.Errorf("VM %s: %w", vm.Path(), err)
 		}
+	}
+	if err := s.overrideDRS(ctx, client); err != nil {
+		return err
 	}
 	return s.addFleet(ctx, folders)
 }
 
-func (s *Server) createVM(ctx context.Context, folder *object.Folder, pool *object.ResourcePool, host *object.HostSystem, vm scenario.VM) error {
+func (s *Server) createVM(ctx context.Context, client *vim25.Client, folder *object.Folder, vm scenario.VM) error {
+	where := s.hostNamed(s.config.Scenario.HostOf(vm).Name)
+	pool := object.NewResourcePool(client, *s.compute(where).ResourcePool)
 	spec := types.VirtualMachineConfigSpec{
 		Name:       vm.Name,
-		GuestId:    string(s.guestOS().id),
+		GuestId:    string(where.guestOS().id),
 		Version:    hardwareName(vm.Hardware),
 		NumCPUs:    int32(vm.VCPUs),
 		MemoryMB:   vm.MemoryMB(),
 		Annotation: vm.Annotation,
 		Files:      &types.VirtualMachineFileInfo{VmPathName: "[" + datastore + "]"},
 	}
-	task, err := folder.CreateVM(ctx, spec, pool, host)
+	task, err := folder.CreateVM(ctx, spec, pool, object.NewHostSystem(client, where.Self))
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,7 @@ func (s *Server) createVM(ctx context.Context, folder *object.Folder, pool *obje
 	}
 	created := s.registry.Get(info.Result.(types.ManagedObjectReference)).(*simulator.VirtualMachine)
 	m := &machine{VirtualMachine: created, lab: s, scenario: vm, service: s.config.Services[vm.Path()]}
+	m.at.Store(where)
 	m.furnish()
 	s.machines[created.Self] = m
 	s.order = append(s.order, m)
@@ -112,8 +113,8 @@ func (m *machine) furnish() {
 		m.Config.Hardware.SimultaneousThreads = 1
 		m.Config.NumaInfo = numaInfo(int32(vm.CoresPerNumaNode), vm.CoresPerNumaNode == 0, false)
 	}
-	m.Config.GuestFullName = m.lab.guestOS().name
-	m.Summary.Config.GuestFullName = m.lab.guestOS().name
+	m.Config.GuestFullName = m.host().guestOS().name
+	m.Summary.Config.GuestFullName = m.host().guestOS().name
 	m.Config.CpuHotAddEnabled = types.NewBool(vm.CPUHotAdd)
 	m.Config.MemoryHotAddEnabled = types.NewBool(vm.MemoryHotAdd)
 	m.Config.MemoryReservationLockedToMax = types.NewBool(vm.ReservationLocked)
@@ -139,7 +140,7 @@ func (m *machine) furnish() {
 
 // hasTopologyFields reports whether this VM has what virtual hardware 20 brought with vSphere 8.
 func (m *machine) hasTopologyFields() bool {
-	return m.hardware() >= 20 && m.lab.release.AtLeast(8, 0)
+	return m.hardware() >= 20 && m.host().release.AtLeast(8, 0)
 }
 
 func hardwareName(version int) string {
@@ -154,12 +155,12 @@ type guestOS struct {
 	name string
 }
 
-// guestOS is a Windows that the scenario's release supports.
-func (s *Server) guestOS() guestOS {
+// guestOS is a Windows that the host's release supports.
+func (h *host) guestOS() guestOS {
 	switch {
-	case s.release.AtLeast(8, 0):
+	case h.release.AtLeast(8, 0):
 		return guestOS{types.VirtualMachineGuestOsIdentifierWindows2019srvNext_64Guest, "Microsoft Windows Server 2022 (64-bit)"}
-	case s.release.AtLeast(6, 7):
+	case h.release.AtLeast(6, 7):
 		return guestOS{types.VirtualMachineGuestOsIdentifierWindows2019srv_64Guest, "Microsoft Windows Server 2019 (64-bit)"}
 	}
 	return guestOS{types.VirtualMachineGuestOsIdentifierWindows9Server64Guest, "Microsoft Windows Server 2016 (64-bit)"}

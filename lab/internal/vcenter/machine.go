@@ -21,6 +21,7 @@ type machine struct {
 	*simulator.VirtualMachine // first: the simulator looks for it there
 
 	lab      *Server
+	at       atomic.Pointer[host]
 	scenario scenario.VM
 	service  guest.Service
 
@@ -47,6 +48,9 @@ func (m *machine) locked(work func(*simulator.Context)) {
 func (m *machine) publish(ctx *simulator.Context, changes []types.PropertyChange) {
 	ctx.Update(m.VirtualMachine, changes)
 }
+
+// host is where the VM runs, or is registered.
+func (m *machine) host() *host { return m.at.Load() }
 
 func (m *machine) isOn() bool {
 	return m.Runtime.PowerState == types.VirtualMachinePowerStatePoweredOn

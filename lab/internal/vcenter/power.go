@@ -23,8 +23,12 @@ func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 		return &methods.PowerOnVM_TaskBody{Fault_: missing.soap()}
 	}
 	task := m.startTask(ctx, "powerOnVM", "powerOn", func(ctx *simulator.Context) *refusal {
-		if req.Host != nil && *req.Host != *m.Runtime.Host {
-			return invalidArgument("host", "%s cannot run this virtual machine", req.Host.Value)
+		if req.Host != nil && *req.Host != m.host().Self {
+			target := m.lab.hostOf(*req.Host)
+			if target == nil || *target.Parent != *m.host().Parent {
+				return invalidArgument("host", "%s cannot run this virtual machine", req.Host.Value)
+			}
+			m.moveTo(ctx, target)
 		}
 		return m.powerOn(ctx)
 	})
@@ -38,11 +42,15 @@ func (m *machine) powerOn(ctx *simulator.Context) *refusal {
 	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
 		return cannotPowerOn("the scenario refuses this power-on (vnuma-lab)")
 	}
+	if m.datastoreFull() {
+		return noSpace()
+	}
 	if refused := m.admit(); refused != nil {
 		return refused
 	}
 	m.start(ctx, m.lab.faults)
 	m.bootAfter(m.lab.config.Scenario.Boot)
+	m.meddle(m.lab.faults, int(m.boots.Load()))
 	return nil
 }
 

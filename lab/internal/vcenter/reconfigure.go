@@ -27,6 +27,13 @@ func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachine
 		reason := "vnuma-lab: the scenario refuses this reconfigure"
 		return &refusal{&types.SystemError{Reason: reason}, "A general system error occurred: " + reason}
 	}
+	if m.datastoreFull() {
+		return noSpace()
+	}
+	return m.apply(ctx, spec)
+}
+
+func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
 	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
 		return &refusal{&types.ConcurrentAccess{}, "The object has been modified since the caller's change version."}
 	}

@@ -36,3 +36,9 @@ func cannotPowerOn(format string, values ...any) *refusal {
 	reason := fmt.Sprintf(format, values...)
 	return &refusal{&types.GenericVmConfigFault{Reason: reason}, "Failed to power on the virtual machine: " + reason}
 }
+
+// noSpace is what a full datastore answers: no swap file, no new .vmx.
+func noSpace() *refusal {
+	fault := &types.NoDiskSpace{FileFault: types.FileFault{File: "[" + datastore + "]"}, Datastore: datastore}
+	return &refusal{fault, "Insufficient disk space on datastore '" + datastore + "'."}
+}

@@ -1,4 +1,4 @@
-// Package vcenter serves the vSphere API for one simulated host: govmomi's simulator, made as
+// Package vcenter serves the vSphere API for simulated hosts: govmomi's simulator, made as
 // strict as a real vCenter where a study of VM topologies depends on it.
 package vcenter
 
@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,7 +22,6 @@ import (
 
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
-	"vnuma.dev/lab/internal/vnuma"
 )
 
 // Administrator is the account that may do everything.
@@ -44,25 +44,28 @@ type Config struct {
 // Server is a running vCenter.
 type Server struct {
 	config   Config
-	release  vnuma.Release
 	model    *simulator.Model
 	registry *simulator.Registry
-	host     *simulator.HostSystem
+	storage  string // the datastore's folder
+	hosts    []*host
 	machines map[types.ManagedObjectReference]*machine
 	order    []*machine // as in the scenario
 	faults   *injector
 	tasks    taskCounter
 
-	listener net.Listener
-	http     *http.Server
-	caFile   string
+	serving sync.Mutex // guards http and closed
+	closed  bool
+	http    *http.Server
+	address *net.TCPAddr
+	pair    tls.Certificate
+	caFile  string
+	control *control
 }
 
 // Start builds the inventory, powers on the VMs that the scenario has on, and serves.
 func Start(config Config) (*Server, error) {
 	s := &Server{
 		config:   config,
-		release:  config.Scenario.Release(),
 		machines: map[types.ManagedObjectReference]*machine{},
 		faults:   newInjector(config.Scenario.Faults),
 	}
@@ -70,15 +73,24 @@ func Start(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
 	}
-	s.caFile = ca
-	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
+	s.caFile, s.pair = ca, pair
+	listener, err := net.Listen("tcp", config.Listen)
+	if err != nil {
 		return nil, err
 	}
+	s.address = listener.Addr().(*net.TCPAddr)
 	if err := s.build(); err != nil {
+		listener.Close()
 		s.Close()
 		return nil, err
 	}
-	s.serve(pair)
+	if err := s.startControl(); err != nil {
+		listener.Close()
+		s.Close()
+		return nil, err
+	}
+	s.serve()
+	s.listen(listener)
 	return s, nil
 }
 
@@ -104,28 +116,34 @@ func (s *Server) build() error {
 	return nil
 }
 
-func (s *Server) serve(pair tls.Certificate) {
+// serve prepares what is served, whichever listener the requests come from.
+func (s *Server) serve() {
 	service := s.model.Service
 	service.Listen = &url.URL{
-		Scheme: "https", Host: s.listener.Addr().String(), Path: "/sdk",
+		Scheme: "https", Host: s.address.String(), Path: "/sdk",
 		User: url.UserPassword(Administrator, s.config.Password),
 	}
 	sessions := s.registry.SessionManager()
-	sessions.ServiceHostName = s.listener.Addr().String()
+	sessions.ServiceHostName = s.address.String()
 	sessions.ValidLogin = s.validLogin
 	s.registry.Handler = s.admit
 
 	service.ServeMux = http.NewServeMux()
 	service.RegisterSDK(s.registry, "/sdk/vimService")
 	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", service.ServiceVersions)
-	s.http = &http.Server{
-		Handler:           service.ServeMux,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12},
+}
+
+// listen answers the requests of a listener until the server is closed or restarted.
+func (s *Server) listen(listener net.Listener) {
+	server := &http.Server{
+		Handler:           s.interrupting(s.model.Service.ServeMux),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.Default(),
 	}
+	s.http = server
 	go func() {
-		if err := s.http.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 			log.Printf("vCenter stopped serving: %v", err)
 		}
 	}()
@@ -133,10 +151,14 @@ func (s *Server) serve(pair tls.Certificate) {
 
 // Close stops serving, switches off what runs inside the VMs and removes the datastore.
 func (s *Server) Close() {
+	s.serving.Lock()
+	s.closed = true
 	if s.http != nil {
 		s.http.Close()
-	} else if s.listener != nil {
-		s.listener.Close()
+	}
+	s.serving.Unlock()
+	if s.control != nil {
+		s.control.http.Close()
 	}
 	for _, m := range s.order {
 		m.locked(func(*simulator.Context) { m.abandon() })
@@ -144,10 +166,11 @@ func (s *Server) Close() {
 	if s.model != nil && s.model.Service != nil {
 		s.model.Remove()
 	}
+	os.RemoveAll(s.storage)
 }
 
 // Addr is the address on which the API is served.
-func (s *Server) Addr() *net.TCPAddr { return s.listener.Addr().(*net.TCPAddr) }
+func (s *Server) Addr() *net.TCPAddr { return s.address }
 
 // CAFile is the certificate that a client must trust.
 func (s *Server) CAFile() string { return s.caFile }

@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"fmt"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -33,11 +34,18 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 	m.lab.registry.Put(task)
 	time.AfterFunc(seconds(m.lab.config.Scenario.Boot.TaskSeconds), func() {
 		var refused *refusal
-		m.locked(func(ctx *simulator.Context) { refused = work(ctx) })
+		m.locked(func(ctx *simulator.Context) {
+			if refused = m.hostLost(method(name)); refused == nil {
+				refused = work(ctx)
+			}
+		})
 		m.lab.finish(task, refused)
 	})
 	return task.Self
 }
+
+// method is the API's spelling of a task's name: PowerOnVM_Task of powerOnVM.
+func method(name string) string { return strings.ToUpper(name[:1]) + name[1:] + "_Task" }
 
 func (s *Server) finish(task *simulator.Task, refused *refusal) {
 	changes := []types.PropertyChange{{Name: "info.completeTime", Val: time.Now()}}

@@ -69,3 +69,62 @@ def build() -> None:
     from vnuma import lab as labs
 
     typer.echo(str(labs.build(say=lambda text: typer.echo(text, err=True))))
+
+
+@app.command()
+def fault(
+    kind: Annotated[
+        str | None, typer.Argument(metavar="KIND", help="A kind of fault (docs/lab.md); none: list them.")
+    ] = None,
+    vm: Annotated[str | None, typer.Option(help="Only this VM.")] = None,
+    boot: Annotated[int | None, typer.Option(help="Only the power-on of this number.")] = None,
+    times: Annotated[int | None, typer.Option(help="How often; 0: always. Once when left out.")] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A field of this kind of fault.")
+    ] = None,
+    clear: Annotated[bool, typer.Option("--clear", help="Take every fault back.")] = False,
+) -> None:
+    """Make the running lab fail: list, add or clear faults.
+
+    Examples: vnuma lab fault; vnuma lab fault session_expired;
+    vnuma lab fault vcenter_restart --set seconds=5; vnuma lab fault --clear
+    """
+    from vnuma import lab as labs
+    from vnuma.errors import EnvironmentProblem, InputError
+
+    state = labs.status()
+    if state is None:
+        raise EnvironmentProblem("No lab runs.", fix="vnuma lab up")
+    if clear:
+        if kind:
+            raise InputError(
+                "--clear takes no kind: it takes every fault back.", fix="vnuma lab fault --clear"
+            )
+        typer.echo(f"{labs.faults.clear(state)} faults taken back.")
+        return
+    if kind is None:
+        lines = [_fault_line(item) for item in labs.faults.listed(state)]
+        typer.echo("\n".join(lines) or "No fault is set.")
+        return
+    wanted = {"kind": kind, "vm": vm, "boot": boot, "times": times} | dict(map(_field, set_ or ()))
+    added = labs.faults.add(state, {key: value for key, value in wanted.items() if value is not None})
+    typer.echo(_fault_line(added))
+
+
+def _field(text: str) -> tuple[str, object]:
+    """KEY=VALUE; a number is a number."""
+    from vnuma.errors import InputError
+
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputError(f"--set {text}: want KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")
+    try:
+        return key, float(value) if "." in value else int(value)
+    except ValueError:
+        return key, value
+
+
+def _fault_line(fault: dict[str, object]) -> str:
+    """One fault of the lab: number, kind, what it hits, how often it struck."""
+    rest = [f"{key}={value}" for key, value in fault.items() if key not in {"id", "used", "kind"}]
+    return " ".join([f"{fault['id']:>3}  {fault['kind']}", *rest, f"(struck {fault['used']} times)"])

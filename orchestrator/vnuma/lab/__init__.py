@@ -6,6 +6,7 @@ lab per state folder.
 
 from __future__ import annotations
 
+from vnuma.lab import faults
 from vnuma.lab.process import LabState, LabVm, down, status, up
 from vnuma.lab.program import Go, build, find_built, find_go, ready_program, sources_digest
 
@@ -15,6 +16,7 @@ __all__ = [
     "LabVm",
     "build",
     "down",
+    "faults",
     "find_built",
     "find_go",
     "ready_program",

@@ -43,6 +43,7 @@ class LabState:
     esxi: str
     host: str
     port: int
+    control_port: int
     user: str
     ca_file: Path
     password_file: Path
@@ -63,6 +64,7 @@ class LabState:
             esxi=event["esxi"],
             host=vcenter["host"],
             port=vcenter["port"],
+            control_port=event["control"]["port"],
             user=vcenter["user"],
             ca_file=Path(vcenter["ca_file"]),
             password_file=password_file,

@@ -1,0 +1,117 @@
+package vcenter
+
+import (
+	"crypto/subtle"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+const largestFault = 64 << 10 // bytes of a request
+
+// control is how a running lab is told of faults: an endpoint of its own, which answers while vCenter
+// is away too. It takes the administrator's account.
+//
+//	GET    /faults        every fault with its number and how often it has struck
+//	POST   /faults        one fault, as in a scenario
+//	DELETE /faults?id=N   that fault; without id every one
+type control struct {
+	lab      *Server
+	listener net.Listener
+	http     *http.Server
+}
+
+func (s *Server) startControl() error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	c := &control{lab: s, listener: listener}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.faults.list()) })
+	mux.HandleFunc("POST /faults", c.add)
+	mux.HandleFunc("DELETE /faults", c.clear)
+	c.http = &http.Server{
+		Handler:           c.authorized(mux),
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.Default(),
+	}
+	s.control = c
+	go func() {
+		if err := c.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			log.Printf("the lab's control stopped serving: %v", err)
+		}
+	}()
+	return nil
+}
+
+// ControlPort is the port of 127.0.0.1 on which the lab is told of faults.
+func (s *Server) ControlPort() int { return s.control.listener.Addr().(*net.TCPAddr).Port }
+
+func (c *control) authorized(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		right := subtle.ConstantTimeCompare([]byte(password), []byte(c.lab.config.Password)) == 1
+		if user != Administrator || !right {
+			answer(w, http.StatusUnauthorized, map[string]string{"error": "wrong user or password"})
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func (c *control) add(w http.ResponseWriter, r *http.Request) {
+	data, err := io.ReadAll(io.LimitReader(r.Body, largestFault))
+	var fault scenario.Fault
+	if err == nil {
+		fault, err = c.lab.config.Scenario.ParseFault(data)
+	}
+	if err != nil {
+		answer(w, http.StatusBadRequest, map[string]string{"error": err.Error()})
+		return
+	}
+	answer(w, http.StatusCreated, c.lab.inject(fault))
+}
+
+func (c *control) clear(w http.ResponseWriter, r *http.Request) {
+	id := 0
+	if named := r.URL.Query().Get("id"); named != "" {
+		var err error
+		if id, err = strconv.Atoi(named); err != nil || id < 1 {
+			answer(w, http.StatusBadRequest, map[string]string{"error": "id " + named + ": want the number of a fault"})
+			return
+		}
+	}
+	answer(w, http.StatusOK, map[string]int{"removed": c.lab.faults.clear(id)})
+}
+
+// inject adds a fault. One that meddles with a VM and names no boot does so at once.
+func (s *Server) inject(fault scenario.Fault) FaultState {
+	state := s.faults.add(fault)
+	if fault.Boot == 0 && (fault.Kind == scenario.VMMoved || fault.Kind == scenario.VMChanged) {
+		for _, m := range s.order {
+			m.locked(func(*simulator.Context) { m.meddle(s.faults, int(m.boots.Load())) })
+		}
+	}
+	s.tell(Event{"event": "fault_added", "id": state.ID, "kind": fault.Kind})
+	return state
+}
+
+func answer(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		log.Printf("the lab's control: %v", err)
+	}
+}

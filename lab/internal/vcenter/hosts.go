@@ -1,0 +1,136 @@
+package vcenter
+
+import (
+	"context"
+	"fmt"
+	"os"
+
+	"github.com/vmware/govmomi/object"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// createHosts creates clusters and hosts, and mounts the one datastore on all of them.
+func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *object.Folder) error {
+	var err error
+	if s.storage, err = os.MkdirTemp("", "vnuma-lab-datastore-"); err != nil {
+		return err
+	}
+	clusters := map[string]*object.ClusterComputeResource{}
+	for _, cluster := range s.config.Scenario.Clusters {
+		made, err := folder.CreateCluster(ctx, cluster.Name, types.ClusterConfigSpecEx{})
+		if err == nil {
+			err = reconfigureCluster(ctx, made, clusterSpec(cluster)) // the simulator creates without a look at the spec
+		}
+		if err != nil {
+			return fmt.Errorf("cluster %s: %w", cluster.Name, err)
+		}
+		clusters[cluster.Name] = made
+	}
+	for _, want := range s.config.Scenario.Hosts {
+		if err := s.createHost(ctx, client, folder, clusters[want.Cluster], want); err != nil {
+			return fmt.Errorf("host %s: %w", want.Name, err)
+		}
+	}
+	for _, h := range s.hosts {
+		s.addUp(s.compute(h))
+	}
+	return nil
+}
+
+func (s *Server) createHost(
+	ctx context.Context, client *vim25.Client, folder *object.Folder, cluster *object.ClusterComputeResource, want scenario.Host,
+) error {
+	spec := types.HostConnectSpec{HostName: want.Name}
+	var task *object.Task
+	var err error
+	if cluster == nil {
+		task, err = folder.AddStandaloneHost(ctx, spec, true, nil, nil)
+	} else {
+		task, err = cluster.AddHost(ctx, spec, true, nil, nil)
+	}
+	if err != nil {
+		return err
+	}
+	info, err := task.WaitForResult(ctx)
+	if err != nil {
+		return err
+	}
+	ref := info.Result.(types.ManagedObjectReference)
+	h := &host{s.registry.Get(ref).(*simulator.HostSystem), want, want.Release()}
+	h.shape()
+	if cluster == nil {
+		s.compute(h).Name = want.Name
+	}
+	s.hosts = append(s.hosts, h)
+	datastores, err := object.NewHostSystem(client, ref).ConfigManager().DatastoreSystem(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = datastores.CreateLocalDatastore(ctx, datastore, s.storage)
+	return err
+}
+
+func clusterSpec(cluster scenario.Cluster) types.ClusterConfigSpecEx {
+	enabled := cluster.DRS != "off"
+	config := &types.ClusterDrsConfigInfo{Enabled: &enabled}
+	if enabled {
+		config.DefaultVmBehavior = types.DrsBehavior(cluster.DRS)
+	}
+	if cluster.DRS == "" {
+		config.DefaultVmBehavior = types.DrsBehaviorFullyAutomated
+	}
+	return types.ClusterConfigSpecEx{DrsConfig: config}
+}
+
+func reconfigureCluster(ctx context.Context, cluster *object.ClusterComputeResource, spec types.ClusterConfigSpecEx) error {
+	task, err := cluster.Reconfigure(ctx, &spec, true)
+	if err != nil {
+		return err
+	}
+	return task.Wait(ctx)
+}
+
+// overrideDRS gives VMs their own DRS settings in their clusters.
+func (s *Server) overrideDRS(ctx context.Context, client *vim25.Client) error {
+	for _, m := range s.order {
+		if m.scenario.DRS == "" {
+			continue
+		}
+		enabled := m.scenario.DRS != "disabled"
+		info := &types.ClusterDrsVmConfigInfo{Key: m.Self, Enabled: &enabled}
+		if enabled {
+			info.Behavior = types.DrsBehavior(m.scenario.DRS)
+		}
+		override := types.ClusterDrsVmConfigSpec{
+			ArrayUpdateSpec: types.ArrayUpdateSpec{Operation: types.ArrayUpdateOperationAdd}, Info: info,
+		}
+		cluster := object.NewClusterComputeResource(client, *m.host().Parent)
+		spec := types.ClusterConfigSpecEx{DrsVmConfigSpec: []types.ClusterDrsVmConfigSpec{override}}
+		if err := reconfigureCluster(ctx, cluster, spec); err != nil {
+			return fmt.Errorf("DRS override of %s: %w", m.scenario.Path(), err)
+		}
+	}
+	return nil
+}
+
+func (s *Server) hostNamed(name string) *host {
+	for _, h := range s.hosts {
+		if h.want.Name == name {
+			return h
+		}
+	}
+	return nil
+}
+
+func (s *Server) hostOf(ref types.ManagedObjectReference) *host {
+	for _, h := range s.hosts {
+		if h.Self == ref {
+			return h
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package vcenter
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// meddle lets happen, some time after a power-on, what others do to a VM under study: DRS moves it,
+// or a colleague changes it.
+func (m *machine) meddle(faults *injector, boot int) {
+	if fault := faults.take(scenario.VMMoved, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.migrate(ctx, fault.To) })
+	}
+	if fault := faults.take(scenario.VMChanged, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.changeByHand(ctx, fault.CPUReservation) })
+	}
+}
+
+// migrate moves the VM as DRS, or somebody with vMotion, would. A running VM with CPU affinity stays
+// (AffinityConfigured), and so does one whose DRS override says so.
+func (m *machine) migrate(ctx *simulator.Context, to string) {
+	target := m.lab.hostNamed(to)
+	stays := ""
+	switch {
+	case target == m.host():
+		stays = "it is there already"
+	case m.isOn() && len(m.affinity()) > 0:
+		stays = "it has CPU affinity"
+	case m.drsDisabled():
+		stays = "its DRS override is disabled"
+	}
+	if stays != "" {
+		m.lab.tell(Event{"event": "not_moved", "vm": m.Name, "path": m.scenario.Path(), "to": to, "reason": stays})
+		return
+	}
+	from := m.host().want.Name
+	m.moveTo(ctx, target)
+	m.lab.tell(Event{"event": "moved", "vm": m.Name, "path": m.scenario.Path(), "from": from, "to": to})
+}
+
+// moveTo registers the VM at another host, and in its resource pool.
+func (m *machine) moveTo(ctx *simulator.Context, target *host) {
+	registry, from := m.lab.registry, m.host()
+	registry.RemoveReference(ctx, from.HostSystem, &from.Vm, m.Self)
+	registry.AppendReference(ctx, target.HostSystem, &target.Vm, m.Self)
+	m.at.Store(target)
+	pool := *m.lab.compute(target).ResourcePool
+	m.publish(ctx, []types.PropertyChange{
+		{Name: "runtime.host", Val: target.Self},
+		{Name: "summary.runtime.host", Val: target.Self},
+		{Name: "resourcePool", Val: pool},
+	})
+}
+
+// drsDisabled reports whether the VM's own setting keeps DRS from moving it.
+func (m *machine) drsDisabled() bool {
+	cluster, ok := m.lab.registry.Get(*m.host().Parent).(*simulator.ClusterComputeResource)
+	if !ok {
+		return false
+	}
+	config, ok := cluster.ConfigurationEx.(*types.ClusterConfigInfoEx)
+	return ok && slices.ContainsFunc(config.DrsVmConfig, func(own types.ClusterDrsVmConfigInfo) bool {
+		return own.Key == m.Self && own.Enabled != nil && !*own.Enabled
+	})
+}
+
+// changeByHand sets a CPU reservation, as a colleague in the vSphere Client would.
+func (m *machine) changeByHand(ctx *simulator.Context, mhz int64) {
+	spec := &types.VirtualMachineConfigSpec{CpuAllocation: &types.ResourceAllocationInfo{Reservation: &mhz}}
+	event := Event{"event": "changed", "vm": m.Name, "path": m.scenario.Path(), "cpu_reservation_mhz": mhz}
+	if refused := m.apply(ctx, spec); refused != nil {
+		event["event"], event["reason"] = "not_changed", refused.message
+	}
+	m.lab.tell(event)
+}

@@ -1,0 +1,63 @@
+"""Faults of a running lab: listed, added and cleared over its control endpoint."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any
+
+from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.lab.process import LabState
+
+Fault = dict[str, Any]
+
+_TIMEOUT_S = 10.0
+
+
+def add(state: LabState, fault: Mapping[str, Any]) -> Fault:
+    """Give the lab a fault, in the words of a scenario (docs/lab.md); the fault with its number.
+
+    Raises InputError in the lab's own words when it cannot play it.
+    """
+    answer: Fault = _ask(state, "POST", "/faults", json.dumps(dict(fault)))
+    return answer
+
+
+def listed(state: LabState) -> list[Fault]:
+    """Every fault that the lab has, with its number and how often it has struck."""
+    answer: list[Fault] = _ask(state, "GET", "/faults")
+    return answer
+
+
+def clear(state: LabState, number: int | None = None) -> int:
+    """Take one fault back, or all; how many there were."""
+    answer: dict[str, int] = _ask(state, "DELETE", "/faults" + (f"?id={number}" if number else ""))
+    return answer["removed"]
+
+
+def _ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:
+    password = state.password_file.read_text(encoding="utf-8").strip()
+    account = b64encode(f"{state.user}:{password}".encode()).decode()
+    connection = http.client.HTTPSConnection(
+        state.host,
+        state.control_port,
+        timeout=_TIMEOUT_S,
+        context=ssl.create_default_context(cafile=str(state.ca_file)),
+    )
+    try:
+        connection.request(method, path, body, {"Authorization": f"Basic {account}"})
+        response = connection.getresponse()
+        answer = json.loads(response.read())
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise EnvironmentProblem(
+            f"The lab's control at {state.host}:{state.control_port} does not answer ({error}).",
+            fix="vnuma lab status",
+        ) from error
+    finally:
+        connection.close()
+    if response.status >= http.HTTPStatus.BAD_REQUEST:
+        raise InputError(f"The lab refuses this: {answer['error']}.", fix="docs/lab.md lists its faults.")
+    return answer
