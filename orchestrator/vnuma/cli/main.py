@@ -9,6 +9,7 @@ import typer
 
 from vnuma import __version__
 from vnuma.cli import (
+    audit,
     demo,
     doctor,
     init,
@@ -62,6 +63,7 @@ app.command("stop")(stop.stop)
 app.command("restore")(restore.restore)
 app.command("results")(results.results)
 app.command("report")(report.report)
+app.command("audit")(audit.audit)
 app.command("doctor")(doctor.doctor)
 app.command("init")(init.init)
 app.command("demo")(demo.demo)

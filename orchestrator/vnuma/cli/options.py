@@ -28,6 +28,14 @@ InventoryOption = Annotated[
     ),
 ]
 RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")]
+ProductionOption = Annotated[
+    bool,
+    typer.Option("--production", help="Allow VMs that are not marked as test clones; needs --ticket."),
+]
+TicketOption = Annotated[
+    str | None,
+    typer.Option("--ticket", metavar="ID", help="Change ticket: in the report and in every audit line."),
+]
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, StudyArgument, find_inventory, read_study
+from vnuma.cli.options import (
+    InventoryOption,
+    ProductionOption,
+    StudyArgument,
+    TicketOption,
+    find_inventory,
+    read_study,
+)
 from vnuma.cli.screen import duration, plural, simulated_banner
 
 if TYPE_CHECKING:
@@ -29,6 +36,8 @@ def plan(
     inventory: InventoryOption = None,
     checks: Annotated[bool, typer.Option("--checks", help="Show every finding in full.")] = False,
     format_: Annotated[PlanFormat, typer.Option("--format", help="text or json.")] = PlanFormat.TEXT,
+    production: ProductionOption = False,
+    ticket: TicketOption = None,
 ) -> None:
     """Show what a study would change, what the guest should see, and how long it takes.
 
@@ -37,12 +46,14 @@ def plan(
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json
     """
     from vnuma.engine.inventory import read_targets
+    from vnuma.engine.permit import Permit
     from vnuma.engine.plan import plan_vm
     from vnuma.engine.preflight import refuse_blocked
 
+    permit = Permit.given(production, ticket)
     parsed, _ = read_study(study)
     targets = read_targets(find_inventory(inventory), parsed.vms)
-    plans = [plan_vm(parsed, target) for target in targets.values()]
+    plans = [plan_vm(parsed, target, permit) for target in targets.values()]
     if format_ is PlanFormat.JSON:
         typer.echo(json.dumps(_document(parsed, plans), indent=2))
     else:
@@ -65,6 +76,7 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         *_indistinguishable(plan),
         *_touched(plan),
         "How: guest shutdown by Tools; " + _hard_off(study),
+        *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
         "Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.",
         f"Database: {study.dataset.database} only, created"
         + (" and dropped." if study.dataset.drop_after else "."),

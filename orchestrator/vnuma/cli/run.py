@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
+from vnuma.cli.options import (
+    InventoryOption,
+    ProductionOption,
+    StoreOption,
+    TicketOption,
+    find_inventory,
+    read_study,
+)
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vnuma.domain.study import Study
+    from vnuma.engine.permit import Permit
     from vnuma.engine.target import Target
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
@@ -33,6 +41,8 @@ def run(
             "--create-only", help="Check, store the run and print its name, for a play by hand or AWX."
         ),
     ] = False,
+    production: ProductionOption = False,
+    ticket: TicketOption = None,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -40,7 +50,8 @@ def run(
 
     Ctrl-C stops after the present iteration and puts the VMs back; again: stop now, still put back.
 
-    Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4
+    Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
+    vnuma run STUDY --production --ticket CHG0031234
     """
     if (study is None) == (resume is None):
         raise InputError(
@@ -50,7 +61,15 @@ def run(
         raise InputError(
             "--create-only goes with a study file alone.", fix="vnuma run studies/quick.yml --create-only"
         )
+    from vnuma.engine.permit import Permit
+
+    permit = Permit.given(production, ticket)
     if resume:
+        if production or ticket:
+            raise InputError(
+                "A resumed run keeps its ticket: --production and --ticket go with a study file.",
+                fix=f"vnuma run --resume {resume}",
+            )
         _resume(resume, inventory, store)
         return
     from pathlib import Path
@@ -59,13 +78,16 @@ def run(
     if dry_run:
         from vnuma.cli.plan import plan
 
-        plan(path, inventory)
+        plan(path, inventory, production=production, ticket=ticket)
         return
-    _start(path, inventory, store, create_only=create_only)
+    _start(path, inventory, store, permit, create_only=create_only)
 
 
-def _start(path: Path, inventory: Path | None, url: str | None, *, create_only: bool) -> None:
+def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, *, create_only: bool) -> None:
+    from datetime import UTC, datetime
+
     from vnuma.engine.context import store_url
+    from vnuma.engine.hours import refuse_if_closed
     from vnuma.engine.inventory import read_targets
     from vnuma.engine.recover import put_back_dead
     from vnuma.engine.start import create_run, prepare
@@ -74,11 +96,13 @@ def _start(path: Path, inventory: Path | None, url: str | None, *, create_only: 
     parsed, text = read_study(path)
     where = find_inventory(inventory)
     targets = read_targets(where, parsed.vms)
+    if not create_only:
+        refuse_if_closed(parsed, datetime.now(UTC))
     address = store_url(url)
     opened = open_store(address)
     for words in put_back_dead(opened, targets):
         typer.echo(words, err=True)
-    created = create_run(opened, prepare(parsed, text, targets), where)
+    created = create_run(opened, prepare(parsed, text, targets, permit), where)
     if create_only:
         typer.echo(created.name)
         typer.echo(_by_hand(created.name, where), err=True)
@@ -87,13 +111,16 @@ def _start(path: Path, inventory: Path | None, url: str | None, *, create_only: 
 
 
 def _resume(name: str, inventory: Path | None, url: str | None) -> None:
+    from datetime import UTC, datetime
     from pathlib import Path
 
     from vnuma.engine.context import open_run, store_url
+    from vnuma.engine.hours import refuse_if_closed
     from vnuma.engine.inventory import read_targets
     from vnuma.engine.recover import reopen
 
     opened, row, parsed = open_run(name, url)
+    refuse_if_closed(parsed, datetime.now(UTC))
     found = reopen(opened, row.name)
     where = inventory or (Path(row.inventory) if row.inventory else find_inventory(None))
     targets = read_targets(where, parsed.vms)

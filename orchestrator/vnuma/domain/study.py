@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vnuma.domain.arm import Arm, ArmSettings, Strict
+from vnuma.domain.hours import AllowedHours
 
 Form = Literal["client", "server", "into"]
 Seconds = Annotated[float, Field(gt=0)]
@@ -134,6 +135,13 @@ class Study(Strict):
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")
     limits: Limits = Field(default=Limits(), description="When to give up.")
+    allowed_hours: AllowedHours | None = Field(
+        default=None,
+        description=(
+            "When VMs may be changed; at any time if left out. No cell begins that would not end, with time "
+            "to put the VM back, before the window closes: the run then stops and can be resumed."
+        ),
+    )
     published: Published | None = Field(default=None, description="Somebody else's figures for comparison.")
 
     @model_validator(mode="before")

@@ -6,8 +6,10 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
+from vnuma.domain.change import Edit
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.setting import LEASE_PREFIX, Power, Value
+from vnuma.engine.audit import Journal
 from vnuma.engine.context import holder
 from vnuma.engine.identity import refuse_other
 from vnuma.engine.three_way import conflicts
@@ -47,7 +49,8 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
             vms.save_baseline(connection, vm.id, token, baseline_document(facts))
-    lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
+    with Journal(store, vm.vm_key, vm.name, run).change("mark", [Edit(lease_mark.LEASE_KEY, None, run.name)]):
+        lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     return token
 
 

@@ -9,10 +9,11 @@ from vnuma.domain.effective import Judgement, judge
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import find_own
-from vnuma.engine.poweroff import Fence
+from vnuma.engine.poweroff import POWER_ON, Fence
 from vnuma.engine.shape import diff_text, plan_shape
 from vnuma.errors import TopologyMismatch
 from vnuma.sqlserver import ready, topology
@@ -43,9 +44,11 @@ def power_on(
     tools_timeout_s: float,
     task_timeout_s: float,
     fence: Fence,
+    journal: Journal,
 ) -> None:
     """Power on on that very host and wait until the guest's Tools run."""
-    power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s)
+    with journal.change("power", POWER_ON):
+        power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s)
     power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
 
 
@@ -62,6 +65,7 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
             tools_timeout_s=limits.tools_timeout_s,
             task_timeout_s=limits.task_timeout_s,
             fence=context.fence,
+            journal=journal_of(context),
         )
 
 

@@ -1,4 +1,4 @@
-"""The roles' work outside a run: the same steps on one VM, with nothing stored and nothing leased.
+"""The roles' work outside a run: the same steps on one VM, nothing leased, nothing stored but its changes.
 
 A VM that carries a run's mark is refused.
 """
@@ -9,11 +9,14 @@ from dataclasses import asdict
 from typing import Literal
 
 from vnuma.domain.arm import Arm
+from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
 from vnuma.domain.study import CrossJoin
+from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import refuse_if_marked
 from vnuma.engine.boot import power_on
 from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.context import store_url
 from vnuma.engine.poweroff import PowerRules, shut_down
 from vnuma.engine.shape import Shaped, plan_shape, shape
 from vnuma.engine.target import Target
@@ -22,6 +25,7 @@ from vnuma.sqlserver.connect import connect as connect_sql
 from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.timing import timed
+from vnuma.store.open import open_store
 from vnuma.vsphere import power, read
 from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import connect
@@ -36,8 +40,9 @@ def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
     """Bring a VM into an arm's shape; a VM that has it already is left alone."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
-        refuse_if_marked(read.read_vm(session, ref))
-        return shape(session, ref, arm, rules, always_off=False, fence=no_fence)
+        vm = read.read_vm(session, ref)
+        refuse_if_marked(vm)
+        return shape(session, ref, arm, rules, always_off=False, fence=no_fence, journal=_journal(vm))
 
 
 def plan_vm_shape(target: Target, arm: Arm) -> Shaped:
@@ -73,10 +78,15 @@ def set_power(target: Target, state: PowerState, rules: PowerRules) -> bool:
                 tools_timeout_s=rules.tools_s,
                 task_timeout_s=rules.task_s,
                 fence=no_fence,
+                journal=_journal(vm),
             )
         else:
-            shut_down(session, ref, rules, no_fence)
+            shut_down(session, ref, rules, no_fence, _journal(vm))
         return True
+
+
+def _journal(vm: VmFacts) -> Journal:
+    return Journal(open_store(store_url()), vm.key, vm.name)
 
 
 def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -> dict[str, object]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
+from vnuma.engine.hours import why_closed
 from vnuma.engine.recover import is_alive
 from vnuma.errors import ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome, Run, Vm
+from vnuma.store.types import utc_now
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
 
@@ -25,13 +28,16 @@ class Nothing:
     final: bool = True
 
 
-def claim(context: VmContext) -> Claim | Nothing:
+Clock = Callable[[], datetime]
+
+
+def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
     """Claim the next cell of this VM, or say why there is none.
 
     Raises LeaseLost when this play is no longer the VM's holder, VmHeld when a dead run has left
     its measurement on this host open.
     """
-    why = why_no_more(context.store, context.run, context.study, context.vm)
+    why = why_no_more(context.store, context.run, context.study, context.vm, clock)
     if why:
         return Nothing(why)
     with context.store.write() as connection:
@@ -64,8 +70,11 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         )
 
 
-def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
-    """Why this VM gets no further cell, whatever is left: a stop, a guest that hangs, too many failures."""
+def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
+    """Why this VM gets no further cell now, whatever is left.
+
+    A stop, a guest that hangs, too many failures, or allowed hours that end before a cell would.
+    """
     with store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
@@ -77,7 +86,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
-    return None
+    return why_closed(study, past, clock())
 
 
 def failed_cells(past: Sequence[AttemptLine], study: Study) -> set[int]:

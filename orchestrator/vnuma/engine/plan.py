@@ -13,6 +13,7 @@ from vnuma.domain.prediction import Prediction
 from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
 from vnuma.engine.connections import vcenter
+from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import Finding, check, touched_settings
 from vnuma.engine.shape import plan_shape
 from vnuma.engine.target import Target
@@ -76,7 +77,7 @@ class VmPlan:
         return {name: (now[name], tuple(during[name])) for name in now}
 
 
-def plan_vm(study: Study, target: Target) -> VmPlan:
+def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
     """Read the VM and its host and work out the plan. Changes nothing."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
@@ -95,14 +96,7 @@ def plan_vm(study: Study, target: Target) -> VmPlan:
         for name in missing
     ]
     if not target.test_clone:
-        findings.append(
-            Finding(
-                "P07",
-                "warn",
-                f"{vm.name} is not marked as a test clone; a study power-cycles it again and again.",
-                "Study a clone, and mark it in the inventory: vnuma_test_clone: true",
-            )
-        )
+        findings.append(_not_a_clone(vm.name, permit))
     findings += check(study, vm, host)
     arms = tuple(_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.blocks * len(columns(study))
@@ -115,6 +109,23 @@ def plan_vm(study: Study, target: Target) -> VmPlan:
         boots * assumed_cell_seconds(study),
         target.test_clone,
         simulated,
+    )
+
+
+def _not_a_clone(name: str, permit: Permit) -> Finding:
+    if permit.production:
+        return Finding(
+            "P07",
+            "warn",
+            f"{name} is no test clone: it is power-cycled under change ticket {permit.ticket}.",
+            "Quote the ticket with the result.",
+        )
+    return Finding(
+        "P07",
+        "block",
+        f"{name} is not marked as a test clone; a study power-cycles it again and again.",
+        "Study a clone, marked in the inventory by vnuma_test_clone: true. "
+        "A production VM needs --production --ticket CHG...",
     )
 
 

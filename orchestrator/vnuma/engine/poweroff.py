@@ -6,12 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from vnuma.domain.change import Edit
+from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
+from vnuma.engine.audit import Journal
 from vnuma.vsphere import power
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 Fence = Callable[[], None]
+
+POWER_ON = (Edit("power", str(Power.OFF), str(Power.ON)),)
+POWER_OFF = (Edit("power", str(Power.ON), str(Power.OFF)),)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class PowerRules:
         )
 
 
-def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence) -> None:
-    """Shut the guest down under these rules. Raises ShutdownTimeout; the VM then runs on."""
-    power.shut_down(session, ref, timeout_s=rules.shutdown_s, on_timeout=rules.on_timeout, fence=fence)
+def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
+    """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on."""
+    with journal.change("power", POWER_OFF):
+        power.shut_down(session, ref, timeout_s=rules.shutdown_s, on_timeout=rules.on_timeout, fence=fence)

@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from vnuma.domain.change import Change, change_back, differences
+from vnuma.domain.change import Change, Edit, change_back, differences
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power, Value, is_evidence
+from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import baseline_power, baseline_settings, foreign_mark
 from vnuma.engine.connections import vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
 from vnuma.engine.locking import vm_lock
-from vnuma.engine.poweroff import Fence, PowerRules, shut_down
+from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.target import Target
 from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import (
@@ -146,8 +147,13 @@ def _on_vsphere(
         outcome = Restored(vm.name, False, 0, 0, facts.power)
     else:
         outcome = _put_back(store, run, vm, session, ref, facts, choice, rules, fence, say)
-    _unmark(session, ref, run)
+    _unmark(session, ref, run, _journal(store, run, vm))
     return outcome
+
+
+def _journal(store: Store, run: Run, vm: Vm) -> Journal:
+    """A line that cannot be written does not keep a VM from being put back; `_give_up` tells of the store."""
+    return Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
 
 
 def _is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
@@ -167,14 +173,15 @@ def _is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
     )
 
 
-def _unmark(session: Session, ref: VmRef, run: Run) -> None:
+def _unmark(session: Session, ref: VmRef, run: Run, journal: Journal) -> None:
     """Take the run's own mark off. If somebody writes to the VM meanwhile: again."""
     for tries_left in reversed(range(UNMARK_TRIES)):
         mark = lease_mark.read_mark(session, ref)
         if mark.text is None or foreign_mark(mark.text, run):
             return
         try:
-            lease_mark.write_mark(session, ref, None, mark.change_version)
+            with journal.change("mark", [Edit(lease_mark.LEASE_KEY, run.name, None)]):
+                lease_mark.write_mark(session, ref, None, mark.change_version)
         except apply.ChangedMeanwhile:
             if not tries_left:
                 raise
@@ -222,6 +229,7 @@ def _put_back(
     fence: Fence,
     say: Callable[[str], None],
 ) -> Restored:
+    journal = _journal(store, run, vm)
     baseline = baseline_settings(vm)
     foreign = conflicts(baseline, _written(store, vm), facts.settings)
     if foreign and choice == "refuse":
@@ -232,7 +240,7 @@ def _put_back(
         baseline |= {item.setting: item.now for item in foreign}
     change = change_back(facts.settings, baseline)
     if change:
-        facts = _apply(session, ref, facts, change, rules, fence, say)
+        facts = _apply(session, ref, facts, change, rules, fence, journal, say)
     wrong = differences({k: v for k, v in baseline.items() if not is_evidence(k)}, facts.settings)
     checked = sum(not is_evidence(name) for name in baseline)
     if change_back(facts.settings, baseline):
@@ -243,9 +251,10 @@ def _put_back(
     wanted = baseline_power(vm)
     if wanted is Power.ON and facts.power is not Power.ON:
         say(f"powering {vm.name} on")
-        power.power_on(session, ref, host_moid=facts.host_moid, fence=fence, timeout_s=rules.task_s)
+        with journal.change("power", POWER_ON):
+            power.power_on(session, ref, host_moid=facts.host_moid, fence=fence, timeout_s=rules.task_s)
     elif wanted is Power.OFF and facts.power is not Power.OFF:
-        shut_down(session, ref, rules, fence)
+        shut_down(session, ref, rules, fence, journal)
     return Restored(vm.name, bool(change), checked, checked, read.read_vm(session, ref).power)
 
 
@@ -256,14 +265,16 @@ def _apply(
     change: Change,
     rules: PowerRules,
     fence: Fence,
+    journal: Journal,
     say: Callable[[str], None],
 ) -> VmFacts:
     if change.needs_power_off and facts.power is not Power.OFF:
         say(f"shutting {facts.name} down")
-        shut_down(session, ref, rules, fence)
+        shut_down(session, ref, rules, fence, journal)
         facts = read.read_vm(session, ref)
     say(f"putting back {len(change.edits)} settings of {facts.name}")
-    return apply.reconfigure(session, ref, change, change_version=facts.change_version, fence=fence)
+    with journal.change("put back", change):
+        return apply.reconfigure(session, ref, change, change_version=facts.change_version, fence=fence)
 
 
 def _record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:

@@ -11,6 +11,7 @@ from vnuma.domain.prediction import HostShape, Prediction, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_settings
 from vnuma.engine.context import VmContext
 from vnuma.engine.identity import find_own
@@ -47,7 +48,14 @@ def predict_for(vm: VmFacts, host: HostFacts, settings: dict[str, object]) -> Pr
 
 
 def shape(
-    session: Session, ref: VmRef, arm: Arm, rules: PowerRules, *, always_off: bool, fence: Fence
+    session: Session,
+    ref: VmRef,
+    arm: Arm,
+    rules: PowerRules,
+    *,
+    always_off: bool,
+    fence: Fence,
+    journal: Journal,
 ) -> Shaped:
     """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
 
@@ -58,11 +66,12 @@ def shape(
     planned = plan_shape(arm, vm, host)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
-        shut_down(session, ref, rules, fence)
+        shut_down(session, ref, rules, fence, journal)
         vm = read.read_vm(session, ref)
         planned = plan_shape(arm, vm, host)
     if planned.change:
-        apply.reconfigure(session, ref, planned.change, change_version=vm.change_version, fence=fence)
+        with journal.change("reconfigure", planned.change):
+            apply.reconfigure(session, ref, planned.change, change_version=vm.change_version, fence=fence)
     return Shaped(planned.change, planned.prediction, must_shut_down)
 
 
@@ -87,7 +96,15 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
             attempts.save_predicted(
                 connection, attempt.id, context.token, prediction_document(planned.prediction)
             )
-        return shape(session, ref, arm, PowerRules.of(context.study), always_off=True, fence=context.fence)
+        return shape(
+            session,
+            ref,
+            arm,
+            PowerRules.of(context.study),
+            always_off=True,
+            fence=context.fence,
+            journal=journal_of(context),
+        )
 
 
 def _refuse_to_overwrite(context: VmContext, vm: VmFacts, change: Change) -> None:

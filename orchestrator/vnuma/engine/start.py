@@ -10,6 +10,7 @@ from vnuma.domain.order import plan_cells
 from vnuma.domain.study import Study
 from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.permit import Permit
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import refuse_blocked
 from vnuma.engine.target import Target
@@ -29,20 +30,22 @@ class Prepared:
     text: str
     targets: dict[str, Target]
     plans: dict[str, VmPlan]
+    permit: Permit
 
 
-def prepare(study: Study, text: str, targets: dict[str, Target]) -> Prepared:
+def prepare(study: Study, text: str, targets: dict[str, Target], permit: Permit | None = None) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
     Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld
     when another controller has a VM.
     """
-    plans = {name: plan_vm(study, target) for name, target in targets.items()}
+    permit = permit or Permit()
+    plans = {name: plan_vm(study, target, permit) for name, target in targets.items()}
     _refuse_twice(plans)
     refuse_blocked(finding for plan in plans.values() for finding in plan.findings)
     for plan in plans.values():
         refuse_if_marked(plan.vm)
-    return Prepared(study, text, targets, plans)
+    return Prepared(study, text, targets, plans, permit)
 
 
 def _refuse_twice(plans: Mapping[str, VmPlan]) -> None:
@@ -70,6 +73,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             simulated=scenario,
             driver=driver,
             inventory=str(inventory.resolve()),
+            ticket=prepared.permit.ticket,
         )
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(

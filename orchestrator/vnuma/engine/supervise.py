@@ -8,12 +8,14 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
 
 from vnuma.domain.study import Study
 from vnuma.engine.context import home_folder
+from vnuma.engine.hours import must_stop_at, why_closed
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.private_folder import private_folder
@@ -24,9 +26,10 @@ from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import Target
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
-from vnuma.store import leases, runs, vms
+from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState, StopRequest
+from vnuma.store.types import utc_now
 
 # A launch that ends without one more ended cell is tried again this often before the run gives up.
 MAX_FRUITLESS_LAUNCHES = 3
@@ -43,12 +46,19 @@ class Ended:
     problems: tuple[VnumaError, ...]
     interrupted: bool
     play_output: str = ""
+    closed: str | None = None
+    """Why the allowed hours end it before its last cell."""
 
     def raise_for_outcome(self) -> None:
         """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
         if self.problems:
             raise _worst(self.problems)
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
+        if self.closed:
+            raise CellsMissing(
+                f"{run}: {valid} of {total} cells, all kept. {self.closed}",
+                fix=f"vnuma run --resume {run}, within the allowed hours.",
+            )
         if self.interrupted:
             raise Interrupted(
                 f"Stopped: {valid} of {total} cells, all kept.", fix=f"vnuma run --resume {run}"
@@ -68,6 +78,8 @@ class Asked:
     passed_on: int = field(default=0)
     broken: StoreError | None = None
     """The store failed while the play ran: raised once the play has ended."""
+    deadline: datetime | None = None
+    """When the allowed hours leave just the time to put the VMs back."""
 
 
 def supervise(
@@ -87,6 +99,7 @@ def supervise(
     output = ""
     failure: list[VnumaError] = []
     with _signals() as asked, store.kept_open():
+        asked.deadline = must_stop_at(study, utc_now())
         try:
             output = _launch_until_done(store, url, run, targets, inventory, watch, asked)
         except VnumaError as error:
@@ -95,10 +108,12 @@ def supervise(
             restored, problems = put_back(store, run, study, targets)
             problems += failure
             try:
-                progress = _close(store, run, problems, asked)
+                closed = None if asked.count else _closed(store, run, study)
+                progress = _close(store, run, problems, asked, closed)
             except StoreError as error:
                 raise _worst([*problems, error]) from error
-    return Ended(progress, tuple(restored), tuple(problems), asked.count > 0 or _stopped(progress), output)
+    interrupted = asked.count > 0 or _stopped(progress)
+    return Ended(progress, tuple(restored), tuple(problems), interrupted, output, closed)
 
 
 def put_back(
@@ -193,6 +208,8 @@ def _tick(store: Store, run: Run, watch: Watch, asked: Asked) -> bool:
             if asked.count > asked.passed_on:
                 runs.request_stop(connection, run.id, StopRequest.NOW)
                 asked.passed_on = asked.count
+            if asked.deadline and utc_now() >= asked.deadline:
+                runs.request_stop(connection, run.id, StopRequest.NOW)
         watch(_look(store, run))
     except StoreError as error:
         asked.broken = error
@@ -205,12 +222,20 @@ def _look(store: Store, run: Run) -> Progress:
         return progress_of(connection, run.name)
 
 
-def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked) -> Progress:
+def _closed(store: Store, run: Run, study: Study) -> str | None:
+    """Why the allowed hours give the run no further cell now; None when none is left, or when they do."""
+    with store.read() as connection:
+        past = attempts.lines_of_run(connection, run.id)
+        progress = progress_of(connection, run.name)
+    return why_closed(study, past, utc_now()) if progress.ended < progress.total else None
+
+
+def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked, closed: str | None) -> Progress:
     """Settle the run's state."""
     progress = _look(store, run)
     if any(isinstance(problem, NotAtBaseline) for problem in problems):
         state = RunState.CONFLICT
-    elif asked.count or _stopped(progress):
+    elif asked.count or closed or _stopped(progress):
         state = RunState.STOPPED
     else:
         state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED

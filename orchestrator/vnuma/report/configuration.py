@@ -141,6 +141,7 @@ def _product(loaded: LoadedRun) -> Pairs:
     return [
         ("vnuma", run.product_version),
         ("Run", f"{run.name}, begun {run.created_at:%Y-%m-%d %H:%M} UTC, ended {finished}, {run.state}"),
+        ("Change ticket", run.ticket or "none"),
         ("Seed of the order", str(run.seed)),
         ("Study file, SHA-256", loaded.study_sha256),
         ("Measured on", f"the lab, scenario {run.simulated}" if run.simulated else "real machines"),

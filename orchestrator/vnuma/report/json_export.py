@@ -45,6 +45,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
             "order": loaded.study.design.order,
             "seed": run.seed,
         },
+        "ticket": run.ticket,
         "product_version": run.product_version,
         "created_at": _time(run.created_at),
         "finished_at": _time(run.finished_at),

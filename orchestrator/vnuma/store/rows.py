@@ -98,6 +98,8 @@ class Run:
     supervisor_pid: int | None
     supervisor_host: str | None
     heartbeat_at: datetime | None
+    ticket: str | None = None
+    """The change ticket under which its VMs may be changed."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ def create_run(
     driver: object = None,
     simulated: str | None = None,
     inventory: str | None = None,
+    ticket: str | None = None,
 ) -> Run:
     """A new planned run, named with the study's next number; numbers are never given twice."""
     if conn.dialect.name == "postgresql":
@@ -64,6 +65,7 @@ def create_run(
             product_version=__version__,
             driver_json=driver,
             inventory=inventory,
+            ticket=ticket,
             created_at=utc_now(),
         )
         .returning(*tables.run.c)

@@ -64,6 +64,7 @@ run = Table(
     Column("product_version", Text, nullable=False),
     Column("driver_json", CanonicalJson),
     Column("inventory", Text),
+    Column("ticket", Text),
     Column("created_at", UtcTime, nullable=False),
     Column("finished_at", UtcTime),
     Column("supervisor_pid", Integer),
@@ -200,6 +201,22 @@ fact = Table(
     Column("key", Text, nullable=False),
     Column("value_json", CanonicalJson),
     Column("at", UtcTime, nullable=False),
+    Index(None, "run_id"),
+)
+
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("run_id", ForeignKey("run.id")),
+    Column("at", UtcTime, nullable=False),
+    Column("who", Text, nullable=False),
+    Column("vm_key", Text, nullable=False),
+    Column("vm", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("change_json", CanonicalJson),
+    Column("detail", Text),
+    Column("ticket", Text),
     Index(None, "run_id"),
 )
 

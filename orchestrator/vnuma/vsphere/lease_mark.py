@@ -11,6 +11,8 @@ from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import LEASE_KEY, extra_config
 
+__all__ = ["LEASE_KEY", "Mark", "read_mark", "write_mark"]
+
 
 @dataclass(frozen=True)
 class Mark:

@@ -1,0 +1,65 @@
+"""`vnuma audit`: every change that was made to a VM."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vnuma.cli.options import StoreOption
+
+if TYPE_CHECKING:
+    from vnuma.store.audit import AuditLine
+
+
+class AuditFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSONL = "jsonl"
+
+
+def audit(
+    run: Annotated[
+        str | None, typer.Argument(metavar="RUN", help="Only this run, as quick.4, or `latest`.")
+    ] = None,
+    format_: Annotated[AuditFormat, typer.Option("--format", help="text or jsonl.")] = AuditFormat.TEXT,
+    store: StoreOption = None,
+) -> None:
+    """Show who changed what on which VM, when, for which run and change ticket.
+
+    The same lines stand in a file beside the store, FILE.audit.jsonl.
+
+    Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
+    """
+    from vnuma.engine.audit import as_json, audit_file, audit_lines
+    from vnuma.engine.context import store_url
+    from vnuma.store.open import open_store
+
+    opened = open_store(store_url(store))
+    lines = audit_lines(opened, run)
+    if format_ is AuditFormat.JSONL:
+        for line in lines:
+            typer.echo(json.dumps(as_json(line)))
+        return
+    for line in lines:
+        typer.echo(_text(line))
+    typer.echo(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No change yet.")
+
+
+def _text(line: AuditLine) -> str:
+    from vnuma.engine.shape import diff_text
+
+    for_what = " ".join(filter(None, (line.run or "by hand", line.ticket)))
+    head = f"{line.at:%Y-%m-%dT%H:%M:%SZ}  {line.who}  {line.vm}  {for_what}  {line.action}"
+    edits = [
+        f"    {edit['setting']}: {_value(diff_text(edit['before']))} -> {_value(diff_text(edit['after']))}"
+        for edit in line.change
+    ]
+    return "\n".join([head, *edits, *([f"    {line.detail}"] if line.detail else [])])
+
+
+def _value(value: object) -> str:
+    return "none" if value in (None, "") else str(value)

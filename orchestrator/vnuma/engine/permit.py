@@ -1,0 +1,33 @@
+"""What a user allows a study to touch: a test clone, or with a change ticket a production VM too."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from vnuma.errors import InputError
+
+_TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")
+
+
+@dataclass(frozen=True)
+class Permit:
+    """`production` VMs may be studied; `ticket` is the change under which it is done."""
+
+    production: bool = False
+    ticket: str | None = None
+
+    @classmethod
+    def given(cls, production: bool, ticket: str | None) -> Permit:
+        """From the command line. Raises InputError for production without a ticket, or one that is none."""
+        if ticket is not None and not _TICKET.fullmatch(ticket):
+            raise InputError(
+                f"'{ticket}' is no change ticket's id.",
+                fix="Give it as CHG0031234: letters, digits, . _ / # -",
+            )
+        if production and ticket is None:
+            raise InputError(
+                "--production needs the change ticket under which the VM may be changed.",
+                fix="vnuma run STUDY --production --ticket CHG0031234",
+            )
+        return cls(production, ticket)

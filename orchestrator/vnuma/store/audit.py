@@ -1,0 +1,64 @@
+"""The audit log's rows: what was changed on which VM, by whom, when, for which run and ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select
+
+from vnuma.store import tables
+
+_audit = tables.audit.c
+
+
+@dataclass(frozen=True)
+class AuditLine:
+    """One change, or one that failed: then `detail` says why. `change` lists setting, before and after."""
+
+    at: datetime
+    who: str
+    vm: str
+    vm_key: str
+    action: str
+    change: Sequence[dict[str, Any]]
+    detail: str | None
+    run: str | None
+    ticket: str | None
+
+
+def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
+    """Add a line. None is ever changed or removed."""
+    conn.execute(
+        insert(tables.audit),
+        {
+            "run_id": run_id,
+            "at": line.at,
+            "who": line.who,
+            "vm_key": line.vm_key,
+            "vm": line.vm,
+            "action": line.action,
+            "change_json": list(line.change),
+            "detail": line.detail,
+            "ticket": line.ticket,
+        },
+    )
+
+
+def lines(conn: Connection, run_id: int | None = None) -> tuple[AuditLine, ...]:
+    """Every line, or those of one run, in the order in which they were written."""
+    query = (
+        select(tables.audit, tables.run.c.name.label("run"))
+        .join(tables.run, tables.run.c.id == _audit.run_id, isouter=True)
+        .order_by(_audit.id)
+    )
+    if run_id is not None:
+        query = query.where(_audit.run_id == run_id)
+    return tuple(
+        AuditLine(
+            row.at, row.who, row.vm, row.vm_key, row.action, row.change_json, row.detail, row.run, row.ticket
+        )
+        for row in conn.execute(query)
+    )

@@ -1,0 +1,99 @@
+"""What may be touched, when, and the lines that tell of it afterwards."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+from vnuma.engine.audit import audit_file, audit_lines
+from vnuma.engine.claim import Nothing, claim
+from vnuma.errors import PreflightBlocked, ReconfigureRefused
+
+
+def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:
+    """Mark, shutdown, shape and putting back: old and new values, who, run; both places agree."""
+    steps = Steps.prepared(tmp_path / "home", lab())
+    steps.shape(steps.take())
+    steps.put_back()
+
+    lines = audit_lines(steps.store, steps.run.name)
+    assert [line.action for line in lines] == [
+        *("mark", "power", "reconfigure"),
+        *("put back", "power", "mark"),
+    ]
+    assert {line.vm for line in lines} == {"sql16"}
+    assert all("@" in line.who for line in lines)
+    shaped = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[2].change}
+    back = {edit["setting"]: (edit["before"], edit["after"]) for edit in lines[3].change}
+    assert shaped["numCoresPerSocket"] == (4, 16)
+    assert back["numCoresPerSocket"] == (16, 4)
+    text = audit_file(steps.store.place).read_text(encoding="utf-8")
+    assert [json.loads(line)["action"] for line in text.splitlines()] == [line.action for line in lines]
+
+
+def test_a_change_that_was_refused_has_a_second_line_that_says_so(lab: LabFactory, tmp_path: Path) -> None:
+    """Nobody has to guess whether the first line's change was made."""
+    simulated = lab(faults=[{"kind": "reconfigure_refused", "boot": 2}])
+    steps = Steps.prepared(tmp_path / "home", simulated)
+    with pytest.raises(ReconfigureRefused):
+        steps.take()
+
+    first, second = audit_lines(steps.store, steps.run.name)
+    assert (first.action, second.action) == ("mark", "mark failed")
+    assert second.detail is not None
+    assert "SystemError" in second.detail
+
+
+def test_production_needs_a_flag_and_a_ticket_which_every_line_then_has(
+    lab: LabFactory, tmp_path: Path
+) -> None:
+    """Unmarked: refused; without a ticket: refused; with both: stored and quoted."""
+    inventory = write_inventory(tmp_path, lab())
+    text = inventory.read_text(encoding="utf-8")
+    inventory.write_text(text.replace('"vnuma_test_clone": true', '"vnuma_test_clone": false'))
+    study = write_study(tmp_path)
+
+    refused = vnuma("run", study, "-i", inventory)
+    assert (refused.code, "P07" in refused.err, "Nothing was changed." in refused.err) == (5, True, True)
+    assert vnuma("run", study, "-i", inventory, "--production").code == 3
+
+    created = vnuma("run", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--create-only")
+    assert created.code == 0, created.text
+    plan = vnuma("plan", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--checks")
+    assert (plan.code, "under change ticket CHG0031" in plan.out) == (0, True)
+    results = json.loads(vnuma("results", created.out.strip(), "--format", "json").out)
+    assert results["ticket"] == "CHG0031"
+
+
+def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Path) -> None:
+    """The claim says when they open, and inside them it claims."""
+    hours = {"time_zone": "UTC", "windows": ["Wed 20:00-06:00"], "restore_s": 600}
+    steps = Steps.prepared(tmp_path / "home", lab(), allowed_hours=hours)
+    context = steps.take()
+
+    refused = claim(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
+    assert isinstance(refused, Nothing)
+    assert "open at Wed 2026-11-18 20:00 UTC" in refused.why
+    assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), Nothing)
+    steps.put_back()
+
+
+def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Path) -> None:
+    """Refused before a run is stored or a VM touched."""
+    day = f"{datetime.now(UTC):%a}"
+    other = "Mon" if day not in ("Sun", "Mon") else "Thu"
+    hours = {"time_zone": "UTC", "windows": [f"{other} 00:00-01:00"]}
+    study = write_study(tmp_path, allowed_hours=hours)
+    inventory = write_inventory(tmp_path, lab())
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert (ran.code, "allowed hours" in ran.err) == (PreflightBlocked.exit_code, True)
+    assert "No run yet" in vnuma("status").out

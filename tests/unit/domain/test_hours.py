@@ -1,0 +1,80 @@
+"""Windows of the week: when they are open, and when they close."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from vnuma.domain.hours import DAYS, AllowedHours
+
+NIGHTS = AllowedHours(time_zone="Europe/Berlin", windows=("Mon-Fri 20:00-06:00", "Sat,Sun 00:00-24:00"))
+
+
+def at(text: str) -> datetime:
+    """A moment in UTC."""
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+def test_a_window_is_open_from_its_start_until_before_its_end() -> None:
+    """20:00 in Berlin is 19:00 UTC in winter; the last minute before belongs to the day."""
+    assert NIGHTS.closes(at("2026-11-18T18:59:59")) is None
+    assert NIGHTS.closes(at("2026-11-18T19:00:00")) == at("2026-11-19T05:00:00")
+    assert NIGHTS.closes(at("2026-11-19T05:00:00")) is None
+
+
+def test_windows_that_meet_are_one() -> None:
+    """Friday night runs into the weekend and ends with it."""
+    assert NIGHTS.closes(at("2026-11-20T22:00:00")) == at("2026-11-22T23:00:00")
+
+
+def test_the_next_opening_is_told_in_the_studys_zone() -> None:
+    """A reader knows the clock that the study was written by."""
+    opens = NIGHTS.opens(at("2026-11-19T10:00:00"))
+    assert opens == at("2026-11-19T19:00:00")
+    assert f"{opens:%H:%M %Z}" == "20:00 CET"
+
+
+def test_a_night_in_which_the_clocks_change_has_its_true_length() -> None:
+    """In Berlin the night to 2026-10-25 has an hour more."""
+    hours = AllowedHours(time_zone="Europe/Berlin", windows=("Sat 20:00-06:00",))
+    closes = hours.closes(at("2026-10-24T18:00:00"))
+    assert closes is not None
+    assert closes - at("2026-10-24T18:00:00") == timedelta(hours=11)
+
+
+@given(
+    now=st.datetimes(datetime(2026, 1, 1), datetime(2027, 1, 1), timezones=st.just(UTC)),  # noqa: DTZ001
+    day=st.sampled_from(DAYS),
+    start=st.integers(0, 23),
+    end=st.integers(0, 24),
+)
+def test_what_is_open_closes_later_and_what_is_not_opens_later(
+    now: datetime, day: str, start: int, end: int
+) -> None:
+    """Whatever the window: it has opened before it closes, within a week."""
+    hours = AllowedHours(time_zone="America/New_York", windows=(f"{day} {start:02}:00-{end:02}:00",))
+    closes = hours.closes(now)
+    if closes is None:
+        assert now < hours.opens(now) <= now + timedelta(days=8)
+    else:
+        assert hours.opens(now) <= now < closes <= now + timedelta(days=2)
+
+
+@pytest.mark.parametrize(
+    ("zone", "window", "words"),
+    [
+        ("Europe/Berlim", "Mon 20:00-06:00", "no time zone"),
+        ("UTC", "Mon 20-06", "write it as Mon-Fri 20:00-06:00"),
+        ("UTC", "Moo 20:00-06:00", "'Moo' is no day"),
+        ("UTC", "Mon 25:00-06:00", "no time of day"),
+        ("UTC", "Mon 20:00-24:30", "no time of day"),
+    ],
+)
+def test_what_cannot_be_is_refused_with_what_would_be_right(zone: str, window: str, words: str) -> None:
+    """Before anything is touched."""
+    with pytest.raises(ValidationError, match=words):
+        AllowedHours(time_zone=zone, windows=(window,))

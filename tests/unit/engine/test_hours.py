@@ -1,0 +1,65 @@
+"""Allowed hours: which cell may still begin, and when a run has to put back."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from vnuma.domain.study import Study
+from vnuma.engine.hours import must_stop_at, refuse_if_closed, why_closed
+from vnuma.errors import PreflightBlocked
+from vnuma.store.rows import AttemptLine, Outcome
+
+CLOSES = datetime(2026, 11, 19, 6, tzinfo=UTC)
+
+
+def study(**changes: Any) -> Study:
+    """Allowed on Wednesday night until 06:00 UTC, with ten minutes for putting back."""
+    base = {
+        "name": "s",
+        "vms": ["sql16"],
+        "vcpus": 16,
+        "reference": "1x16",
+        "arms": ["1x16", "4x4"],
+        "allowed_hours": {"time_zone": "UTC", "windows": ["Wed 20:00-06:00"], "restore_s": 600},
+    }
+    return Study.model_validate(base | changes)
+
+
+def took(minutes: float, outcome: Outcome = Outcome.VALID) -> AttemptLine:
+    """An attempt that took so long."""
+    began = CLOSES - timedelta(hours=5)
+    ended = began + timedelta(minutes=minutes)
+    return AttemptLine(1, 1, 1, "1x16", 1, 1, None, None, began, ended, outcome, None)
+
+
+def test_the_last_cell_leaves_time_to_restore() -> None:
+    """Cells of 20 minutes and 10 to put back: the last one begins half an hour before the end."""
+    past = [took(20), took(15), took(90, Outcome.FAILED)]
+    assert why_closed(study(), past, CLOSES - timedelta(minutes=30)) is None
+    why = why_closed(study(), past, CLOSES - timedelta(minutes=29))
+    assert why == (
+        "The allowed hours end at Thu 2026-11-19 06:00 UTC; a cell takes about 20 min "
+        "and putting back 10 min."
+    )
+
+
+def test_before_a_cell_was_measured_its_length_is_assumed() -> None:
+    """As the plan assumes it for real hardware: more than five minutes."""
+    assert why_closed(study(), [], CLOSES - timedelta(minutes=15)) is not None
+
+
+def test_outside_its_hours_a_study_does_not_begin() -> None:
+    """It says when it may, and without allowed hours it may always."""
+    noon = datetime(2026, 11, 18, 12, tzinfo=UTC)
+    with pytest.raises(PreflightBlocked, match="open at Wed 2026-11-18 20:00 UTC"):
+        refuse_if_closed(study(), noon)
+    refuse_if_closed(study(allowed_hours=None), noon)
+
+
+def test_a_run_has_to_put_back_before_its_window_ends() -> None:
+    """However long its present cell takes."""
+    assert must_stop_at(study(), CLOSES - timedelta(hours=2)) == CLOSES - timedelta(minutes=10)
+    assert must_stop_at(study(allowed_hours=None), CLOSES) is None
