@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from vnuma.domain.setting import Power, Settings
 
@@ -15,7 +16,7 @@ class Release:
     version: str
     build: str = ""
 
-    @property
+    @cached_property
     def key(self) -> tuple[int, int]:
         """Major and minor number, for comparison: (6, 5) for 6.5.0."""
         parts = [*self.version.split("."), "0", "0"][:2]
@@ -52,16 +53,58 @@ class HostFacts:
     numa_nodes: tuple[NumaNode, ...]
     in_drs_cluster: bool = False
     drs_default: str | None = None
+    numa_reported: bool | None = None
+    """Whether `numa_nodes` came from the host's own list; False: one node of everything was assumed."""
+    power_policy: str | None = None
+    """The CPU power policy's short name, as vSphere shows it: static (High performance), dynamic, low."""
+    advanced: Mapping[str, str] | None = None
+    """The advanced options Numa.* of the host, by name."""
+    max_cores_per_socket: int | None = None
+    """Most cores per virtual socket that this host supports (its VM capability)."""
+    powered_on_mb: Mapping[str, int] | None = None
+    """Memory of every VM that is powered on here, by managed object id; None: not counted."""
 
-    @property
+    @cached_property
     def threads_per_core(self) -> int:
         """Logical CPUs per physical core: 2 with hyper-threading on."""
         return max(1, self.threads // self.cores)
 
-    @property
+    @cached_property
     def cores_per_node(self) -> int:
         """Physical cores of the smallest NUMA node: what a VM must fit into."""
         return min(len(node.cpus) for node in self.numa_nodes) // self.threads_per_core
+
+    @cached_property
+    def node_memory_mb(self) -> int:
+        """Memory of the smallest NUMA node: what a VM must fit into."""
+        return min(node.memory_mb for node in self.numa_nodes)
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A cluster and its hosts. A host outside any cluster is a cluster of one, without DRS."""
+
+    moid: str
+    name: str
+    drs_enabled: bool | None
+    hosts: tuple[HostFacts, ...]
+    """The hosts that could be read; see `unread`."""
+    unread: tuple[str, ...] = ()
+    """Names of hosts that could not be read: disconnected, or no right to see them."""
+
+    @cached_property
+    def shapes(self) -> Mapping[tuple[object, ...], HostFacts]:
+        """One host for each shape that the cluster has: what decides where a VM's nodes come to lie."""
+        return {
+            (
+                host.release.key,
+                len(host.numa_nodes),
+                host.cores_per_node,
+                host.threads_per_core,
+                host.node_memory_mb >> 10,
+            ): host
+            for host in self.hosts
+        }
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
+from vnuma.domain.facts import HostFacts
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 from vnuma.domain.setting import Settings, Value
 
@@ -34,6 +35,14 @@ class HostShape:
     threads_per_core: int = 1
     follow_cores_per_socket: bool = False
     """The host's advanced option Numa.FollowCoresPerSocket."""
+
+
+def host_shape(host: HostFacts) -> HostShape:
+    """What of a host's facts decides the layout. Unread advanced options count as their defaults."""
+    follow = (host.advanced or {}).get("Numa.FollowCoresPerSocket")
+    return HostShape(
+        host.release.key, len(host.numa_nodes), host.cores_per_node, host.threads_per_core, _true(follow)
+    )
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
+from vnuma.domain.server import ServerFacts
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
@@ -32,7 +33,7 @@ class Seen:
     """What a boot gave: the guest's topology, the server's facts and the judgement."""
 
     guest: GuestTopology
-    server: sql_facts.ServerFacts
+    server: ServerFacts
     judgement: Judgement
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from vnuma.domain.arm import Arm
 from vnuma.domain.change import Change, change_to
 from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.prediction import HostShape, Prediction, predict
+from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, step
@@ -43,8 +43,7 @@ def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
 
 def predict_for(vm: VmFacts, host: HostFacts, settings: dict[str, object]) -> Prediction:
     """What a power-on of this VM with these settings gives on this host."""
-    shape = HostShape(host.release.key, len(host.numa_nodes), host.cores_per_node, host.threads_per_core)
-    return predict(shape, settings, vm.hardware_version)  # type: ignore[arg-type]
+    return predict(host_shape(host), settings, vm.hardware_version)  # type: ignore[arg-type]
 
 
 def shape(

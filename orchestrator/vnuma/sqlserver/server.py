@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
 from vnuma.sqlserver import columns
 from vnuma.sqlserver.odbc import pyodbc
@@ -53,65 +52,6 @@ _SYS_INFO = (
     *("affinity_type_desc", "virtual_machine_type_desc", "numa_node_count"),
     *("softnuma_configuration_desc", "sql_memory_model_desc"),
 )
-
-
-@dataclass(frozen=True)
-class Permissions:
-    """What this login may do on the server; None where the version knows no such permission."""
-
-    view_server_state: bool
-    view_server_performance_state: bool | None
-    create_any_database: bool
-    sysadmin: bool
-
-    @property
-    def reads_state(self) -> bool:
-        """Whether the dynamic management views can be read."""
-        return self.view_server_state or bool(self.view_server_performance_state)
-
-
-@dataclass(frozen=True)
-class ServerFacts:
-    """A SQL Server as it runs now. None: this version does not say, or this login may not see it.
-
-    Memory is in kilobytes or megabytes as named; `max_dop` and the like are the values in use.
-    """
-
-    version: str
-    version_text: str
-    product_level: str | None
-    update_level: str | None
-    edition: str
-    engine_edition: int
-    collation: str
-    xtp_supported: bool
-    hadr_enabled: bool
-    clustered: bool
-    cpu_count: int
-    scheduler_count: int
-    max_workers: int
-    physical_memory_kb: int
-    committed_kb: int
-    committed_target_kb: int
-    uptime_s: float
-    start_time: str
-    """By the guest's clock and in its time zone."""
-    affinity: str | None
-    virtual_machine: str | None
-    numa_node_count: int | None
-    """As sys.dm_os_sys_info says: soft-NUMA nodes are included."""
-    soft_numa: str | None
-    memory_model: str | None
-    max_dop: int | None
-    cost_threshold: int | None
-    max_server_memory_mb: int | None
-    min_server_memory_mb: int | None
-    lightweight_pooling: bool | None
-    trace_flags: tuple[int, ...] | None
-    permissions: Permissions
-    other_sessions: int
-    foreign_committed_kb: Mapping[int, int]
-    """Memory that a node of SQL Server took from another one, by memory node."""
 
 
 def read_server(connection: pyodbc.Connection) -> ServerFacts:

@@ -6,9 +6,9 @@ from vnuma.domain.facts import GuestTopology, SqlNode
 from vnuma.sqlserver import columns
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import fetch
-from vnuma.sqlserver.server import MEMORY_NODES, ServerFacts, read_server
+from vnuma.sqlserver.server import MEMORY_NODES, read_server
 
-__all__ = ["ServerFacts", "read_server", "read_topology", "xtp_pages_kb"]
+__all__ = ["read_server", "read_topology", "xtp_pages_kb"]
 
 # cpu_count is on every version; the sockets since 2016 SP2, soft-NUMA since 2016 (sys.dm_os_sys_info).
 _SYS_INFO = ("cpu_count", "socket_count", "cores_per_socket", "softnuma_configuration_desc")

@@ -1,0 +1,200 @@
+"""The facts of one subject as rules ask for them: what is not known raises, so no rule guesses."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NoReturn, TypeVar
+
+from vnuma.checks.subject import (
+    EXTRA_CONFIG,
+    ChangeFacts,
+    MethodFacts,
+    PlacementFacts,
+    StudyFacts,
+    Subject,
+    VcenterFacts,
+)
+from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.prediction import Prediction, host_shape, predict
+from vnuma.domain.server import SqlFacts, WindowsFacts
+from vnuma.domain.setting import TYPED, Value
+
+Known = TypeVar("Known")
+
+PARTS = ("vm", "host", "cluster", "guest", "sql", "study", "placement", "change", "method", "vcenter")
+
+WHY_ABSENT = {
+    "vm": "no VM was read",
+    "host": "the VM's host was not read",
+    "cluster": "the host's cluster was not read",
+    "guest": "Windows in the guest was not read",
+    "sql": "no login to SQL Server was given (--sql)",
+    "study": "no study was given (--study)",
+    "placement": "no placement was read from the host (esxtop, sched-stats or vmware.log)",
+    "change": "no change is planned",
+    "method": "no measurement is planned",
+    "vcenter": "no vCenter answered",
+}
+"""Why a part is absent when the subject gives no reason of its own."""
+
+
+class Unknown(Exception):
+    """A fact that a rule needs was not read; the message is the reason. Caught by the evaluation."""
+
+
+def known(value: Known | None, what: str) -> Known:
+    """The value, or Unknown with the reason that `what` was not read."""
+    if value is None:
+        raise Unknown(f"{what} was not read")
+    return value
+
+
+class Facts:
+    """One subject, with what several rules derive from it worked out once."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+
+    @property
+    def vm(self) -> VmFacts:
+        """The VM. Raises Unknown, as every part below."""
+        return self.subject.vm or self._refuse("vm")
+
+    @property
+    def host(self) -> HostFacts:
+        """The VM's host."""
+        return self.subject.host or self._refuse("host")
+
+    @property
+    def cluster(self) -> ClusterFacts:
+        """The host's cluster; a cluster of one outside any."""
+        return self.subject.cluster or self._refuse("cluster")
+
+    @property
+    def guest(self) -> WindowsFacts:
+        """Windows in the guest."""
+        return self.subject.guest or self._refuse("guest")
+
+    @property
+    def sql(self) -> SqlFacts:
+        """SQL Server in the guest."""
+        return self.subject.sql or self._refuse("sql")
+
+    @property
+    def study(self) -> StudyFacts:
+        """The study that the VM takes part in."""
+        return self.subject.study or self._refuse("study")
+
+    @property
+    def placement(self) -> PlacementFacts:
+        """Where ESXi put the VM."""
+        return self.subject.placement or self._refuse("placement")
+
+    @property
+    def change(self) -> ChangeFacts:
+        """A change that is about to be made."""
+        return self.subject.change or self._refuse("change")
+
+    @property
+    def method(self) -> MethodFacts:
+        """How timings are taken."""
+        return self.subject.method or self._refuse("method")
+
+    @property
+    def vcenter(self) -> VcenterFacts:
+        """The server that answered."""
+        return self.subject.vcenter or self._refuse("vcenter")
+
+    @cached_property
+    def studied(self) -> bool:
+        """Whether the VM takes part in a study."""
+        return self.subject.study is not None
+
+    @cached_property
+    def release(self) -> tuple[int, int]:
+        """The host's ESXi release: (6, 5)."""
+        return self.host.release.key
+
+    @cached_property
+    def vcpus(self) -> int:
+        """Number of vCPUs."""
+        return self.number("numCPUs")
+
+    @cached_property
+    def per_socket(self) -> int:
+        """Cores per socket; 1 where vSphere has not chosen yet."""
+        return self.number("numCoresPerSocket") or 1
+
+    @cached_property
+    def sockets(self) -> int:
+        """Virtual sockets, rounded down."""
+        return max(1, self.vcpus // self.per_socket)
+
+    @cached_property
+    def memory_mb(self) -> int:
+        """The VM's memory."""
+        return self.number("memoryMB")
+
+    @cached_property
+    def affinity(self) -> tuple[int, ...]:
+        """Logical CPUs that the VM is pinned to; empty: none."""
+        pinned = self.setting("cpuAffinity")
+        return pinned if isinstance(pinned, tuple) else ()
+
+    @cached_property
+    def cores_per_node(self) -> int:
+        """Physical cores of the host's smallest NUMA node."""
+        return self.host.cores_per_node
+
+    @cached_property
+    def prediction(self) -> Prediction:
+        """What a power-on now would give the guest. Raises Unknown without extraConfig."""
+        self.key("numa.vcpu.min")
+        return predict(host_shape(self.host), self.vm.settings, self.vm.hardware_version)
+
+    def setting(self, name: str) -> Value:
+        """A typed setting; None: this release has none. Raises Unknown when it was not read."""
+        settings = self.vm.settings
+        if name in settings:
+            return settings[name]
+        raise Unknown(self.subject.absent.get(name) or f"{name} was not read")
+
+    def number(self, name: str) -> int:
+        """A typed setting as a number; 0 where this release has none."""
+        value = self.setting(name)
+        return value if isinstance(value, int) else 0
+
+    def on(self, name: str) -> bool:
+        """Whether a typed switch is on."""
+        return self.setting(name) is True
+
+    def key(self, name: str) -> str | None:
+        """An extraConfig value as text, None: not set. Raises Unknown when extraConfig was not read."""
+        value = self._keys.get(name.lower())
+        if value is None and EXTRA_CONFIG in self.subject.absent:
+            raise Unknown(self.subject.absent[EXTRA_CONFIG])
+        return value
+
+    def key_on(self, name: str) -> bool:
+        """Whether an extraConfig switch is on."""
+        return (self.key(name) or "").strip().lower() in {"true", "1"}
+
+    def option(self, name: str) -> str | None:
+        """An advanced option of the host, None: not set. Raises Unknown when options were not read."""
+        return known(self.host.advanced, "the host's advanced options").get(name)
+
+    @cached_property
+    def _keys(self) -> dict[str, str]:
+        """extraConfig by lower-case name: vSphere keeps the case in which a key was written."""
+        return {
+            name.lower(): str(value)
+            for name, value in self.vm.settings.items()
+            if name not in TYPED and value is not None
+        }
+
+    def _refuse(self, part: str) -> NoReturn:
+        raise Unknown(self.why_absent(part))
+
+    def why_absent(self, part: str) -> str:
+        """The reason that a part of the subject is not there."""
+        return self.subject.absent.get(part) or WHY_ABSENT[part]

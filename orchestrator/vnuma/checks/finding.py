@@ -1,0 +1,86 @@
+"""What a rule found, or did not find, or could not look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from vnuma.domain.setting import Value
+
+Kind = Literal["vm", "host", "cluster", "study", "vcenter"]
+
+
+class Severity(StrEnum):
+    """How bad a failed rule is."""
+
+    BLOCK = "block"
+    WARN = "warn"
+    INFO = "info"
+
+    @property
+    def rank(self) -> int:
+        """0 is worst."""
+        return _ORDER[self]
+
+
+_ORDER = {Severity.BLOCK: 0, Severity.WARN: 1, Severity.INFO: 2}
+
+
+class Outcome(StrEnum):
+    """What became of one rule on one object. Not evaluated is neither pass nor fail."""
+
+    PASS = "pass"
+    FAIL = "fail"
+    NOT_EVALUATED = "not_evaluated"
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What to do, in words, and as settings that tools take.
+
+    `arm` has the fields of a study's arm; it is also what the role vm_topology takes as
+    `vm_topology_arm`. `settings` has vSphere's own names (`domain.setting`), None: remove the key.
+    `commands` is T-SQL, esxcli or bcdedit, ready to paste.
+    """
+
+    text: str
+    arm: Mapping[str, object] = field(default_factory=dict)
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    commands: str = ""
+
+    @property
+    def ansible(self) -> dict[str, object]:
+        """The variables of the role vm_topology; empty where an arm cannot say it."""
+        return {"vm_topology_arm": dict(self.arm)} if self.arm else {}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One rule on one object.
+
+    `kind`, `name` and `key` name the object that the fix changes; `vm` and `vm_key` the VM it was seen
+    from. `superseded_by` is the rule that has to be put right first, and `matters` says why.
+    """
+
+    rule: str
+    severity: Severity
+    outcome: Outcome
+    title: str
+    kind: Kind
+    name: str
+    key: str
+    vm: str = ""
+    vm_key: str = ""
+    arm: str = ""
+    """The study's arm that it was found in; empty outside a study."""
+    observed: Mapping[str, str] = field(default_factory=dict)
+    consequence: str = ""
+    fix: Fix | None = None
+    reason: str = ""
+    """Why it was not evaluated."""
+    source: str = ""
+    superseded_by: str = ""
+    matters: str = ""
+    unconfirmed: bool = False

@@ -1,0 +1,58 @@
+"""A study as subjects of the rules: the VM as each arm would leave it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from vnuma.checks.finding import Finding
+from vnuma.checks.subject import MethodFacts, StudyFacts, Subject
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.recipe import desired_settings
+from vnuma.domain.setting import Settings
+from vnuma.domain.study import Study
+from vnuma.errors import PreflightBlocked
+
+
+def study_subjects(study: Study, subject: Subject) -> list[Subject]:
+    """One subject for each arm: the VM with the arm's settings, everything else as it is.
+
+    An arm that this VM or host cannot have stands there with its topology alone; that it cannot be
+    is for `desired_settings` to say. Raises ValueError for a subject without VM or host.
+    """
+    vm, host = subject.vm, subject.host
+    if vm is None or host is None:
+        raise ValueError("a study needs the VM and its host")
+    arms = {label: _settings(study, label, vm, host) for label in study.labels}
+    return [
+        replace(
+            subject,
+            vm=replace(vm, settings=settings),
+            study=StudyFacts(study, arms, label),
+            method=subject.method or MethodFacts(),
+        )
+        for label, settings in arms.items()
+    ]
+
+
+def _settings(study: Study, label: str, vm: VmFacts, host: HostFacts) -> Settings:
+    arm = study.arm(label)
+    try:
+        desired = desired_settings(arm, vm, host)
+    except PreflightBlocked:
+        desired = {"numCPUs": arm.topology.vcpus, "numCoresPerSocket": arm.topology.cores_per_socket}
+    return {**vm.settings, "autoCoresPerSocket": False, **desired}
+
+
+def merge_arms(findings: Iterable[Finding], arms: tuple[str, ...]) -> list[Finding]:
+    """One finding for what several arms share; `arm` names them, and is empty where all have it."""
+    groups: dict[tuple[object, ...], list[Finding]] = {}
+    for finding in findings:
+        key = (finding.rule, finding.outcome, finding.key, tuple(finding.observed.items()), finding.reason)
+        groups.setdefault(key, []).append(finding)
+    return [replace(group[0], arm=_named(group, arms)) for group in groups.values()]
+
+
+def _named(group: list[Finding], arms: tuple[str, ...]) -> str:
+    seen = [finding.arm for finding in group]
+    return "" if set(seen) == set(arms) else ", ".join(dict.fromkeys(seen))

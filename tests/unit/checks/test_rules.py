@@ -1,0 +1,70 @@
+"""Every rule against its golden cases, and the rules' own data."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+
+import pytest
+
+from tests.unit.checks.cases import Case, read_cases
+from vnuma.checks.catalogue import BY_ID, RULES
+from vnuma.checks.evaluate import evaluate
+from vnuma.checks.finding import Outcome, Severity
+from vnuma.checks.rule import Rule
+from vnuma.domain.arm import Arm
+
+CASES = read_cases()
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.id)
+def test_a_golden_case_comes_out_as_written(case: Case) -> None:
+    """Outcome, severity, what is observed, the reason, the fix and what matters first."""
+    evaluation = next(evaluate([case.subject()], RULES))
+    found = next(finding for finding in evaluation.findings() if finding.rule == case.rule)
+
+    assert found.outcome == case.expect, (found.observed, found.reason)
+    expected = case.data
+    if "severity" in expected:
+        assert found.severity == expected["severity"]
+    assert {name: found.observed.get(name) for name in expected.get("observed", {})} == expected.get(
+        "observed", {}
+    )
+    if case.expect == "not_evaluated":
+        assert found.reason
+    assert expected.get("reason", "") in found.reason
+    if found.fix:
+        assert found.fix.text
+        assert expected.get("arm", dict(found.fix.arm)) == dict(found.fix.arm)
+        assert expected.get("settings", dict(found.fix.settings)) == dict(found.fix.settings)
+        if found.fix.arm:
+            Arm.model_validate({"topology": "1x1"} | dict(found.fix.arm))
+    assert found.superseded_by == expected.get("superseded_by", "")
+
+
+def test_every_rule_has_a_case_of_each_outcome() -> None:
+    """A rule that nothing shows passing, failing and not evaluated is refused."""
+    shown: dict[str, set[str]] = defaultdict(set)
+    for case in CASES:
+        shown[case.rule].add(case.expect)
+
+    lacking = {rule.id: set(Outcome) - shown[rule.id] for rule in RULES if set(Outcome) - shown[rule.id]}
+    assert lacking == {}
+    assert set(shown) <= set(BY_ID)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_a_rule_says_all_that_it_has_to(rule: Rule) -> None:
+    """Texts, a source with an address, and known rules wherever it names others."""
+    assert rule.sources
+    assert all(source.startswith(("https://", "http://")) for source in rule.sources)
+    assert rule.title
+    assert not rule.title.endswith(".")
+    assert rule.consequence.endswith(".")
+    assert rule.fix.endswith(".")
+    assert rule.condition
+    assert rule.needs
+    assert all(re.fullmatch(r"[TAMRWSQ]\d\d", other) for other in (*rule.yields_to, *rule.related))
+    if rule.unconfirmed:
+        assert rule.severity is not Severity.BLOCK
+        assert rule.in_study is not Severity.BLOCK
