@@ -107,6 +107,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
         blocks=len({boot.block for boot in cells.boots}),
         complete_blocks=_complete_blocks(cells.boots, design),
         blocks_not_begun=cells.blocks_not_begun,
+        ended_by=cells.ended_by,
         points=_points(cells.boots, full),
         missing=cells.missing,
         table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),

@@ -93,7 +93,7 @@ def _data(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "blocks_not_begun",
             f"{found.cells.blocks_not_begun} of {found.design.blocks} blocks were not begun.",
-            "Resume the run, unless it was stopped by its declared rule.",
+            "Resume the run.",
         )
     if len(found.design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")

@@ -54,11 +54,15 @@ class Missing:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one VM, form and metric: those with a value, those without, blocks never begun."""
+    """The cells of one VM, form and metric: those with a value, those without, blocks never begun.
+
+    `ended_by` is the declared rule's reason for ending early; the blocks it left out count nowhere.
+    """
 
     boots: tuple[Boot, ...]
     missing: tuple[Missing, ...]
     blocks_not_begun: int
+    ended_by: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +117,10 @@ def collect(
                 missing.append(Missing(column.label, block, "not measured", flaw))
             else:
                 boots.append(Boot(column.label, column.arm, block, record.position, values))
-    planned = set(range(1, design.blocks + 1))
-    return Cells(tuple(boots), tuple(missing), len(planned - begun))
+    left_out = {cell.block: cell.reason for cell in records.values() if cell.outcome == "skipped"}
+    ended_by = next(iter(left_out.values()), "")
+    not_begun = set(range(1, design.blocks + 1)) - begun - left_out.keys()
+    return Cells(tuple(boots), tuple(missing), len(not_begun), ended_by)
 
 
 def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], float]) -> Grid:

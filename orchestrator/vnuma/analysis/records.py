@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from vnuma.domain.design import Order
 from vnuma.domain.order import columns
 from vnuma.domain.study import Study
 
@@ -81,7 +82,7 @@ class AnalysisDesign:
     forms: tuple[str, ...]
     vms: tuple[str, ...]
     blocks: int
-    order: Literal["randomised", "fixed"] = "randomised"
+    order: Order = "randomised"
     metric: Metric = "elapsed_ms"
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
@@ -112,6 +113,7 @@ def design_of(study: Study) -> AnalysisDesign:
         sizes=study.workload.sizes,
         forms=study.workload.forms,
         vms=study.vms,
-        blocks=study.design.blocks,
+        blocks=study.design.most_blocks,
         order=study.design.order,
+        equivalence=study.design.equivalence,
     )

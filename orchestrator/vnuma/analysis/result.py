@@ -77,7 +77,8 @@ class Caution:
 class Analysis:
     """One VM, form and metric. Only a `primary` one decides; the others are exploratory.
 
-    `blocks` counts blocks with at least one analysed cell. `withheld` is the reason at the top when
+    `blocks` counts blocks with at least one analysed cell.
+    `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
     no word may be said. `ms`, `df` and `noise` are of the all-sizes fit.
     """
 
@@ -88,6 +89,7 @@ class Analysis:
     blocks: int
     complete_blocks: int
     blocks_not_begun: int
+    ended_by: str
     points: tuple[CellPoint, ...]
     missing: tuple[Missing, ...]
     table: tuple[TableRow, ...]

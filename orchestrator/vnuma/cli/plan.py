@@ -81,8 +81,8 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         f"Database: {study.dataset.database} only, created"
         + (" and dropped." if study.dataset.drop_after else "."),
         "",
-        f"Time     {plural(plan.boots, 'boot')}, about {duration(plan.seconds)} on real hardware "
-        "(assumed; measured after block 1)",
+        f"Time     {_at_most(study)}{plural(plan.boots, 'boot')}, about {duration(plan.seconds)} "
+        "on real hardware (assumed; measured after block 1)",
         *_findings(plan, checks),
         "",
         f"Nothing was changed.  Start: vnuma run {path}",
@@ -143,6 +143,10 @@ def _value(value: object) -> str:
             else f"{value[0]},{value[1]}..{value[-1]} ({len(value)} CPUs)"
         )
     return str(value)
+
+
+def _at_most(study: Study) -> str:
+    return "at most " if study.design.precision else ""
 
 
 def _hard_off(study: Study) -> str:

@@ -140,6 +140,8 @@ def _supervise(
     with watching() as watch:
         ended = supervise(store, url, run_row, study, targets, inventory, watch)
     for vm in ended.progress.vms:
+        if vm.ended_by:
+            typer.echo(f"Ended     {vm.name}, {vm.ended_by}", err=True)
         if vm.restore_words:
             typer.echo(f"Put back  {vm.restore_words}", err=True)
         if vm.note:

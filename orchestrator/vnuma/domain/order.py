@@ -1,10 +1,12 @@
-"""The order of cells: randomised complete blocks from a stored seed."""
+"""The order of cells, from a stored seed: complete blocks, shuffled, in squares, or fixed."""
 
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vnuma.domain.squares import latin_square, williams_square
 from vnuma.domain.study import Study
 
 A_A_SUFFIX = " (A/A)"
@@ -37,12 +39,28 @@ def plan_cells(study: Study, vm_index: int = 0) -> tuple[PlannedCell, ...]:
     Each VM of a study has an order of its own, so that no arm meets the same hour on all of them.
     """
     generator = random.Random(f"{study.design.seed}/{vm_index}")
+    order = _blocks(study, generator)
     cells: list[PlannedCell] = []
-    for block in range(1, study.design.blocks + 1):
-        order = list(columns(study))
-        if study.design.order == "randomised":
-            generator.shuffle(order)
+    for block in range(1, study.design.most_blocks + 1):
+        row = next(order)
         cells += [
-            PlannedCell(len(cells) + i, block, arm, label) for i, (arm, label) in enumerate(order, start=1)
+            PlannedCell(len(cells) + i, block, arm, label) for i, (arm, label) in enumerate(row, start=1)
         ]
     return tuple(cells)
+
+
+def _blocks(study: Study, generator: random.Random) -> Iterator[list[tuple[str, str]]]:
+    """One block after the other, without end: a square is followed by a new one."""
+    every = columns(study)
+    while True:
+        match study.design.order:
+            case "fixed":
+                yield list(every)
+            case "randomised":
+                row = list(every)
+                generator.shuffle(row)
+                yield row
+            case "latin_square":
+                yield from ([every[i] for i in row] for row in latin_square(len(every), generator))
+            case "williams":
+                yield from ([every[i] for i in row] for row in williams_square(len(every), generator))

@@ -7,26 +7,11 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vnuma.domain.arm import Arm, ArmSettings, Strict
+from vnuma.domain.design import Design
 from vnuma.domain.hours import AllowedHours
 
 Form = Literal["client", "server", "into"]
 Seconds = Annotated[float, Field(gt=0)]
-
-
-class Design(Strict):
-    """How many boots, in which order, and what is run in each."""
-
-    blocks: int = Field(default=8, ge=1, le=200, description="Randomised passes over all arms; words need 6.")
-    seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
-    order: Literal["randomised", "fixed"] = Field(
-        default="randomised",
-        description="`fixed` runs the arms as written; drift then looks like an effect: no verdict.",
-    )
-    a_a: bool = Field(
-        default=True, description="Run the reference arm twice in each block: the instrument's own error."
-    )
-    warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
-    iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
 
 
 class CrossJoin(Strict):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -12,20 +11,11 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
+from vnuma.domain.design_checks import check_design
+from vnuma.domain.problem import Path, Problem
 from vnuma.domain.study import Study
 from vnuma.domain.topology import topologies
 from vnuma.errors import InputError
-
-Path = tuple[int | str, ...]
-
-
-@dataclass(frozen=True)
-class Problem:
-    """One thing wrong in a file: where (keys from the top), what, and what would be right."""
-
-    path: Path
-    what: str
-    fix: str = ""
 
 
 def parse_study(text: str, file: str) -> Study:
@@ -69,6 +59,8 @@ def check_study(study: Study) -> Iterator[Problem]:
             )
         seen.setdefault(arm.label, index)
     yield from _check_reference(study)
+    if study.reference in study.labels:
+        yield from check_design(study)
     yield from _check_sizes(study)
     yield from _check_repeats(study)
 

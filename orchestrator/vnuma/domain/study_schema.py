@@ -9,7 +9,8 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from vnuma.domain.arm import Arm, ArmSettings
-from vnuma.domain.study import CrossJoin, Dataset, Design, Limits, Power, Published, Quiet, Study
+from vnuma.domain.design import Design
+from vnuma.domain.study import CrossJoin, Dataset, Limits, Power, Published, Quiet, Study
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("The study", Study),
@@ -64,11 +65,11 @@ def _table(model: type[BaseModel]) -> str:
     rows = ["| field | values | default | meaning |", "|---|---|---|---|"]
     for name, field in model.model_fields.items():
         meaning = (field.description or "").replace("|", "\\|")
-        rows.append(f"| `{name}` | {_values(model, name)} | {_default(field)} | {meaning} |")
+        rows.append(f"| `{name}` | {_values(model, name)} | {_default(model, name, field)} | {meaning} |")
     return "\n".join(rows) + "\n"
 
 
-def _default(field: FieldInfo) -> str:
+def _default(model: type[BaseModel], name: str, field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
@@ -78,7 +79,8 @@ def _default(field: FieldInfo) -> str:
         return "none"
     if isinstance(value, tuple):
         return f"`[{', '.join(map(str, value))}]`"
-    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+    written = model.model_json_schema()["properties"][name]["default"]
+    return f"`{str(value).lower() if isinstance(value, bool) else written}`"
 
 
 def _values(model: type[BaseModel], name: str) -> str:

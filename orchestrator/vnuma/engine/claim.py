@@ -38,6 +38,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
     its measurement on this host open.
     """
     why = why_no_more(context.store, context.run, context.study, context.vm, clock)
+    why = why or _ended_by_rule(context)
     if why:
         return Nothing(why)
     with context.store.write() as connection:
@@ -57,6 +58,19 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
         _refuse_to_wait_for_the_dead(context.store, claimed)
         return Nothing(claimed.reason, final=False)
     return claimed
+
+
+def _ended_by_rule(context: VmContext) -> str | None:
+    """Why the declared rule ends the run before the next cell; None to go on."""
+    design = context.study.design
+    if design.precision is None and design.max_hours is None:
+        return None
+    following = next_cell(context.store, context.run, context.study, context.vm)
+    if following is None:
+        return None
+    from vnuma.engine import stop_rule
+
+    return stop_rule.settle(context, following)
 
 
 def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:

@@ -77,6 +77,9 @@ def _event(progress: Progress) -> str:
     busy = [vm for vm in progress.vms if vm.step]
     if busy:
         return "; ".join(f"{vm.label} {vm.step}" for vm in busy)
+    ruled = [vm.ended_by for vm in progress.vms if vm.ended_by]
+    if ruled:
+        return ruled[-1]
     restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
     if restored:
         return restored[-1].splitlines()[0]

@@ -99,7 +99,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         findings.append(_not_a_clone(vm.name, permit))
     findings += check(study, vm, host)
     arms = tuple(_arm(study, label, vm, host) for label in study.labels)
-    boots = study.design.blocks * len(columns(study))
+    boots = study.design.most_blocks * len(columns(study))
     return VmPlan(
         vm,
         host,

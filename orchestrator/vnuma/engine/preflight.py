@@ -162,10 +162,10 @@ def _measurement(study: Study) -> Iterator[Finding]:
             "Fixed order: drift looks like an effect, so no verdict will be given.",
             "Set order: randomised.",
         )
-    if study.design.blocks < 6:
+    if study.design.most_blocks < 6:
         yield Finding(
             "D02",
             "warn",
-            f"{study.design.blocks} blocks: verdicts need at least 6.",
+            f"{study.design.most_blocks} blocks: verdicts need at least 6.",
             "Set blocks: 6 or more.",
         )

@@ -35,6 +35,8 @@ class VmProgress:
     restore_words: str | None
     restore_failed: bool = False
     """Putting it back was tried and did not succeed: a person has to look."""
+    ended_by: str | None = None
+    """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         _vm(vm, [cell for cell in planned if cell.vm_id == vm.id], [a for a in every if a.vm_id == vm.id])
         for vm in vms.vms_of_run(connection, run.id)
     ]
-    return Progress(run, tuple(rows), max((cell.block for cell in planned), default=0))
+    kept = (cell.block for cell in planned if cell.state != "skipped")
+    return Progress(run, tuple(rows), max(kept, default=0))
 
 
 def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
@@ -84,7 +87,9 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
     )
-    done = sum(cell.state in {"valid", "failed", "skipped"} for cell in planned)
+    ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
+    planned = [cell for cell in planned if cell.state != "skipped"]
+    done = sum(cell.state in {"valid", "failed"} for cell in planned)
     trouble = next((attempt for attempt in ended if attempt.outcome != "valid"), None)
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     return VmProgress(
@@ -104,6 +109,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
+        ended_by=ended_by,
     )
 
 

@@ -15,7 +15,7 @@ from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.words import count, listed, progress_words
+from vnuma.report.words import ORDER_WORDS, count, listed, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -37,7 +37,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
     """Every statement about one VM's deciding analysis, what limits it first."""
     statements = [
         *_simulated(loaded),
-        *_progress(loaded),
+        *_progress(loaded, analysis),
         *_workload(loaded, vm, analysis),
         *_same_nodes(topologies_of(loaded, vm)),
         _a_a(loaded, analysis),
@@ -58,10 +58,13 @@ def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
         yield Statement("limits it", "No hardware was measured.", text + "about any machine.")
 
 
-def _progress(loaded: LoadedRun) -> Iterator[Statement]:
+def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
     if loaded.partial:
         words = f"{progress_words(loaded)}; every figure on this page will change."
         yield Statement("limits it", "The run is still going.", words)
+    if analysis.ended_by:
+        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}. What the intervals say had no part."
+        yield Statement("holds", "It ended by its declared rule.", words)
 
 
 def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Statement]:
@@ -153,7 +156,8 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
         text = "Every block ran the arms in the same order: drift looks like an effect, so no word is given."
         return Statement("alarm", "Order and drift.", text)
     blocks = count(analysis.blocks, "block")
-    words = f"Random order within {blocks} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
+    order = ORDER_WORDS[design.order].removeprefix("in ")
+    words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
     drift = analysis.drift
     slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
     known = [slope for slope in slopes if isinstance(slope, Slope)]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
+from vnuma.domain.design import Design
+from vnuma.domain.percent import percent_text
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import METRIC_NAMES, count, listed
+from vnuma.report.words import METRIC_NAMES, ORDER_WORDS, count, listed
 from vnuma.store.rows import CellState, Vm
 
 _FORMS = {
@@ -26,13 +28,13 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     if len(study.workload.sizes) > 1:
         sizes = f"{min(study.workload.sizes):,} to {max(study.workload.sizes):,}"
     boots = _range({arm.contrast.boots for arm in analysis.arms} or {0})
-    order = "randomised" if study.design.order == "randomised" else "FIXED-order"
+    order = ORDER_WORDS[study.design.order]
     release = host.get("esxi", "of unknown release")
     metric = METRIC_NAMES[analysis.metric].capitalize()
     text = (
         f"{metric} time of in-memory cross joins, {sizes} rows a side, form {analysis.form} "
         f"({_FORMS[analysis.form]}). VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, "
-        f"ESXi {release}, SQL Server {version}. {boots} compared per arm in {order} blocks; "
+        f"ESXi {release}, SQL Server {version}. {boots} compared per arm, blocks {order}; "
         f"95% intervals that hold for all arms together."
     )
     return f"{text} Simulated, lab scenario {loaded.simulated}." if loaded.simulated else text
@@ -43,14 +45,14 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     study, design = loaded.study, loaded.study.design
     cells = loaded.cells_of(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
-    order = "randomised complete blocks" if design.order == "randomised" else "blocks in a fixed order"
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
     sizes = listed([f"{size:,}" for size in study.workload.sizes])
     maxdop = f"MAXDOP {study.workload.maxdop}" if study.workload.maxdop else "the server's own MAXDOP"
     parts = [
         f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
-        f"sockets x cores per socket unless named) were compared in {count(design.blocks, 'block')}: {order} "
-        f"(seed {loaded.run.seed}){a_a}.",
+        f"sockets x cores per socket unless named) were compared in "
+        f"{count(analysis.blocks, 'block')}: complete blocks {ORDER_WORDS[design.order]} "
+        f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
         f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
         "read back and powered on again on the same host; its topology was verified before measuring.",
         f"A cell ran cross joins of {sizes} rows a side, {maxdop}, with "
@@ -63,6 +65,22 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         _power(analysis),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _stopping(design: Design, analysis: Analysis) -> str:
+    """When the study was to end, if that was not a fixed number of blocks."""
+    rules = []
+    if design.precision:
+        rules.append(f"when every 95% half-width is at most {percent_text(design.precision)}")
+    if design.max_hours:
+        rules.append(f"before {design.max_hours:g} hours of work")
+    if not rules:
+        return ""
+    ended = f" It ended by this rule: {analysis.ended_by}." if analysis.ended_by else ""
+    return (
+        f" Declared beforehand, between blocks and whatever the intervals say: to end "
+        f"{listed(rules, 'or')}, with at most {count(design.most_blocks, 'block')}.{ended}"
+    )
 
 
 def _error(analysis: Analysis) -> str:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma import analysis
-from vnuma.analysis.records import CellRecord
 from vnuma.analysis.records import Sample as AnalysisSample
 from vnuma.analysis.result import RunResult
 from vnuma.domain.study import Published, Study
 from vnuma.domain.study_file import parse_study
 from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store.analysed import analysis_sample, cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, Cell, CellState, Fact, Outcome, Run, RunState, Vm
+from vnuma.store.rows import Attempt, Cell, Fact, Outcome, Run, RunState, Vm
 from vnuma.store.samples import StoredSample, iter_samples
 
 
@@ -115,7 +115,7 @@ def load_run(store: Store, run: str) -> LoadedRun:
         waits = _WaitTotals()
         timed = list(_counted(iter_samples(connection, row.id), waits))
     names = {vm.id: vm.name for vm in machines}
-    result = analysis.analyse(timed, _records(planned, tried, names), analysis.design_of(study))
+    result = analysis.analyse(timed, cell_records(planned, tried, names), analysis.design_of(study))
     return LoadedRun(
         row, study, text.yaml, text.sha256, result, machines, planned, tried, known, waits.shares()
     )
@@ -152,47 +152,6 @@ class _WaitTotals:
 def _counted(stored: Iterable[StoredSample], waits: _WaitTotals) -> Iterator[AnalysisSample]:
     """Samples of valid attempts, as the analysis takes them."""
     for item in stored:
-        if item.attempt_outcome is not Outcome.VALID:
-            continue
-        waits.add(item)
-        sample = item.sample
-        yield AnalysisSample(
-            label=item.label,
-            arm=item.arm,
-            block=item.block,
-            vm=item.vm,
-            size=sample.size,
-            form=sample.form,
-            iteration=sample.iteration,
-            warmup=sample.warmup,
-            outcome=sample.outcome,
-            elapsed_ms=sample.elapsed_ms,
-            cpu_ms=sample.cpu_ms,
-            client_ms=sample.client_ms,
-            rows=sample.rows,
-        )
-
-
-def _records(planned: Iterable[Cell], tried: Iterable[Attempt], names: Mapping[int, str]) -> list[CellRecord]:
-    """Cells with the reason why they have no result: their own, or that of their last attempt."""
-    last = {attempt.cell_id: attempt for attempt in tried}
-    return [
-        CellRecord(
-            label=cell.label,
-            arm=cell.arm,
-            block=cell.block,
-            vm=names[cell.vm_id],
-            outcome=str(cell.state),
-            reason=_reason(cell, last.get(cell.id)),
-            position=cell.position,
-        )
-        for cell in planned
-    ]
-
-
-def _reason(cell: Cell, last: Attempt | None) -> str:
-    if cell.state is CellState.VALID:
-        return ""
-    if cell.reason:
-        return cell.reason
-    return (last.reason or "") if last else ""
+        if item.attempt_outcome is Outcome.VALID:
+            waits.add(item)
+            yield analysis_sample(item)

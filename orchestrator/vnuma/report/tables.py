@@ -21,7 +21,16 @@ from vnuma.report.trust import (
     lost_words,
     spreads,
 )
-from vnuma.report.words import banner, boots_words, count, level_words, places, progress_words, verdict_words
+from vnuma.report.words import (
+    ORDER_WORDS,
+    banner,
+    boots_words,
+    count,
+    level_words,
+    places,
+    progress_words,
+    verdict_words,
+)
 
 __all__ = ["as_csv", "as_json", "as_text"]
 
@@ -47,13 +56,17 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     lines = [banner(loaded.simulated)] if loaded.simulated else []
     main = next(iter(loaded.result.primary), None)
     design = loaded.study.design
-    order = "in random order" if design.order == "randomised" else "in FIXED order"
+    order = ORDER_WORDS[design.order]
     boots = f", {boots_words(main, loaded.study.reference)}" if main and main.points else ""
     blocks = main.blocks if main else 0
     shown = (
-        count(blocks, "block") if blocks == design.blocks else f"{blocks} of {count(design.blocks, 'block')}"
+        count(blocks, "block")
+        if blocks == design.most_blocks
+        else f"{blocks} of {count(design.most_blocks, 'block')}"
     )
     lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    if main and main.ended_by:
+        lines.append(_wrap(f"Ended by its rule: {main.ended_by}.", "  ", width))
     if loaded.partial:
         lines.append(f"The run is still going: {progress_words(loaded)}; figures will change.")
     elif str(loaded.run.state) != "finished":

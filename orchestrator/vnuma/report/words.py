@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, sentence
+from vnuma.domain.design import Order
 from vnuma.report.model import LoadedRun
 from vnuma.store.rows import CellState
 
 METRIC_NAMES = {"elapsed_ms": "elapsed", "cpu_ms": "CPU", "client_ms": "client's clock"}
+
+
+ORDER_WORDS: Mapping[Order, str] = {
+    "randomised": "in random order",
+    "latin_square": "in randomised Latin squares",
+    "williams": "in randomised Williams squares",
+    "fixed": "in FIXED order",
+}
 
 
 def banner(scenario: str | None) -> str:
@@ -71,7 +80,8 @@ def boots_words(analysis: Analysis, reference: str) -> str:
 def progress_words(loaded: LoadedRun) -> str:
     """`17 of 48 cells valid`."""
     valid = sum(cell.state is CellState.VALID for cell in loaded.cells)
-    return f"{valid} of {len(loaded.cells)} cells valid"
+    wanted = sum(cell.state is not CellState.SKIPPED for cell in loaded.cells)
+    return f"{valid} of {wanted} cells valid"
 
 
 def verdict_words(verdict: Verdict) -> str:

@@ -53,11 +53,15 @@ def counts(conn: Connection, run_id: int, vm_id: int | None = None) -> CellCount
     return CellCounts(**{str(state): number for state, number in conn.execute(query)})
 
 
-def skip_cells(conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str) -> int:
+def skip_cells(
+    conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str, from_block: int = 1
+) -> int:
     """Give up the VM's pending and failed cells, of one label or (None) of all; returns how many."""
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
     chosen = update(tables.cell).where(
-        _cell.vm_id == vm_id, _cell.state.in_([CellState.PENDING, CellState.FAILED])
+        _cell.vm_id == vm_id,
+        _cell.state.in_([CellState.PENDING, CellState.FAILED]),
+        _cell.block >= from_block,
     )
     if label is not None:
         chosen = chosen.where(_cell.label == label)

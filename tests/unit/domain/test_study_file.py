@@ -103,3 +103,27 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
         parse_study(text, "a.yml")
     except InputError as error:
         assert str(error).startswith("a.yml:")  # noqa: PT017 - both outcomes are right
+
+
+@pytest.mark.parametrize(
+    ("design", "said"),
+    [
+        ("precision: 1%\n  blocks: 8", "a.yml:10: design.blocks and design.precision both say"),
+        ("max_blocks: 8", "a.yml:9: design.max_blocks limits design.precision, which is not given."),
+        ("order: latin_square", "a.yml:8: latin_square with 3 columns"),
+        ("order: williams\n  blocks: 8", "a.yml:10: williams with 3 columns a block (arms, and A/A) is"),
+        ("equivalence: 1", "a.yml:9: design.equivalence: 1 is not a percentage"),
+        ("equivalence: 0%", "a.yml:9: design.equivalence: '0%' is not a percentage"),
+        ("precision: 100%", "a.yml:9: design.precision"),
+    ],
+)
+def test_a_design_that_cannot_be_is_refused(design: str, said: str) -> None:
+    """Two stopping rules, a cap without its rule, a square cut short, a percentage without its sign."""
+    assert said in problem(f"{GOOD}design:\n  {design}\n")
+
+
+def test_percentages_are_read_as_ratios() -> None:
+    """`0.5%` is a half-width of 0.005."""
+    study = parse_study(f"{GOOD}design: {{precision: 0.5%, equivalence: 2%, order: williams}}\n", "a.yml")
+
+    assert (study.design.precision, study.design.equivalence, study.design.most_blocks) == (0.005, 0.02, 24)

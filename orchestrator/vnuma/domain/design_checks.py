@@ -1,0 +1,48 @@
+"""What a study's design says that cannot be, although each field alone is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnuma.domain.order import columns
+from vnuma.domain.problem import Problem
+from vnuma.domain.squares import blocks_of_square
+from vnuma.domain.study import Study
+
+
+def check_design(study: Study) -> Iterator[Problem]:
+    """Stopping rules that contradict each other, and squares that the blocks do not fill."""
+    yield from _check_stopping(study)
+    yield from _check_square(study)
+
+
+def _check_stopping(study: Study) -> Iterator[Problem]:
+    given = study.design.model_fields_set
+    if study.design.precision and "blocks" in given:
+        yield Problem(
+            ("design", "blocks"),
+            "design.blocks and design.precision both say when the study ends.",
+            "Keep one. With precision, the number of blocks is limited by design.max_blocks.",
+        )
+    if study.design.precision is None and "max_blocks" in given:
+        yield Problem(
+            ("design", "max_blocks"),
+            "design.max_blocks limits design.precision, which is not given.",
+            "Set design.blocks instead, or add a precision, as in precision: 1%.",
+        )
+
+
+def _check_square(study: Study) -> Iterator[Problem]:
+    """A square that is cut short is not balanced; what a stopping rule cuts later is not foreseen."""
+    order, most = study.design.order, study.design.most_blocks
+    width = len(columns(study))
+    square = blocks_of_square(order, width)
+    if most % square == 0:
+        return
+    field = "max_blocks" if study.design.precision else "blocks"
+    wanted = max(1, round(most / square)) * square
+    yield Problem(
+        ("design", field),
+        f"{order} with {width} columns a block (arms, and A/A) is balanced over {square} blocks, not {most}.",
+        f"Set design.{field}: {wanted}, or order: randomised.",
+    )

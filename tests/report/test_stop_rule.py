@@ -1,0 +1,94 @@
+"""The declared stopping rule: asked between blocks, stored, resumable, and told in every report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import Story, build, noisy, study_text
+from vnuma.domain.study_file import parse_study
+from vnuma.engine import stop_rule
+from vnuma.engine.claim import next_cell
+from vnuma.engine.context import VmContext
+from vnuma.engine.progress import progress_of
+from vnuma.engine.target import Secret, SqlTarget, Target, VCenterTarget
+from vnuma.report.methods import methods
+from vnuma.report.model import load_run
+from vnuma.report.tables import as_text
+from vnuma.store import facts, leases, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import RunState
+
+PRECISE = study_text(blocks=6, sizes="500", forms="client").replace("blocks: 6", "precision: 1%")
+SECRET = Secret(env="NONE")
+
+
+def begun(store: Store, text: str, cells: int, sd: float = 0.001) -> VmContext:
+    """A run of which that many cells are valid, and the play that goes on with it."""
+    story = Story(text=text, ms=noisy(sd), stop_after=cells, state=RunState.RUNNING)
+    run = build(store, story)
+    with store.read() as connection:
+        (vm,) = vms.vms_of_run(connection, run.id)
+        lease = leases.get_lease(connection, vm.vm_key)
+    assert lease
+    target = Target(
+        name="sql16",
+        vm="sql16",
+        vcenter=VCenterTarget(host="none", user="none", password=SECRET),
+        sql=SqlTarget(host="none", user="none", password=SECRET),
+    )
+    return VmContext(store, run, parse_study(text, "s.yml"), vm, target, lease.token, Path())
+
+
+def settled(context: VmContext) -> str | None:
+    """What the rule says before the next cell."""
+    following = next_cell(context.store, context.run, context.study, context.vm)
+    assert following
+    return stop_rule.settle(context, following)
+
+
+@pytest.mark.parametrize(("cells", "ends"), [(30, False), (35, False), (36, True), (37, False)])
+def test_it_ends_after_a_complete_block_and_not_before_the_sixth(
+    store: Store, cells: int, ends: bool
+) -> None:
+    """A quiet host: nothing after block 5, nothing inside block 6 or 7, the end after block 6."""
+    context = begun(store, PRECISE, cells)
+
+    assert bool(settled(context)) is ends
+    with store.read() as connection:
+        looks = facts.facts_of_run(connection, context.run.id, stop_rule.SCOPE)
+    assert [look.key for look in looks] == ([f"before block {cells // 6 + 1}"] if cells % 6 == 0 else [])
+
+
+def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> None:
+    """144 cells were planned: 36 are all there are, none comes any more, and table and methods tell why."""
+    context = begun(store, PRECISE, 36)
+    reason = settled(context)
+
+    assert reason is not None
+    assert reason.startswith("precise: after 6 blocks every 95% half-width is at most 1% (widest 0.")
+    assert next_cell(store, context.run, context.study, context.vm) is None
+    with store.read() as connection:
+        progress = progress_of(connection, context.run.name)
+    assert (progress.valid, progress.total, progress.blocks) == (36, 36, 6)
+    loaded = load_run(store, context.run.name)
+    (analysis,) = loaded.result.primary
+    assert (analysis.ended_by, analysis.blocks_not_begun) == (reason, 0)
+    assert "Ended by its rule: precise: after 6 blocks" in " ".join(as_text(loaded).split())
+    assert "at most 24 blocks. It ended by this rule: precise" in methods(loaded, context.vm, analysis)
+
+
+def test_a_noisy_host_goes_on(store: Store) -> None:
+    """Wide intervals after block 6, whatever they say: 24 blocks may be run."""
+    assert settled(begun(store, PRECISE, 36, sd=0.02)) is None
+
+
+def test_hours_end_it_before_a_block_that_would_pass_them(store: Store) -> None:
+    """The average block so far, once more, would be too long; with fixed blocks too."""
+    text = study_text(sizes="500", forms="client").replace("blocks: 6", "blocks: 6, max_hours: 0.0000001")
+
+    reason = settled(begun(store, text, 6))
+
+    assert reason is not None
+    assert reason.startswith("max_hours: ")
