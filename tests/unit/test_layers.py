@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "orchestrator" / "vnuma"
 PLUGINS = ROOT / "plugins"
 
-PURE = {"domain", "analysis", "checks"}
+PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "workloads"}
 GROUND = {"errors", "assets", "__version__"}
 """What every layer with input and output may import."""
@@ -22,7 +22,8 @@ GROUND = {"errors", "assets", "__version__"}
 ALLOWED = {
     "errors": set(),
     "assets": {"errors"},
-    "domain": {"errors"},
+    "logs": {"errors"},
+    "domain": {"errors", "logs"},
     "checks": {"errors", "domain"},
     "analysis": {"errors", "domain"},
     "lab": GROUND,

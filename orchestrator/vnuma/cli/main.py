@@ -12,6 +12,7 @@ from vnuma.cli import (
     audit,
     demo,
     doctor,
+    evidence,
     init,
     lab,
     plan,
@@ -65,6 +66,7 @@ app.command("results")(results.results)
 app.command("report")(report.report)
 app.command("audit")(audit.audit)
 app.command("doctor")(doctor.doctor)
+app.command("evidence")(evidence.evidence)
 app.command("init")(init.init)
 app.command("demo")(demo.demo)
 app.command("setup")(setup.setup)

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.unit.logs.published import samples
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages, read_times
 
-PUBLISHED = {
-    item["language"]: item
-    for item in yaml.safe_load((Path(__file__).parent / "statistics_time.yml").read_text(encoding="utf-8"))
-}
+EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 875 ms,  elapsed time = 1340 ms."
+PUBLISHED = samples("statistics_time.yml")
 
 
-@pytest.mark.parametrize("item", PUBLISHED.values(), ids=PUBLISHED)
-def test_published_messages_are_read(item: dict[str, Any]) -> None:
+@pytest.mark.parametrize("sample", PUBLISHED, ids=[sample["id"] for sample in PUBLISHED])
+def test_published_messages_are_read(sample: dict[str, Any]) -> None:
     """Words, unit, punctuation and line breaks differ by language; the two figures are found."""
-    assert read_times(item["text"]) == Times(item["cpu"], item["elapsed"])
+    for message in sample["messages"]:
+        assert read_times(message["text"]) == Times(message["cpu"], message["elapsed"])
+
+
+@pytest.mark.parametrize("sample", PUBLISHED, ids=[sample["id"] for sample in PUBLISHED])
+def test_several_published_messages_in_one_text_are_refused(sample: dict[str, Any]) -> None:
+    """Nobody could say which of the figures are the statement's."""
+    texts = [message["text"] for message in sample["messages"]] * 2
+    with pytest.raises(MeasurementFailed):
+        read_times("".join(texts))
 
 
 @pytest.mark.parametrize(
@@ -70,13 +76,13 @@ def test_grouped_figures_are_never_misread(cpu: int, elapsed: int, separator: st
 
 def test_messages_are_told_apart_by_number() -> None:
     """3612 is execution, 3613 is parse and compile; others are none of our business."""
-    execution, parse = PUBLISHED["English"]["text"], PUBLISHED["English parse"]["text"]
+    parse = "SQL Server parse and compile time: \n   CPU time = 16 ms, elapsed time = 40 ms."
 
     found = parse_messages(
         [
             ("[01000] (3613)", parse),
             ("[01000] (5701)", "Changed database context to 'master'."),
-            ("[01000] (3612)", execution),
+            ("[01000] (3612)", EXECUTION),
         ]
     )
 
@@ -85,4 +91,4 @@ def test_messages_are_told_apart_by_number() -> None:
 
 def test_a_driver_that_gives_no_number_yields_no_timing() -> None:
     """Without the message's number nobody knows which time it is, so none is taken."""
-    assert parse_messages([("[01000]", PUBLISHED["English"]["text"])]) == StatisticsTime()
+    assert parse_messages([("[01000]", EXECUTION)]) == StatisticsTime()

@@ -1,0 +1,110 @@
+"""`sched-stats` of ESXi, the tables on NUMA: columns are found by their names, which differ by release.
+
+Clients (`-t numa-clients`): 6.5 prints 11 columns with percent signs, 7.0 without, 8.0 may print 9. One
+client is a physical proximity domain of a VM. Also memory by client (`-t numa-cnode`) and the host's
+nodes (`-t numa-pnode`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+Row = dict[str, str]
+
+_CLIENTS = ("groupname", "clientid", "homenode")
+_CNODE = ("groupname", "clientid", "nodeid", "memorypct")
+_PNODE = ("nodeid", "nvcpu", "freemem")
+
+
+@dataclass(frozen=True)
+class NumaClient:
+    """One NUMA client. Memory in KB; percentages are None where the table has no such column."""
+
+    group_name: str
+    group_id: int
+    client_id: int
+    home_node: int
+    affinity: str
+    n_worlds: int | None
+    vmm_worlds: int | None
+    local_kb: int | None
+    remote_kb: int | None
+    curr_local: int | None
+    cumm_local: int | None
+
+
+@dataclass(frozen=True)
+class ClientNode:
+    """The share of one client's time and memory (percent, KB) on one physical node."""
+
+    group_id: int
+    client_id: int
+    node_id: int
+    time_pct: int | None
+    memory_kb: int | None
+    memory_pct: int | None
+
+
+@dataclass(frozen=True)
+class PhysicalNode:
+    """One physical NUMA node: vCPUs placed on it, memory in KB."""
+
+    node_id: int
+    n_vcpu: int | None
+    free_kb: int | None
+    total_kb: int | None
+
+
+def numa_clients(text: str) -> tuple[NumaClient, ...]:
+    """The rows of every table of clients in a text; rows that cannot be read are left out."""
+    found = []
+    for row in _rows(text, _CLIENTS):
+        group, client, home = (_whole(row.get(name)) for name in ("groupid", "clientid", "homenode"))
+        if group is not None and client is not None and home is not None:
+            figures = (
+                _whole(row.get(name))
+                for name in ("nworlds", "vmmworlds", "localmem", "remotemem", "currlocal", "cummlocal")
+            )
+            found.append(NumaClient(row["groupname"], group, client, home, row.get("affinity", ""), *figures))
+    return tuple(found)
+
+
+def client_nodes(text: str) -> tuple[ClientNode, ...]:
+    """The rows of every table of clients by node."""
+    found = []
+    for row in _rows(text, _CNODE):
+        group, client, node = (_whole(row.get(name)) for name in ("groupid", "clientid", "nodeid"))
+        if group is not None and client is not None and node is not None:
+            figures = (_whole(row.get(name)) for name in ("timepct", "memory", "memorypct"))
+            found.append(ClientNode(group, client, node, *figures))
+    return tuple(found)
+
+
+def physical_nodes(text: str) -> tuple[PhysicalNode, ...]:
+    """The rows of every table of physical nodes. ESXi prints none at all where there is one node."""
+    found = []
+    for row in _rows(text, _PNODE):
+        node = _whole(row.get("nodeid"))
+        if node is not None:
+            figures = (_whole(row.get(name)) for name in ("nvcpu", "freemem", "totalmem"))
+            found.append(PhysicalNode(node, *figures))
+    return tuple(found)
+
+
+def _rows(text: str, needed: tuple[str, ...]) -> Iterator[Row]:
+    """Rows under each header that has the needed columns; a row must have as many fields as its header."""
+    header: list[str] = []
+    for line in text.splitlines():
+        fields = line.split()
+        names = [name.lower().strip("%") for name in fields]
+        if "nodeid" in names or "groupname" in names:
+            header = names if set(needed) <= set(names) else []
+        elif header and len(fields) == len(header):
+            yield dict(zip(header, fields, strict=True))
+
+
+def _whole(text: str | None) -> int | None:
+    """A whole number of reasonable length; None for anything else."""
+    plain = (text or "").rstrip("%")
+    return int(plain) if plain.isascii() and plain.isdecimal() and len(plain) <= 18 else None

@@ -1,0 +1,251 @@
+"""vmware.log: which vNUMA nodes a power-on gave the VM, and on which physical nodes they lie.
+
+Two forms are known. Up to ESXi 6.0 a line for each vCPU, `numa: VCPU 3: VPD 0 (PPD 0)`, and a summary;
+from 6.5 on `numaHost: 16 VCPUs 2 VPDs 2 PPDs` and then `numaHost: VCPU 3 VPD 0 PPD 0`, later with a
+NodeMask. VPD: virtual proximity domain, a vNUMA node. PPD: physical proximity domain, a NUMA client.
+
+DICT lines are the configuration as the power-on found it. What ESXi sizes itself (`numa.autosize.*`) is
+there that of the power-on before; only `ConfigDB: Setting` lines show the new values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+_TIME = re.compile(r"^\W{0,8}(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d))", re.ASCII)
+_DICT = re.compile(r'\bDICT\s+([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
+_SETTING = re.compile(r'\bConfigDB: Setting ([\w.:\-]+)\s*=\s*"([^"]*)"', re.ASCII)
+_NUMA = re.compile(r"(?<![\w.])numa(?:Host)?(?::\s*|\s+)(?=\S)", re.ASCII)
+_N = r"(?<![\d.-])(\d{1,9})(?!\d)"
+_VCPU = re.compile(rf"VCPU\s+{_N}\s*:?\s+VPD\s+{_N}\s+\(?PPD\s+{_N}", re.ASCII)
+_HEADER = re.compile(rf"{_N}\s+VCPUs?\s+{_N}\s+VPDs?\s+{_N}\s+PPDs?", re.ASCII)
+_SUMMARY = re.compile(
+    rf"{_N}\s+virtual nodes?,\s*{_N}\s+virtual sockets?,\s*{_N}\s+physical domains?", re.ASCII
+)
+_FIGURES = {
+    "suggested_cores_per_socket": re.compile(
+        rf"cpuid\.coresPerSocket\s*=\s*{_N}\s+is suggested", re.ASCII | re.I
+    ),
+    "max_vcpus_per_vpd": re.compile(rf"(?:maxVcpusPerVPD|maxPerVirtualNode)\s*=\s*{_N}", re.ASCII),
+    "consolidation": re.compile(rf"\bconsolidation\s*=\s*{_N}", re.ASCII),
+    "prefer_ht": re.compile(rf"\bpreferHT\s*=\s*{_N}", re.ASCII),
+    "mem_slices": re.compile(rf"{_N}\s+mem slices", re.ASCII),
+    "resume_vpd": re.compile(rf"Resuming from checkpoint using VPD\s*=\s*{_N}", re.ASCII),
+}
+_VCPUS = re.compile(rf"\bNumVCPUs\s+{_N}", re.ASCII)
+_FORCED_UMA = re.compile(r"hot[ -]add is enabled and vNUMA hot[ -]add is disabled, forcing UMA", re.I)
+_INVALID_COOKIE = re.compile(r"Invalid NUMA cookie", re.I)
+
+_MOST_LINES = 2000
+"""Raw lines kept: more than a VM of the largest size gives."""
+
+
+@dataclass(frozen=True)
+class VmwareLog:
+    """What one vmware.log tells of vNUMA; None or empty where it tells nothing.
+
+    `began` is the first line's time, `numa_at` that of the last account of the layout. Sizes are vCPUs by
+    node in the order of their numbers, and only there when they agree with the totals. `settings` are the
+    DICT lines, `written` what ESXi stored anew; keys in lower case. `lines` are those on vNUMA, unchanged.
+    """
+
+    began: datetime | None = None
+    numa_at: datetime | None = None
+    vcpus: int | None = None
+    vpds: int | None = None
+    ppds: int | None = None
+    vpd_sizes: tuple[int, ...] = ()
+    ppd_sizes: tuple[int, ...] = ()
+    virtual_sockets: int | None = None
+    suggested_cores_per_socket: int | None = None
+    max_vcpus_per_vpd: int | None = None
+    consolidation: int | None = None
+    prefer_ht: int | None = None
+    mem_slices: int | None = None
+    resume_vpd: int | None = None
+    forced_uma: bool = False
+    invalid_cookie: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    written: Mapping[str, str] = field(default_factory=dict)
+    lines: tuple[str, ...] = ()
+    doubts: tuple[str, ...] = ()
+
+    @property
+    def hot_add(self) -> bool:
+        """CPU hot-add, by the configuration or because it made the VM uniform."""
+        return self.forced_uma or self.settings.get("vcpu.hotadd", "").upper() == "TRUE"
+
+    @property
+    def tells_layout(self) -> bool:
+        """Whether it says how many vNUMA nodes there are."""
+        return self.vpds is not None
+
+
+@dataclass(frozen=True)
+class Cookie:
+    """`numa.autosize.cookie`, as published values suggest: vCPUs x 10000, cores x 10, a version."""
+
+    vcpus: int
+    cores_per_socket: int | None
+    version: int
+
+
+def read_cookie(text: str) -> Cookie | None:
+    """The parts of a cookie; None when it does not have the known form."""
+    if not re.fullmatch(r"\d{5,9}", text.strip(), re.ASCII):
+        return None
+    vcpus, rest = divmod(int(text), 10_000)
+    cores, version = divmod(rest, 10)
+    return Cookie(vcpus, cores or None, version)
+
+
+@dataclass
+class _Account:
+    """One account of the layout; a log has several when the VM was reset or moved."""
+
+    header: tuple[int, int, int] | None = None
+    summary: tuple[int, int, int] | None = None
+    placed: dict[int, tuple[int, int]] = field(default_factory=dict)
+    at: datetime | None = None
+
+
+@dataclass
+class _Reader:
+    """What has been read so far."""
+
+    account: _Account = field(default_factory=_Account)
+    began: datetime | None = None
+    vcpus: int | None = None
+    forced_uma: bool = False
+    invalid_cookie: bool = False
+    figures: dict[str, int] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)
+    written: dict[str, str] = field(default_factory=dict)
+    lines: list[str] = field(default_factory=list)
+
+    def take(self, line: str) -> None:
+        """Take one line of the log."""
+        self.began = self.began or _time(line)
+        entry = _DICT.search(line)
+        if entry:
+            self.settings[entry[1].lower()] = entry[2]
+            return
+        entry = _SETTING.search(line)
+        if entry:
+            self.written[entry[1].lower()] = entry[2]
+        found = _NUMA.search(line)
+        if found:
+            self.lines.append(line.strip())
+            self._take_numa(line[found.end() :], line)
+            return
+        count = _VCPUS.search(line)
+        self.vcpus = int(count[1]) if count else self.vcpus
+
+    def _take_numa(self, words: str, line: str) -> None:
+        self.account = _account_with(self.account, words, line)
+        self.forced_uma = self.forced_uma or _FORCED_UMA.search(words) is not None
+        self.invalid_cookie = self.invalid_cookie or _INVALID_COOKIE.search(words) is not None
+        for name, pattern in _FIGURES.items():
+            figure = pattern.search(words)
+            if figure:
+                self.figures[name] = int(figure[1])
+
+
+def read_vmware_log(text: str) -> VmwareLog:
+    """All that a vmware.log, or an excerpt of one, says of vNUMA. Of several accounts the last one holds."""
+    reader = _Reader()
+    for line in text.splitlines():
+        reader.take(line)
+    figure = reader.figures.get
+    told = VmwareLog(
+        began=reader.began,
+        numa_at=reader.account.at,
+        vcpus=reader.vcpus if reader.vcpus is not None else _count(reader.settings.get("numvcpus", "")),
+        vpds=1 if reader.forced_uma else None,
+        suggested_cores_per_socket=figure("suggested_cores_per_socket"),
+        max_vcpus_per_vpd=figure("max_vcpus_per_vpd"),
+        consolidation=figure("consolidation"),
+        prefer_ht=figure("prefer_ht"),
+        mem_slices=figure("mem_slices"),
+        resume_vpd=figure("resume_vpd"),
+        forced_uma=reader.forced_uma,
+        invalid_cookie=reader.invalid_cookie,
+        settings=reader.settings,
+        written=reader.written,
+        lines=tuple(reader.lines[-_MOST_LINES:]),
+    )
+    return _with_layout(told, reader.account)
+
+
+def _account_with(account: _Account, words: str, line: str) -> _Account:
+    """The account of the layout with one line more; the line may begin a new one."""
+    header, summary, vcpu = _HEADER.search(words), _SUMMARY.search(words), _VCPU.search(words)
+    if header:
+        account = _Account(header=_three(header))
+    elif vcpu:
+        number, vpd, ppd = _three(vcpu)
+        if number in account.placed:
+            account = _Account()
+        account.placed[number] = (vpd, ppd)
+    elif summary:
+        account.summary = _three(summary)
+    else:
+        return account
+    account.at = account.at or _time(line)
+    return account
+
+
+def _with_layout(log: VmwareLog, account: _Account) -> VmwareLog:
+    """Totals and sizes of an account; a total that its own lines contradict is a doubt."""
+    placed = account.placed
+    vpd_sizes = _sizes(vpd for vpd, _ in placed.values())
+    ppd_sizes = _sizes(ppd for _, ppd in placed.values())
+    vcpus, vpds, ppds = len(placed) or log.vcpus, len(vpd_sizes) or log.vpds, len(ppd_sizes) or None
+    sockets: int | None = None
+    if account.header:
+        vcpus, vpds, ppds = account.header
+    if account.summary:
+        vpds, sockets, ppds = account.summary
+    doubts = []
+    if placed and vcpus != len(placed):
+        doubts.append(f"{vcpus} vCPUs by the total, {len(placed)} by the lines")
+    whole = not doubts
+    if placed and vpds != len(vpd_sizes):
+        doubts.append(f"{vpds} vNUMA nodes by the total, {len(vpd_sizes)} by the lines")
+    return replace(
+        log,
+        vcpus=vcpus,
+        vpds=vpds,
+        ppds=ppds,
+        virtual_sockets=sockets,
+        vpd_sizes=vpd_sizes if whole and vpds == len(vpd_sizes) else (),
+        # Older releases say PPD 0 on every line, whatever the summary says: then the lines tell nothing.
+        ppd_sizes=ppd_sizes if whole and ppds == len(ppd_sizes) else (),
+        doubts=tuple(doubts),
+    )
+
+
+def _sizes(numbers: Iterable[int]) -> tuple[int, ...]:
+    return tuple(size for _, size in sorted(Counter(numbers).items()))
+
+
+def _three(match: re.Match[str]) -> tuple[int, int, int]:
+    return int(match[1]), int(match[2]), int(match[3])
+
+
+def _count(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"\d{1,9}", text.strip(), re.ASCII) else None
+
+
+def _time(line: str) -> datetime | None:
+    found = _TIME.match(line)
+    if found is None:
+        return None
+    try:
+        return datetime.fromisoformat(found[1])
+    except ValueError:
+        return None
