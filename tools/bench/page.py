@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tools.bench.figure import Figure
+from vnuma.report.marks import write_between
 
 BEGIN = "<!-- written by make bench: begin -->"
 END = "<!-- written by make bench: end -->"
@@ -31,11 +32,7 @@ def section(command: str, machine: Mapping[str, str], load: str, figures: Iterab
 
 def write(page: Path, text: str) -> None:
     """Replace what stands between the marks. ValueError when the page has lost them."""
-    before, begin, rest = page.read_text(encoding="utf-8").partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page.name} has lost the marks that the table stands between: {BEGIN} and {END}")
-    page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+    write_between(page, BEGIN, END, text)
 
 
 def _table(figures: Iterable[Figure]) -> list[str]:

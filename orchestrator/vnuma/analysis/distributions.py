@@ -22,6 +22,11 @@ def t_two_sided(t: float, df: float) -> float:
     return float(2 * special.stdtr(df, -abs(t)))
 
 
+def t_two_sided_each(t: FloatArray, df: NDArray[np.number]) -> FloatArray:
+    """P(|T| >= |t|) of many values at once, each with its own df."""
+    return np.asarray(2 * special.stdtr(df, -np.abs(t)), dtype=np.float64)
+
+
 def t_upper(t: float, df: float) -> float:
     """P(T >= t)."""
     return float(special.stdtr(df, -t))

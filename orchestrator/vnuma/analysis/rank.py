@@ -32,8 +32,8 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     walsh_rank = walsh_cut(len(differences))
     if walsh_rank is None:
         return None
-    averages = walsh_averages(differences)
-    low, high = averages[walsh_rank], averages[len(averages) - 1 - walsh_rank]
+    averages = walsh_averages(np.asarray(differences, dtype=np.float64))
+    low, high = rank_limits(averages, walsh_rank)
     return RankEstimate(
         ratio=float(np.exp(np.median(averages))),
         low=float(np.exp(low)),
@@ -43,11 +43,15 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     )
 
 
-def walsh_averages(differences: Sequence[float]) -> FloatArray:
-    """Sorted means of all pairs i <= j: M = B(B+1)/2 of them."""
-    d = np.asarray(differences, dtype=np.float64)
-    i, j = np.triu_indices(len(d))
-    return np.sort((d[i] + d[j]) / 2)
+def walsh_averages(differences: FloatArray) -> FloatArray:
+    """Sorted means of all pairs i <= j, M = B(B+1)/2 of them, along the last axis."""
+    i, j = np.triu_indices(differences.shape[-1])
+    return np.sort((differences[..., i] + differences[..., j]) / 2, axis=-1)
+
+
+def rank_limits(averages: FloatArray, cut: int) -> tuple[FloatArray, FloatArray]:
+    """The interval's limits: Walsh averages c+1 and M-c (1-based), along the last axis."""
+    return averages[..., cut], averages[..., averages.shape[-1] - 1 - cut]
 
 
 def walsh_cut(n: int, alpha: float = 0.05) -> int | None:

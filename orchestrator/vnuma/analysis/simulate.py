@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vnuma.analysis import dunnett
-from vnuma.analysis.distributions import FloatArray, f_quantile, t_quantile
+from vnuma.analysis.distributions import FloatArray, f_quantile, t_quantile, t_two_sided_each
 from vnuma.analysis.fit import GATE_LEVEL
 
 BoolArray = NDArray[np.bool_]
@@ -33,12 +33,17 @@ class Layout:
 
 @dataclass(frozen=True, eq=False)
 class Simulated:
-    """Per study and arm, in units of the cell SD: estimate, and both simultaneous half-widths."""
+    """Per study and arm, in the unit of the cells: estimate, both simultaneous half-widths, and that
+    of the arm alone (`unadjusted`, 95%).
+
+    `a_a_p` is the p of each study's A/A check, None with one reference column.
+    """
 
     estimate: FloatArray
     half_width_95: FloatArray
     half_width_90: FloatArray
-    a_a_t: FloatArray | None
+    unadjusted: FloatArray
+    a_a_p: FloatArray | None
 
 
 @lru_cache(maxsize=128)
@@ -59,7 +64,7 @@ def apply_rule(y: FloatArray, references: int) -> Simulated:
     rss = column_ss.sum(axis=1)
     flagged = _flagged(column_ss, rss, blocks)
     own = flagged[:, references:] | flagged[:, :references].any(axis=1, keepdims=True)
-    d = y[:, :, references:] - y[:, :, :references].mean(axis=2, keepdims=True)
+    d = differences(y, references)
     own_se = d.std(axis=1, ddof=1) / np.sqrt(blocks)
     pooled_se = np.sqrt(rss / df * (1 + 1 / references) / blocks)[:, None]
 
@@ -68,9 +73,14 @@ def apply_rule(y: FloatArray, references: int) -> Simulated:
         paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * own_se
         return np.asarray(np.where(own, paired, pooled), dtype=np.float64)
 
-    return Simulated(
-        d.mean(axis=1), half_width(0.05), half_width(0.10), _a_a_t(y, references, flagged, rss / df)
-    )
+    alone = np.where(own, t_quantile(0.975, blocks - 1) * own_se, t_quantile(0.975, df) * pooled_se)
+    a_a_p = _a_a_p(y, flagged, rss / df) if references > 1 else None
+    return Simulated(d.mean(axis=1), half_width(0.05), half_width(0.10), alone, a_a_p)
+
+
+def differences(y: FloatArray, references: int) -> FloatArray:
+    """d[study, block, arm]: each arm minus the mean of the reference's columns in its block."""
+    return np.asarray(y[:, :, references:] - y[:, :, :references].mean(axis=2, keepdims=True))
 
 
 def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
@@ -84,10 +94,11 @@ def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
     return np.asarray((extra / df1) / (rest / df2) > f_quantile(GATE_LEVEL, df1, df2))
 
 
-def _a_a_t(y: FloatArray, references: int, flagged: BoolArray, ms: FloatArray) -> FloatArray | None:
-    """The A/A statistic with the pooled error where neither column is flagged; NaN elsewhere."""
-    if references < 2:
-        return None
-    blocks = y.shape[1]
-    t = (y[:, :, 1] - y[:, :, 0]).mean(axis=1) / np.sqrt(2 * ms / blocks)
-    return np.where(flagged[:, :2].any(axis=1), np.nan, t)
+def _a_a_p(y: FloatArray, flagged: BoolArray, ms: FloatArray) -> FloatArray:
+    """The A/A check: the pooled error, or that of the pairs where either column is flagged."""
+    blocks, k = y.shape[1:]
+    d = y[:, :, 1] - y[:, :, 0]
+    own = flagged[:, :2].any(axis=1)
+    se = np.where(own, d.std(axis=1, ddof=1) / np.sqrt(blocks), np.sqrt(2 * ms / blocks))
+    df = np.where(own, blocks - 1, (blocks - 1) * (k - 1))
+    return t_two_sided_each(d.mean(axis=1) / se, df)

@@ -10,6 +10,7 @@ import typer
 from vnuma import __version__
 from vnuma.cli import (
     audit,
+    calibrate,
     demo,
     doctor,
     evidence,
@@ -28,8 +29,8 @@ from vnuma.cli import (
 from vnuma.errors import Interrupted, VnumaError
 
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
-blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 kept for
-later, 130 interrupted. 7 outranks every other code."""
+blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 a
+`--fail-if` condition is true or a target was missed, 130 interrupted. 7 outranks every other code."""
 
 app = typer.Typer(
     name="vnuma",
@@ -65,6 +66,7 @@ app.command("restore")(restore.restore)
 app.command("results")(results.results)
 app.command("report")(report.report)
 app.command("audit")(audit.audit)
+app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)
 app.command("evidence")(evidence.evidence)
 app.command("init")(init.init)

@@ -1,0 +1,111 @@
+"""Is the promised power kept, and is stopping on precision honest?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from vnuma.analysis.calibration.measure import Rate
+from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
+from vnuma.analysis.calibration.truths import ITERATIONS, SD, STANDARD, TRUTHS, Truth, draw
+from vnuma.analysis.power import blocks_to_detect, detectable_effect
+from vnuma.analysis.simulate import BoolArray, Layout, apply_rule, simulate_null
+from vnuma.analysis.stopping import first_look
+from vnuma.analysis.variance import cell_sd, pilot_upper
+
+PILOT_BLOCKS = 3
+PILOTS = 2000
+PILOT_EFFECT = 0.01
+PROMISE = 0.80
+CAPS = (8, 12, 24)
+SIGMA = cell_sd(SD, SD, ITERATIONS)
+"""The SD of a cell in the standard truth."""
+
+_NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
+STOPPING: tuple[tuple[Truth, float], ...] = (
+    (STANDARD, 0.01),
+    (STANDARD, 0.0075),
+    (STANDARD, 0.005),
+    (_NOISY, 0.01),
+    (replace(STANDARD, name="normal, one arm", arms=1), 0.005),
+)
+"""Truths and declared half-widths for which stopping is simulated."""
+
+
+@dataclass(frozen=True)
+class Promise:
+    """The effect that `power` calls likely detected at these blocks, and how often it is."""
+
+    blocks: int
+    effect: float
+    power: Rate
+
+
+@dataclass(frozen=True)
+class Stopping:
+    """Stopping at half-width `target`: family-wise error for each of CAPS, and blocks run (cap 24)."""
+
+    truth: Truth
+    target: float
+    first: int
+    family: tuple[Rate, ...]
+    mean_blocks: float
+
+
+def promised_power(blocks: int, studies: int, generator: np.random.Generator) -> Promise:
+    """With the SD known: the detectable effect is planted in new studies."""
+    effect = detectable_effect(SIGMA, Layout(STANDARD.arms, STANDARD.references, blocks))
+    result = outcome(draw(STANDARD, blocks, studies, generator))
+    return Promise(blocks, effect, Rate.of(found_slower(result, math.log1p(effect))))
+
+
+def kept_pilots(generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
+    """With the SD from a pilot of 3 blocks and its upper bound: plans that truly reach 80%."""
+    y = draw(STANDARD, PILOT_BLOCKS, pilots, generator).cells
+    residual = y - y.mean(axis=2, keepdims=True)
+    residual -= residual.mean(axis=1, keepdims=True)
+    df = (PILOT_BLOCKS - 1) * (STANDARD.columns - 1)
+    planned = [
+        blocks_to_detect(
+            PILOT_EFFECT, math.sqrt(pilot_upper(float(rss) / df, df)), STANDARD.arms, STANDARD.references
+        )
+        for rss in (residual**2).sum(axis=(1, 2))
+    ]
+    reaches = {blocks: blocks is not None and _true_power(blocks) >= PROMISE for blocks in set(planned)}
+    return Rate.of(np.array([reaches[blocks] for blocks in planned]))
+
+
+def _true_power(blocks: int) -> float:
+    """On studies other than those that the plan was made with."""
+    null = simulate_null(Layout(STANDARD.arms, STANDARD.references, blocks), seed=1)
+    return float(found_slower(null, math.log1p(PILOT_EFFECT) / SIGMA).mean())
+
+
+def stopping(truth: Truth, target: float, studies: int, generator: np.random.Generator) -> Stopping:
+    """Look after each block from the first look on; stop when every 95% half-width is at most `target`."""
+    y = draw(truth, max(CAPS), studies, generator).cells
+    first = first_look(truth.columns)
+    stopped_at = np.full(studies, max(CAPS))
+    wrong = np.zeros((max(CAPS) + 1, studies), dtype=bool)
+    going = np.ones(studies, dtype=bool)
+    for blocks in range(first, max(CAPS) + 1):
+        result = apply_rule(y[going, :blocks], truth.references)
+        wrong[blocks, going] = some_arm(found_slower(result, 0.0) | found_faster(result, 0.0))
+        stops = np.expm1(result.half_width_95.max(axis=1)) <= target
+        stopped_at[np.flatnonzero(going)[stops]] = blocks
+        going[np.flatnonzero(going)[stops]] = False
+        if not going.any():
+            break
+    return Stopping(truth, target, first, tuple(_at_cap(wrong, stopped_at, CAPS)), float(stopped_at.mean()))
+
+
+def _at_cap(
+    wrong: BoolArray,
+    stopped_at: np.ndarray[tuple[int, ...], np.dtype[np.int_]],
+    caps: Sequence[int],
+) -> list[Rate]:
+    studies = np.arange(len(stopped_at))
+    return [Rate.of(wrong[np.minimum(stopped_at, cap), studies]) for cap in caps]

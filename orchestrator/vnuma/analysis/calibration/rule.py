@@ -1,0 +1,75 @@
+"""The verdict of each arm of many simulated studies at once: the table of `verdict`, first match wins.
+
+A test holds every word, interval and p against those of `analyse` on sampled studies.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from vnuma.analysis.calibration.truths import Studies
+from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
+from vnuma.analysis.simulate import BoolArray, Simulated, apply_rule, differences
+
+
+@dataclass(frozen=True, eq=False)
+class Words:
+    """Which word each arm of each study gets: exactly one is true, `withheld` included."""
+
+    slower: BoolArray
+    faster: BoolArray
+    equivalent: BoolArray
+    undecided: BoolArray
+    too_few: BoolArray
+    withheld: BoolArray
+
+
+def outcome(studies: Studies) -> Simulated:
+    """The comparison on the cell values of these studies."""
+    return apply_rule(studies.cells, studies.truth.references)
+
+
+def found_slower(result: Simulated, effect: float) -> BoolArray:
+    """Per study and arm: does the 95% interval of an arm slower by `effect` (ln scale) lie above 1?"""
+    return np.asarray(result.estimate + effect - result.half_width_95 > 0)
+
+
+def found_faster(result: Simulated, effect: float) -> BoolArray:
+    """The same below 1."""
+    return np.asarray(result.estimate + effect + result.half_width_95 < 0)
+
+
+def within_band(result: Simulated, effect: float, margin: float) -> BoolArray:
+    """Does the 90% interval of an arm slower by `effect` lie inside the equivalence band?"""
+    return np.asarray(np.abs(result.estimate + effect) + result.half_width_90 < math.log1p(margin))
+
+
+def some_arm(each: BoolArray) -> BoolArray:
+    """Per study: is it true of any arm?"""
+    return np.asarray(each.any(axis=1))
+
+
+def words(result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float = 0.0) -> Words:
+    """The words when every arm is slower by `effect` (ln scale); `margin` is a ratio: 0.01 is 1%."""
+    withheld = np.full(result.estimate.shape, fixed_order)
+    if result.a_a_p is not None:
+        withheld |= (result.a_a_p < AA_ALARM)[:, None]
+    too_few = ~withheld & (blocks < BOOTS_FOR_WORDS)
+    free = ~withheld & ~too_few
+    equivalent = free & within_band(result, effect, margin)
+    free &= ~equivalent
+    slower = free & found_slower(result, effect)
+    faster = free & found_faster(result, effect)
+    return Words(slower, faster, equivalent, free & ~slower & ~faster, too_few, withheld)
+
+
+def rank_intervals(studies: Studies) -> tuple[FloatArray, FloatArray] | None:
+    """The companion's limits per study and arm, ln scale; None below 6 blocks."""
+    d = np.moveaxis(differences(studies.cells, studies.truth.references), 1, 2)
+    cut = walsh_cut(d.shape[2])
+    return None if cut is None else rank_limits(walsh_averages(d), cut)

@@ -1,0 +1,149 @@
+"""What the rule must reach, each beside what it reached. A bound is widened by two Monte Carlo errors."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from vnuma.analysis.calibration.measure import Rate, Rates
+from vnuma.analysis.calibration.planning import PROMISE, Promise, Stopping
+from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
+from vnuma.analysis.rank import walsh_coverage
+
+if TYPE_CHECKING:
+    from vnuma.analysis.calibration.run import Calibration
+
+FAMILY = 0.05
+FAMILY_UNEQUAL = 0.065
+NORMAL_AT_LEAST = 0.035
+COVERAGE = (0.925, 0.97)
+MUST_FAIL = 0.10
+WITHIN_POWER = 0.03
+
+
+@dataclass(frozen=True)
+class Target:
+    """One target: `bound` in percent, `found` the rate (0 to 1) nearest to or furthest beyond it."""
+
+    name: str
+    bound: str
+    found: Rate
+    where: str
+    met: bool
+
+
+@dataclass(frozen=True)
+class _Case:
+    where: str
+    rate: Rate
+
+
+def targets(found: Calibration) -> tuple[Target, ...]:
+    """Every target, in the order of the table."""
+    usable = [rates for rates in found.rates if rates.blocks >= BOOTS_FOR_WORDS]
+    equal = [rates for rates in usable if rates.truth.group == "equal"]
+    unequal = [rates for rates in usable if rates.truth.group == "unequal"]
+    fixed = [rates for rates in usable if rates.truth.group == "fixed"]
+    normal = [rates for rates in equal if rates.truth.name == "normal"]
+    return (
+        _at_most("family-wise error, equal variances", FAMILY, _family(equal)),
+        _at_most("family-wise error, unequal variances", FAMILY_UNEQUAL, _family(unequal)),
+        _at_least("family-wise error, normal", NORMAL_AT_LEAST, _family(normal)),
+        _at_least("coverage of each arm", COVERAGE[0], _coverage([*equal, *unequal], worst=True)),
+        _at_most("coverage, normal", COVERAGE[1], _coverage(normal, worst=False)),
+        _rank(normal),
+        _promise(found.promises),
+        Target(
+            "plans from a pilot reach 80%",
+            "≥ 80",
+            found.pilots,
+            "3 blocks, 10 df",
+            found.pilots.share >= PROMISE - 2 * found.pilots.error,
+        ),
+        _at_most("false equivalent, all arms at 1%", FAMILY, _false_equivalent(usable)),
+        _at_most("false A/A alarms", AA_ALARM, _alarms(equal)),
+        _at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
+        _at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
+        _at_least("fixed order: words withheld", 1.0, [_Case(_where(r), r.withheld) for r in fixed]),
+    )
+
+
+def _at_most(name: str, bound: float, cases: Sequence[_Case]) -> Target:
+    """All cases at most `bound` + 2 errors of a share that is exactly at the bound."""
+    worst = max(cases, key=lambda case: case.rate.share - 2 * _error(bound, case.rate))
+    met = all(case.rate.share <= bound + 2 * _error(bound, case.rate) for case in cases)
+    return Target(name, f"≤ {bound * 100:g}", worst.rate, worst.where, met)
+
+
+def _at_least(name: str, bound: float, cases: Sequence[_Case]) -> Target:
+    worst = min(cases, key=lambda case: case.rate.share + 2 * _error(bound, case.rate))
+    met = all(case.rate.share >= bound - 2 * _error(bound, case.rate) for case in cases)
+    return Target(name, f"≥ {bound * 100:g}", worst.rate, worst.where, met)
+
+
+def _error(bound: float, rate: Rate) -> float:
+    """The Monte Carlo error that a share at the bound would have with as many studies."""
+    spread = rate.share * (1 - rate.share)
+    if spread == 0 or rate.error == 0:
+        return rate.error
+    return rate.error * math.sqrt(bound * (1 - bound) / spread)
+
+
+def _family(cases: Sequence[Rates]) -> list[_Case]:
+    return [_Case(_where(rates), rates.family) for rates in cases]
+
+
+def _coverage(cases: Sequence[Rates], *, worst: bool) -> list[_Case]:
+    arms = [(rates, rates.worst_arm if worst else rates.best_arm) for rates in cases]
+    return [_Case(_where(rates), Rate(1 - arm.share, arm.error)) for rates, arm in arms]
+
+
+def _false_equivalent(cases: Sequence[Rates]) -> list[_Case]:
+    random = [rates for rates in cases if not rates.truth.fixed_order]
+    return [_Case(_where(rates), rates.false_equivalent) for rates in random]
+
+
+def _alarms(cases: Sequence[Rates]) -> list[_Case]:
+    return [_Case(_where(rates), rates.a_a_alarm) for rates in cases if rates.a_a_alarm]
+
+
+def _stopped(cases: Sequence[Stopping]) -> list[_Case]:
+    return [
+        _Case(f"{item.truth.name}, {item.target * 100:g}%", rate) for item in cases for rate in item.family
+    ]
+
+
+def _rank(cases: Sequence[Rates]) -> Target:
+    """The companion's coverage is known exactly for any symmetric truth."""
+    gaps = []
+    for rates in cases:
+        if rates.rank_error is not None:
+            exact = walsh_coverage(rates.blocks)
+            gaps.append((abs(1 - rates.rank_error.share - exact), exact, rates))
+    _, exact, rates = max(gaps, key=lambda item: item[0])
+    error = rates.rank_error or Rate(0, 0)
+    met = all(gap <= 2 * (rates.rank_error.error if rates.rank_error else 0) for gap, _, rates in gaps)
+    return Target(
+        "coverage, rank method, normal",
+        f"{exact * 100:.1f}, exact",
+        Rate(1 - error.share, error.error),
+        _where(rates),
+        met,
+    )
+
+
+def _promise(promises: Sequence[Promise]) -> Target:
+    worst = max(promises, key=lambda item: abs(item.power.share - PROMISE))
+    return Target(
+        "power where promised, SD known",
+        f"{PROMISE * 100:.0f} ± {WITHIN_POWER * 100:.0f}",
+        worst.power,
+        f"{worst.effect * 100:.2f}% at B = {worst.blocks}",
+        all(abs(item.power.share - PROMISE) <= WITHIN_POWER for item in promises),
+    )
+
+
+def _where(rates: Rates) -> str:
+    return f"{rates.truth.name}, B = {rates.blocks}"

@@ -1,0 +1,100 @@
+"""A table of text, and the forms in which people take it elsewhere: screen, Markdown, CSV, LaTeX."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDEST = 100
+"""Captions on the screen are wrapped at this width."""
+
+_LATEX = {
+    **{char: f"\\{char}" for char in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "±": r"$\pm$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+}
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+_NUMBER = re.compile(r"[+-]?[\d.,]+%?")
+
+
+@dataclass(frozen=True)
+class GridTable:
+    """Headings and rows of text, all of one length; `caption` says what the figures are, with unit."""
+
+    caption: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def as_screen(table: GridTable) -> str:
+    """Columns side by side, the first to the left and the others to the right."""
+    lines = [table.headings, *table.rows]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
+    body = [
+        "  ".join(
+            [line[0].ljust(widths[0]), *(x.rjust(w) for x, w in zip(line[1:], widths[1:], strict=True))]
+        )
+        for line in lines
+    ]
+    return "\n".join([textwrap.fill(table.caption, WIDEST), *(line.rstrip() for line in body)]) + "\n"
+
+
+def as_markdown(table: GridTable) -> str:
+    """A pipe table under its caption."""
+    marks = ("---", *("---:" for _ in table.headings[1:]))
+    lines = [_pipes(table.headings), _pipes(marks), *(_pipes(row) for row in table.rows)]
+    return "\n".join([f"**{table.caption}**", "", *lines]) + "\n"
+
+
+def as_csv(table: GridTable) -> str:
+    """Comma-separated, as shown; what a spreadsheet would run as a formula gets an apostrophe."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(table.headings)
+    writer.writerows([spreadsheet_safe(cell) for cell in row] for row in table.rows)
+    return out.getvalue()
+
+
+def as_latex(table: GridTable) -> str:
+    """A `table` with booktabs rules, to be pasted into a paper."""
+    columns = "l" + "r" * (len(table.headings) - 1)
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{latex_text(table.caption)}}}",
+        rf"\begin{{tabular}}{{{columns}}}",
+        r"\toprule",
+        _ampersands(table.headings),
+        r"\midrule",
+        *(_ampersands(row) for row in table.rows),
+        r"\bottomrule",
+        r"\end{tabular}",
+        r"\end{table}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def latex_text(text: str) -> str:
+    """Text with LaTeX's own characters escaped."""
+    return "".join(_LATEX.get(char, char) for char in text)
+
+
+def spreadsheet_safe(text: str) -> str:
+    """Text that a spreadsheet would run as a formula gets an apostrophe before it; numbers stay."""
+    return f"'{text}" if text.startswith(_FORMULA) and not _NUMBER.fullmatch(text) else text
+
+
+def _pipes(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _ampersands(cells: Sequence[str]) -> str:
+    return " & ".join(latex_text(cell) for cell in cells) + r" \\"

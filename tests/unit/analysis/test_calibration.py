@@ -1,0 +1,251 @@
+"""The instrument's own measurement: the fast path is the product's analysis, and targets can be missed."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from tests.unit.analysis.data import columns_of
+from vnuma.analysis import compare_cells
+from vnuma.analysis.calibration.measure import MARGIN, Rate, measure
+from vnuma.analysis.calibration.paper import welch_p
+from vnuma.analysis.calibration.planning import stopping
+from vnuma.analysis.calibration.rule import outcome, rank_intervals, words
+from vnuma.analysis.calibration.run import BLOCKS, SEED, STUDIES, Calibration, calibrate
+from vnuma.analysis.calibration.targets import targets
+from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
+from vnuma.analysis.cells import Cells, collect
+from vnuma.analysis.checks import check_a_a, check_control
+from vnuma.analysis.compare import Comparison
+from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
+from vnuma.analysis.simulate import apply_rule
+from vnuma.analysis.stopping import half_widths, stop_on_precision
+from vnuma.analysis.verdict import Verdict, Word, decide, rules_for
+from vnuma.report.calibration_tables import as_page
+
+ROOT = Path(__file__).parents[3]
+SIZE = 1000
+
+
+def _columns(truth: Truth) -> AnalysisDesign:
+    arms = [f"arm{n}" for n in range(1, truth.arms + 1)]
+    columns = columns_of(arms, a_a=truth.references == 2)
+    return AnalysisDesign(
+        reference="1x16",
+        columns=columns,
+        sizes=(SIZE,),
+        forms=("client",),
+        vms=("sql16",),
+        blocks=1,
+        order="fixed" if truth.fixed_order else "randomised",
+    )
+
+
+def _through_the_product(studies: Studies, number: int, blocks: int) -> tuple[Cells, AnalysisDesign]:
+    """One simulated study as the samples that a store would hold."""
+    design = dataclasses.replace(_columns(studies.truth), blocks=blocks)
+    samples, cells = [], []
+    for b in range(blocks):
+        for c, column in enumerate(design.columns):
+            place = b * len(design.columns) + int(studies.places[number, b, c]) + 1
+            cells.append(CellRecord(column.label, column.arm, b + 1, "sql16", "valid", "", place))
+            samples += [
+                Sample(column.label, column.arm, b + 1, "sql16", SIZE, "client", i, False, elapsed_ms=ms)
+                for i, ms in enumerate(np.exp(studies.times[number, b, c]) * 20_000, start=1)
+            ]
+    return collect(samples, cells, design, vm="sql16", form="client", metric="elapsed_ms"), design
+
+
+def _verdicts(comparison: Comparison, design: AnalysisDesign) -> Iterator[Verdict]:
+    control = check_control(None, comparison.contrasts)
+    rules = rules_for(MARGIN, design.order, check_a_a(comparison), control)
+    return (decide(contrast, rules, 0.05) for contrast in comparison.contrasts)
+
+
+@pytest.mark.parametrize("blocks", [5, 6, 9])
+@pytest.mark.parametrize("truth", TRUTHS, ids=[truth.name for truth in TRUTHS])
+def test_the_fast_path_is_the_products_analysis(truth: Truth, blocks: int) -> None:
+    """Estimates, all intervals, the A/A p, ranks and words of sampled studies are those of the product."""
+    studies = draw(truth, blocks, 4, np.random.default_rng((5, blocks)))
+    fast, ranks = outcome(studies), rank_intervals(studies)
+    said = words(fast, blocks, fixed_order=truth.fixed_order, margin=MARGIN)
+    for number in range(4):
+        cells, design = _through_the_product(studies, number, blocks)
+        comparison = compare_cells(cells, design)
+        a_a = check_a_a(comparison)
+        if fast.a_a_p is None:
+            assert isinstance(a_a, NotEvaluated)
+        else:
+            assert not isinstance(a_a, NotEvaluated)
+            assert a_a.p == pytest.approx(fast.a_a_p[number], abs=1e-9)
+        for arm, (contrast, verdict) in enumerate(
+            zip(comparison.contrasts, _verdicts(comparison, design), strict=True)
+        ):
+            inference = contrast.inference
+            assert inference is not None
+            at = (number, arm)
+            assert contrast.log_ratio == pytest.approx(fast.estimate[at], abs=1e-9)
+            assert inference.half_width == pytest.approx(fast.half_width_95[at], abs=1e-9)
+            for interval, half_width in (
+                (inference.equivalence, fast.half_width_90),
+                (inference.unadjusted, fast.unadjusted),
+            ):
+                assert math.log(interval.high) == pytest.approx(fast.estimate[at] + half_width[at], abs=1e-9)
+            if ranks is not None:
+                assert contrast.rank is not None
+                assert math.log(contrast.rank.low) == pytest.approx(ranks[0][at], abs=1e-9)
+                assert math.log(contrast.rank.high) == pytest.approx(ranks[1][at], abs=1e-9)
+            assert _word(verdict) == {name for name, mask in vars(said).items() if mask[at]}
+
+
+def _word(verdict: Verdict) -> set[str]:
+    return (
+        {"withheld"}
+        if verdict.withheld
+        else {
+            {
+                Word.SLOWER: "slower",
+                Word.FASTER: "faster",
+                Word.EQUIVALENT: "equivalent",
+                Word.UNDECIDED: "undecided",
+                Word.TOO_FEW: "too_few",
+            }[verdict.word]
+        }
+    )
+
+
+def test_every_word_occurs_somewhere() -> None:
+    """Effects of -3, 0.3, 1 and 3% give each word, exactly one an arm."""
+    studies = draw(STANDARD, 8, 400, np.random.default_rng(3))
+    result = outcome(studies)
+    seen = set()
+    for effect in (-0.03, 0.003, 0.01, 0.03):
+        said = words(result, 8, fixed_order=False, margin=MARGIN, effect=effect)
+        masks = np.array(list(vars(said).values()))
+        assert (masks.sum(axis=0) == 1).all()
+        seen |= {name for name, mask in vars(said).items() if mask.any()}
+    assert seen == {"slower", "faster", "equivalent", "undecided", "withheld"}
+
+
+def test_stopping_is_the_products_rule() -> None:
+    """Studies stop at the block at which the product's own decision stops them."""
+    target, studies = 0.008, 12
+    y = draw(STANDARD, 24, studies, np.random.default_rng(9)).cells
+    found = stopping(STANDARD, target, studies, np.random.default_rng(9))
+    stopped = []
+    for number in range(studies):
+        for blocks in range(1, 25):
+            if blocks < 2:
+                continue
+            widths = apply_rule(y[number : number + 1, :blocks], 2).half_width_95[0]
+            if stop_on_precision([float(w) for w in widths], blocks, 6, target, 24).stop:
+                stopped.append(blocks)
+                break
+    assert found.mean_blocks == pytest.approx(np.mean(stopped))
+
+
+def test_the_half_widths_a_stopping_rule_sees_are_the_fast_ones() -> None:
+    """The product looks at the widths of `compare_cells`; the simulation at those of the fast path."""
+    studies = draw(STANDARD, 7, 1, np.random.default_rng(2))
+    cells, design = _through_the_product(studies, 0, 7)
+    assert half_widths(compare_cells(cells, design)) == pytest.approx(
+        tuple(outcome(studies).half_width_95[0]), abs=1e-12
+    )
+
+
+def test_monte_carlo_errors_are_those_of_shares() -> None:
+    """sqrt(p (1-p) / n) for one value a study; arms of one study are not counted as independent."""
+    one = np.random.default_rng(1).random(400) < 0.3
+    assert Rate.of(one).error == pytest.approx(math.sqrt(one.mean() * (1 - one.mean()) / 400))
+    assert Rate.of(np.tile(one[:, None], 4)).error == pytest.approx(Rate.of(one).error)
+
+
+def test_the_foil_is_welchs_t() -> None:
+    """The paper's three runs against three runs, as scipy tests them."""
+    generator = np.random.default_rng(4)
+    first, second = generator.normal(size=(20, 3)), generator.normal(size=(20, 3)) * 2
+    expected = stats.ttest_ind(first, second, axis=1, equal_var=False)
+    assert welch_p(first, second) == pytest.approx(expected.pvalue, abs=1e-12)
+
+
+def test_drift_follows_the_order_run() -> None:
+    """In fixed order the last column always runs later than the first; in random order it does not."""
+    fixed = next(truth for truth in TRUTHS if truth.fixed_order)
+    random = next(truth for truth in TRUTHS if truth.name == "drift 3.6%, random order")
+    late = [
+        float(np.diff(draw(truth, 8, 500, np.random.default_rng(1)).cells[:, :, [0, -1]]).mean())
+        for truth in (fixed, random)
+    ]
+    assert late[0] == pytest.approx(0.036 * 5 / 47, abs=0.0005)
+    assert late[1] == pytest.approx(0.0, abs=0.0005)
+
+
+@pytest.fixture(scope="module")
+def small() -> Calibration:
+    """A calibration of few studies."""
+    return calibrate(400, seed=11, blocks=(6, 8), pilots=40)
+
+
+def test_the_same_seed_gives_the_same_figures(small: Calibration) -> None:
+    """Whole numbers of studies come out the same, so that the table can be reproduced."""
+    again = measure(draw(STANDARD, 6, 400, np.random.default_rng((11, 1, 0, 6))))
+    assert again == small.rates[0]
+
+
+def test_each_target_can_be_missed(small: Calibration) -> None:
+    """A rule twice as wrong as allowed, or twice as cautious, misses the targets that it should."""
+    bad = Rate(0.30, 0.02)
+    wrong = [
+        dataclasses.replace(
+            rates,
+            family=bad if rates.truth.group != "fixed" else Rate(0.02, 0.007),
+            arms=(bad, Rate(0.001, 0.001)),
+            false_equivalent=bad,
+            a_a_alarm=bad,
+            rank_error=bad,
+            withheld=Rate(0.5, 0.02),
+        )
+        for rates in small.rates
+    ]
+    promises = [dataclasses.replace(item, power=Rate(0.6, 0.02)) for item in small.promises]
+    stopped = [dataclasses.replace(item, family=(bad,)) for item in small.stopping]
+    found = dataclasses.replace(
+        small,
+        rates=tuple(wrong),
+        promises=tuple(promises),
+        pilots=Rate(0.5, 0.02),
+        stopping=tuple(stopped),
+    )
+    missed = [target.name for target in targets(found) if not target.met]
+    cautious = dataclasses.replace(
+        small, rates=tuple(dataclasses.replace(rates, family=Rate(0.0, 0.0)) for rates in small.rates)
+    )
+    missed += [target.name for target in targets(cautious) if not target.met]
+    assert {target.name for target in targets(small)} == set(missed)
+
+
+def test_the_published_table_is_the_programs() -> None:
+    """docs/statistics.md holds what the command gives: its parameters, and one line computed anew."""
+    page = (ROOT / "docs/statistics.md").read_text(encoding="utf-8")
+    generators = [np.random.default_rng((SEED, 1, 0, blocks)) for blocks in BLOCKS]
+    rates = [
+        measure(draw(STANDARD, blocks, STUDIES, generator))
+        for blocks, generator in zip(BLOCKS, generators, strict=True)
+    ]
+    family = "/".join(f"{item.family.share * 100:.1f}" for item in rates)
+    assert f"`vnuma calibrate --studies {STUDIES} --seed {SEED}`" in page
+    assert f"| normal | {family} |" in page
+    assert "| NO |" not in page
+
+
+def test_the_page_names_every_truth_and_target(small: Calibration) -> None:
+    """Nothing that was simulated is left out of the document."""
+    page = as_page(small, "vnuma calibrate")
+    assert all(page.count(f"| {truth.name} |") >= 5 for truth in TRUTHS)
+    assert all(f"| {target.name} |" in page for target in targets(small))
