@@ -87,18 +87,6 @@ def test_on_esxi_8_the_recipe_makes_cores_per_socket_effective(tmp_path: Path, l
     assert "topology mismatch" in cosmetic.err
 
 
-def test_two_vms_of_one_host_are_both_measured_and_never_at_once(tmp_path: Path, lab: LabFactory) -> None:
-    """A VM that measures would disturb its neighbour: boots of one are over before the other's begin."""
-    running = lab(vms=[{"name": "sql-a"}, {"name": "sql-b"}], host={"memory_gb": 512})
-    study = write_study(tmp_path, vm=None, vms=["sql-a", "sql-b"])
-    study.write_text(study.read_text(encoding="utf-8").replace('"vm": null,', ""), encoding="utf-8")
-
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
-
-    assert ran.code == 0, ran.text
-    assert "4 of 4 cells valid." in ran.err
-
-
 def test_no_password_is_left_anywhere(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
     """Not in the store, not in logs, not in what was printed."""
     running = lab()

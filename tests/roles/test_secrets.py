@@ -13,6 +13,7 @@ from tests.support.cli import vnuma
 from tests.support.playbook import play_roles
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.lanes import Lanes
 from vnuma.engine.play import play_study
 from vnuma.engine.secrets import Private, resolve_all
 
@@ -82,7 +83,7 @@ def test_the_runner_s_artifacts_hold_no_password(
     monkeypatch.setenv("VNUMA_SQL_PASSWORD", LITERAL)
     monkeypatch.setenv("VNUMA_STORE", f"postgresql://u:{LITERAL}@db/x")
     folder = tmp_path / "runner"
-    played = play_study("small.1", ["sql16"], inventory, private, folder, 4, lambda: False)
+    played = play_study("small.1", Lanes(("sql16",), 1), inventory, private, folder, 4, lambda: False)
 
     assert played.ok, played.output
     kept = [path for path in folder.rglob("*") if path.is_file()]

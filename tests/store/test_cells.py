@@ -128,11 +128,20 @@ def test_vms_of_one_host_take_turns_where_the_study_says_so(store: Store) -> Non
     assert isinstance(claim_next(store, neighbour), Claim)
 
 
-def test_vms_of_one_host_measure_together_where_the_study_allows_it(store: Store) -> None:
-    """Without `exclusive_host` only the VM itself counts."""
-    claim(store, new_vm(store, arms=1))
-    neighbour = new_vm(store, key="vc/2", name="sql-b", arms=1)
+def test_vms_of_one_run_measure_together_where_the_study_allows_it(store: Store) -> None:
+    """Without `exclusive_host` the VM itself counts, and another run's VMs: those were promised quiet."""
+    measuring = new_vm(store, arms=1)
+    claim(store, measuring)
+    neighbour = new_vm(store, measuring.run, key="vc/2", name="sql-b", arms=1)
+    stranger = new_vm(store, key="vc/3", name="sql-c", arms=1)
+    assert isinstance(claim_next(store, stranger, exclusive_host=False), Busy)
     assert isinstance(claim_next(store, neighbour, exclusive_host=False), Claim)
+
+
+def test_hosts_of_one_name_at_two_vcenters_are_two(store: Store) -> None:
+    """An esx01 of another vCenter is another machine: its VMs do not wait."""
+    claim(store, new_vm(store, key="vc/1", arms=1))
+    assert isinstance(claim_next(store, new_vm(store, key="vc_2/1", name="sql-b", arms=1)), Claim)
 
 
 def test_skipped_cells_have_a_reason_and_are_not_claimed(store: Store) -> None:

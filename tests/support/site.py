@@ -28,7 +28,7 @@ SMALL: dict[str, Any] = {
 
 def write_study(folder: Path, **changes: Any) -> Path:
     """SMALL with other values; a mapping is merged with the one that is there."""
-    study = dict(SMALL)
+    study = {name: value for name, value in SMALL.items() if name != "vm" or "vms" not in changes}
     for name, value in changes.items():
         here = study.get(name)
         study[name] = {**here, **value} if isinstance(here, dict) and isinstance(value, dict) else value

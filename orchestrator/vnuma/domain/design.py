@@ -28,6 +28,13 @@ class Design(Strict):
     a_a: bool = Field(
         default=True, description="Run the reference arm twice in each block: the instrument's own error."
     )
+    neighbours: Literal["take_turns", "together"] = Field(
+        default="take_turns",
+        description=(
+            "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` measures "
+            "them at once, so that they load each other. VMs on different hosts never wait."
+        ),
+    )
     warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
     iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
     equivalence: Percent = Field(

@@ -50,7 +50,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
             context.vm.id,
             token=context.token,
             max_attempts=context.study.limits.attempts_per_cell,
-            exclusive_host=True,
+            exclusive_host=context.study.design.neighbours == "take_turns",
         )
     if claimed is None:
         return Nothing("every cell has ended")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vnuma.assets import asset
+from vnuma.engine.lanes import Lanes
 from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
 
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
@@ -41,7 +42,7 @@ class Played:
 
 def play_study(
     run: str,
-    vm_names: list[str],
+    wanted: Lanes,
     inventory: Path,
     private: Path,
     folder: Path,
@@ -61,9 +62,12 @@ def play_study(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
             inventory=str(inventory.resolve()),
-            limit=",".join(vm_names),
-            extravars={"vnuma_run": run, "vnuma_max_cells": min(max_cells, MAX_CELLS_PER_PLAY)},
-            forks=max(1, len(vm_names)),
+            extravars={
+                "vnuma_run": run,
+                "vnuma_hosts": list(wanted.order),
+                "vnuma_max_cells": min(max_cells, MAX_CELLS_PER_PLAY),
+            },
+            forks=wanted.abreast,
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
             quiet=True,
             cancel_callback=watch,

@@ -16,6 +16,7 @@ from sqlalchemy import Connection
 from vnuma.domain.study import Study
 from vnuma.engine.context import home_folder
 from vnuma.engine.hours import must_stop_at, why_closed
+from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.private_folder import private_folder
@@ -101,7 +102,7 @@ def supervise(
     with _signals() as asked, store.kept_open():
         asked.deadline = must_stop_at(study, utc_now())
         try:
-            output = _launch_until_done(store, url, run, targets, inventory, watch, asked)
+            output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked)
         except VnumaError as error:
             failure.append(error)
         finally:
@@ -155,6 +156,7 @@ def _launch_until_done(
     store: Store,
     url: str,
     run: Run,
+    study: Study,
     targets: Mapping[str, Target],
     inventory: Path,
     watch: Watch,
@@ -169,7 +171,7 @@ def _launch_until_done(
             private = Private(url, str(home_folder()), resolve_all(targets.values()), tokens).write(folder)
             played = play_study(
                 run.name,
-                list(targets),
+                _lanes(store, run, study),
                 inventory,
                 private,
                 folder / "runner",
@@ -185,6 +187,11 @@ def _launch_until_done(
             break
         fruitless = 0 if after.ended > before.ended else fruitless + 1
     return output
+
+
+def _lanes(store: Store, run: Run, study: Study) -> Lanes:
+    with store.read() as connection:
+        return lanes(vms.vms_of_run(connection, run.id), together=study.design.neighbours == "together")
 
 
 def _turns_needed(progress: Progress) -> int:

@@ -75,8 +75,9 @@ def claim_next(
 
     The first cell by position that is pending, or whose attempts gave no result (`failed` or
     `invalid`) fewer than `max_attempts` times; interrupted attempts do not count. None when there
-    is no such cell. Busy while this VM is being measured, or with `exclusive_host` any VM of this
-    store on the same ESXi host. Raises LeaseLost, and StoreError for a VM without a baseline.
+    is no such cell. Busy while this VM is being measured, or another run's on the same ESXi host, or
+    with `exclusive_host` another one of this run there. Raises LeaseLost, and StoreError for a VM
+    without a baseline.
 
     Claims are serialised by locking the VM rows of the host rather than by SKIP LOCKED: skipping a
     row would take cells out of their random order, and two VMs of one host could both start.
@@ -114,8 +115,14 @@ def interrupt_attempts(
 
 
 def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Serialise claims on this host, then look whether somebody measures there."""
-    here = _vm.esxi_host == vm.esxi_host if exclusive_host else _vm.id == vm.id
+    """Serialise claims on this host, then look whether somebody measures there.
+
+    A host is its name at its vCenter: another vCenter may have one of the same name.
+    """
+    vcenter, _, _ = vm.vm_key.partition("/")
+    here = (_vm.esxi_host == vm.esxi_host) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
+    if not exclusive_host:
+        here &= (_vm.run_id != vm.run_id) | (_vm.id == vm.id)
     locked = select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)
     ids = conn.scalars(locked).all()
     row = conn.execute(
