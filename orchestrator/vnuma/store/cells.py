@@ -54,7 +54,7 @@ def counts(conn: Connection, run_id: int, vm_id: int | None = None) -> CellCount
 
 
 def skip_cells(
-    conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str, from_block: int = 1
+    conn: Connection, vm_id: int, token: int, *, label: str | None, reason: str, from_block: int = 0
 ) -> int:
     """Give up the VM's pending and failed cells, of one label or (None) of all; returns how many."""
     check_token(conn, get_vm(conn, vm_id).vm_key, token)
