@@ -32,11 +32,6 @@ def t_upper(t: float, df: float) -> float:
     return float(special.stdtr(df, -t))
 
 
-def noncentral_t_upper(t: float, df: float, noncentrality: float) -> float:
-    """P(T >= t) of the noncentral t."""
-    return float(1 - special.nctdtr(df, noncentrality, t))
-
-
 def f_quantile(probability: float, df1: float, df2: float) -> float:
     """F quantile."""
     return float(special.fdtri(df1, df2, probability))

@@ -17,6 +17,7 @@ from vnuma.cli import (
     init,
     lab,
     plan,
+    power,
     report,
     restore,
     results,
@@ -59,6 +60,7 @@ def _root(
 
 
 app.command("plan")(plan.plan)
+app.command("power")(power.power)
 app.command("run")(run.run)
 app.command("status")(status.status)
 app.command("stop")(stop.stop)

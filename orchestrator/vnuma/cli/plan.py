@@ -83,6 +83,7 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         "",
         f"Time     {_at_most(study)}{plural(plan.boots, 'boot')}, about {duration(plan.seconds)} "
         "on real hardware (assumed; measured after block 1)",
+        *_detects(study),
         *_findings(plan, checks),
         "",
         f"Nothing was changed.  Start: vnuma run {path}",
@@ -143,6 +144,23 @@ def _value(value: object) -> str:
             else f"{value[0]},{value[1]}..{value[-1]} ({len(value)} CPUs)"
         )
     return str(value)
+
+
+def _detects(study: Study) -> list[str]:
+    """What the design likely finds at an assumed spread; nothing where no word will be given."""
+    from vnuma import analysis
+    from vnuma.analysis import planning
+    from vnuma.analysis.wording import percent_up
+
+    design = analysis.design_of(study)
+    if not design.compared:
+        return []
+    spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
+    seen = planning.outlook(design, design.blocks, spread, design.equivalence)
+    if seen is None:
+        return []
+    found = percent_up(seen.detectable)
+    return [f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)"]
 
 
 def _at_most(study: Study) -> str:

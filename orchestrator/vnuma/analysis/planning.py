@@ -1,0 +1,135 @@
+"""What a study will likely tell, before it is run: blocks, effects in reach, and where a rule would end it.
+
+Everything is read off simulated studies of the rule itself (`simulate`), at one SD of a cell. "Likely"
+is 80%; nothing here is a promise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from vnuma.analysis.power import (
+    blocks_for_equivalence,
+    blocks_to_detect,
+    detectable_effect,
+    power,
+    power_equivalent,
+)
+from vnuma.analysis.records import AnalysisDesign
+from vnuma.analysis.simulate import SEED, Layout, apply_rule
+from vnuma.analysis.stopping import first_look
+from vnuma.analysis.variance import cell_sd
+
+ASSUMED_BOOT_SDS = (0.002, 0.005, 0.01)
+ASSUMED_WITHIN_SD = 0.005
+TYPICAL_BOOT_SD = 0.005
+STOPPED_STUDIES = 2000
+
+
+@dataclass(frozen=True)
+class Spread:
+    """An SD to plan with, on the ln scale: `cell_sd` of one cell, `label` where it comes from."""
+
+    label: str
+    cell_sd: float
+
+
+@dataclass(frozen=True)
+class Needed:
+    """Blocks that likely detect the effect, and that likely call an arm without effect equivalent.
+
+    None: more than 200.
+    """
+
+    spread: Spread
+    to_detect: int | None
+    for_equivalence: int | None
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What the planned number of blocks likely tells at one SD.
+
+    `detectable`: the effect found in 80% of studies; `power`: how often the effect asked about is
+    found; `equivalent`: how often an arm without effect is called equivalent.
+    """
+
+    spread: Spread
+    blocks: int
+    detectable: float
+    power: float
+    equivalent: float
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Where the precision rule ends a study: mean and 90% point of blocks, share that reaches the cap."""
+
+    mean_blocks: float
+    most_blocks: int
+    capped: float
+
+
+def assumed_spreads(iterations: int, sizes: int) -> tuple[Spread, ...]:
+    """Quiet, usual and restless hosts; 0.5% between iterations of a boot."""
+    return tuple(_assumed(boot_sd, iterations, sizes) for boot_sd in ASSUMED_BOOT_SDS)
+
+
+def typical_spread(iterations: int, sizes: int) -> Spread:
+    """What a study is planned with before anything was measured."""
+    return _assumed(TYPICAL_BOOT_SD, iterations, sizes)
+
+
+def _assumed(boot_sd: float, iterations: int, sizes: int) -> Spread:
+    return Spread(f"{boot_sd * 100:.1f}%", cell_sd(boot_sd, ASSUMED_WITHIN_SD, iterations, sizes))
+
+
+def layout_of(design: AnalysisDesign, blocks: int) -> Layout:
+    """The design's columns. Raises ValueError when nothing is compared."""
+    if not design.compared:
+        raise ValueError("a study with the reference arm alone compares nothing")
+    return Layout(len(design.compared), len(design.reference_labels), blocks)
+
+
+def needed(design: AnalysisDesign, spread: Spread, effect: float) -> Needed:
+    """Blocks for an effect (ratio: 0.01 is 1%) and for equivalence within the design's own margin."""
+    arms, references = len(design.compared), len(design.reference_labels)
+    return Needed(
+        spread,
+        blocks_to_detect(effect, spread.cell_sd, arms, references),
+        blocks_for_equivalence(design.equivalence, spread.cell_sd, arms, references),
+    )
+
+
+def outlook(design: AnalysisDesign, blocks: int, spread: Spread, effect: float) -> Outlook | None:
+    """What that many blocks tell; None below 6, where no word is given."""
+    if blocks < 6:
+        return None
+    layout = layout_of(design, blocks)
+    return Outlook(
+        spread,
+        blocks,
+        detectable_effect(spread.cell_sd, layout),
+        power(effect, spread.cell_sd, layout),
+        power_equivalent(design.equivalence, spread.cell_sd, layout),
+    )
+
+
+def ending(design: AnalysisDesign, precision: float, spread: Spread) -> Ending:
+    """Simulated studies, looked at after each block as `stopping` says, up to the design's blocks."""
+    layout = layout_of(design, design.blocks)
+    k = layout.arms + layout.references
+    y = np.random.default_rng((SEED, k)).standard_normal((STOPPED_STUDIES, layout.blocks, k))
+    ended = np.full(STOPPED_STUDIES, layout.blocks)
+    widest_allowed = math.log1p(precision) / spread.cell_sd
+    going = np.ones(STOPPED_STUDIES, dtype=bool)
+    for blocks in range(first_look(k), layout.blocks):
+        widest = apply_rule(y[going, :blocks], layout.references).half_width_95.max(axis=1)
+        stops = np.flatnonzero(going)[widest <= widest_allowed]
+        ended[stops], going[stops] = blocks, False
+        if not going.any():
+            break
+    return Ending(float(ended.mean()), int(np.quantile(ended, 0.9)), float(going.mean()))

@@ -1,0 +1,71 @@
+"""A pilot run to plan with: its upper bound, its costs, and what of it is not as in the study."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import Story, build, noisy, study_text
+from tests.support.cli import vnuma
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.pilot import read_pilot
+from vnuma.errors import InputError
+from vnuma.store.open import Store
+
+PLANNED = parse_study(study_text(blocks=8), "s.yml")
+
+
+def test_a_pilots_upper_bound_is_planned_with(store: Store) -> None:
+    """Three blocks of six columns: 10 degrees of freedom, so the variance is taken 1.618 times."""
+    pilot = read_pilot(store, build(store, Story(text=study_text(blocks=3))).name, PLANNED)
+
+    assert (pilot.blocks, pilot.df, pilot.differs) == (3, 10, ())
+    assert (pilot.upper / pilot.measured) ** 2 == pytest.approx(1.618364, abs=1e-5)
+    assert pilot.iterations in (3, 5, 7)
+
+
+def test_two_blocks_are_no_pilot(store: Store) -> None:
+    """The spread of so few cells would promise anything."""
+    with pytest.raises(InputError, match="has no VM with 3 blocks or more"):
+        read_pilot(store, build(store, Story(text=study_text(blocks=2))).name, PLANNED)
+
+
+def test_what_is_not_as_in_the_study_is_named(store: Store) -> None:
+    """A spread at another size need not hold."""
+    pilot = read_pilot(store, build(store, Story(text=study_text(blocks=3, sizes="500"))).name, PLANNED)
+
+    assert pilot.differs == ("sizes",)
+
+
+def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp_path: Path) -> None:
+    """A row of its own, the outlook at its spread, the same as JSON."""
+    run = build(store, Story(text=study_text(blocks=3), ms=noisy(0.012)))
+    study = tmp_path / "s.yml"
+    study.write_text(study_text(blocks=8).replace("blocks: 8", "precision: 2%"), encoding="utf-8")
+    where = f"sqlite:///{tmp_path / 'vnuma.db'}"
+
+    shown = vnuma("power", study, "--pilot", run.name, "--store", where)
+    document = json.loads(
+        vnuma("power", study, "--pilot", "latest", "--store", where, "--format", "json").out
+    )
+
+    assert shown.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
+    assert f"pilot {run.name} " in shown.out
+    assert "planned with its upper bound" in shown.out
+    assert "precision 2% likely ends it after" in shown.out
+    assert document["simulated"] is True
+    assert document["pilot"]["run"] == run.name
+    assert document["needed"][-1]["spread"] == f"pilot {run.name}"
+
+
+def test_an_effect_is_a_percentage(tmp_path: Path) -> None:
+    """A bare number could be meant either way."""
+    study = tmp_path / "s.yml"
+    study.write_text(study_text(), encoding="utf-8")
+
+    ran = vnuma("power", study, "--effect", "1")
+
+    assert ran.code == 3
+    assert "'1' is not a percentage" in ran.err
