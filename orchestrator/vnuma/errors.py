@@ -87,6 +87,16 @@ class PreflightBlocked(VnumaError):
     exit_code = 5
 
 
+class ArmImpossible(PreflightBlocked):
+    """This VM on this host cannot take an arm's shape. `rule` is the design rule that says so."""
+
+    rule = ""
+
+    def __init__(self, rule: str, what: str, *, fix: str | None = None) -> None:
+        super().__init__(what, fix=fix)
+        self.rule = rule
+
+
 class CellsMissing(VnumaError):
     """The run finished or stopped with cells missing."""
 

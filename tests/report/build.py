@@ -14,6 +14,7 @@ from vnuma.domain.order import PlannedCell, plan_cells
 from vnuma.domain.prediction import HostShape, Prediction, predict
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
+from vnuma.domain.topology import Topology
 from vnuma.store import attempts, cells, facts, leases, runs, samples, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, NewCell, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
@@ -189,6 +190,7 @@ def _claim(store: Store, run: Run, vm: Vm, token: int) -> Claim:
 
 def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int) -> None:
     arm = study.arm(claim.arm)
+    assert isinstance(arm.topology, Topology)
     prediction = predict_for(story, arm.topology.cores_per_socket)
     attempt = claim.attempt_id
     attempts.save_intended(conn, attempt, token, arm.model_dump(mode="json"))

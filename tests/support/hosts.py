@@ -25,6 +25,7 @@ def host_of(
         cores=nodes * cores,
         threads=nodes * width,
         memory_mb=memory_gb * 1024,
+        mhz=2300,
         numa_nodes=tuple(
             NumaNode(n, tuple(range(n * width, (n + 1) * width)), memory_gb * 1024 // nodes)
             for n in range(nodes)

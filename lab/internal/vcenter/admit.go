@@ -16,11 +16,25 @@ func (m *machine) admit() *refusal {
 	if refused := checkTopology(shape); refused != nil {
 		return refused
 	}
-	if m.Config.LatencySensitivity.Level == types.LatencySensitivitySensitivityLevelHigh &&
-		m.memoryReservation() != int64(m.Config.Hardware.MemoryMB) {
-		return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
+	if m.Config.LatencySensitivity.Level == types.LatencySensitivitySensitivityLevelHigh {
+		if refused := m.admitLatencySensitive(shape.VCPUs); refused != nil {
+			return refused
+		}
 	}
 	return m.admitMemory(m.memoryReservation())
+}
+
+// admitLatencySensitive wants all memory reserved, and a core's clock for each vCPU (vSphere 8.0 Resource
+// Management, "Latency Sensitivity": numVcpus x cpuFrequency).
+func (m *machine) admitLatencySensitive(vcpus int) *refusal {
+	if m.memoryReservation() != int64(m.Config.Hardware.MemoryMB) {
+		return cannotPowerOn("Invalid memory setting: memory reservation (sched.mem.min) should be equal to memsize.")
+	}
+	needed := int64(vcpus) * int64(m.host().want.MHz)
+	if *m.Config.CpuAllocation.Reservation < needed {
+		return cannotPowerOn("Invalid CPU reservation for the latency-sensitive VM, (sched.cpu.min) should be at least %d MHz.", needed)
+	}
+	return nil
 }
 
 // checkTopology holds the rules for a virtualNuma set by hand: stored as they are, they make the

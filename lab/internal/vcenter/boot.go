@@ -38,7 +38,8 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	m.lab.tell(Event{
 		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
 		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
-		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "rule": layout.Rule,
+		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "memory_affinity": affinitySet(m.Config.MemoryAffinity),
+		"clients": layout.Clients, "rule": layout.Rule,
 	})
 }
 
@@ -48,7 +49,7 @@ func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *gues
 		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
 		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
 		FullyReserved: m.memoryReservation() == int64(m.Config.Hardware.MemoryMB),
-		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.host().want.NodeCPUs(), m.neighbours()),
+		HostNodes:     vnuma.Place(layout.Sizes, m.affinity(), m.host().want.NodeCPUs(), m.neighbours(), vnuma.AllowedNodes(shape.ExtraConfig)),
 	}
 }
 

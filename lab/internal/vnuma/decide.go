@@ -1,6 +1,7 @@
 package vnuma
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -11,6 +12,8 @@ const (
 	keyMinimum        = "numa.vcpu.min"
 	keyMaximum        = "numa.vcpu.maxpervirtualnode"
 	keyPreferHT       = "numa.vcpu.preferht"
+	keyConsolidate    = "numa.consolidate"
+	keyNodeAffinity   = "numa.nodeaffinity"
 	keyAutosize       = "numa.autosize"
 	keyAutosizeOnce   = "numa.autosize.once"
 	keyAutosizeCookie = "numa.autosize.cookie"
@@ -21,8 +24,12 @@ const (
 // "Virtual NUMA Controls").
 const defaultMinimum = 9
 
-// minimumHardware is the first virtual hardware version with vNUMA.
-const minimumHardware = 8
+// minimumHardware is the first virtual hardware version with vNUMA, topologyHardware the first with
+// virtualNuma and automatic cores per socket.
+const (
+	minimumHardware  = 8
+	topologyHardware = 20
+)
 
 // Host is what of a host decides the layout.
 type Host struct {
@@ -47,6 +54,7 @@ type VM struct {
 // Layout is the topology of one power-on.
 type Layout struct {
 	Sizes          []int // vCPUs of each vNUMA node
+	Clients        []int // vCPUs of each NUMA client: what is placed on one physical node (PPD)
 	CoresPerSocket int   // as the guest sees it
 	Rule           string
 	Autosized      bool // sized by ESXi itself, hence stored as numa.autosize keys from 6.5 on
@@ -56,6 +64,7 @@ type Layout struct {
 func Decide(release Release, reading Reading, host Host, vm VM) Layout {
 	d := decision{release, reading, host, vm, lowerKeys(vm.ExtraConfig)}
 	layout := d.nodes()
+	layout.Clients = d.clients(layout.Sizes)
 	layout.CoresPerSocket = d.coresPerSocket(layout.Sizes)
 	return layout
 }
@@ -89,7 +98,7 @@ func (d decision) uniform() string {
 	if d.vm.Hardware < minimumHardware {
 		return "virtual hardware without vNUMA"
 	}
-	if d.vm.CPUHotAdd && !(d.release.AtLeast(8, 0) && d.vm.ExposeOnHotAdd) {
+	if d.vm.CPUHotAdd && !(d.hasTopologyFields() && d.vm.ExposeOnHotAdd) {
 		return "CPU hot-add hides vNUMA"
 	}
 	minimum := d.number(keyMinimum)
@@ -102,8 +111,12 @@ func (d decision) uniform() string {
 	return ""
 }
 
+func (d decision) hasTopologyFields() bool {
+	return d.release.AtLeast(8, 0) && d.vm.Hardware >= topologyHardware
+}
+
 func (d decision) hasNumaNodeSize() bool {
-	return d.release.AtLeast(8, 0) && d.vm.CoresPerNumaNode > 0
+	return d.hasTopologyFields() && d.vm.CoresPerNumaNode > 0
 }
 
 // manual applies a node size that somebody set. It fills node by node, where automatic sizing
@@ -168,6 +181,30 @@ func (d decision) automatic() []int {
 	return even(d.vm.VCPUs, nodes)
 }
 
+// clients splits the VM over physical nodes: at least a client for each vNUMA node, and as many as
+// hold the VM; numa.consolidate FALSE spreads it over every node.
+func (d decision) clients(sizes []int) []int {
+	count := max(len(sizes), ceil(d.vm.VCPUs, d.capacity()))
+	if isFalse(d.keys[keyConsolidate]) {
+		count = max(count, min(d.host.NumaNodes, d.vm.VCPUs))
+	}
+	if count == len(sizes) && slices.Max(sizes) <= d.capacity() {
+		return slices.Clone(sizes)
+	}
+	return even(d.vm.VCPUs, count)
+}
+
+// AllowedNodes are the physical nodes that numa.nodeAffinity allows, nil for all.
+func AllowedNodes(config map[string]string) []int {
+	var nodes []int
+	for _, word := range strings.Split(lowerKeys(config)[keyNodeAffinity], ",") {
+		if node, err := strconv.Atoi(strings.TrimSpace(word)); err == nil {
+			nodes = append(nodes, node)
+		}
+	}
+	return nodes
+}
+
 func (d decision) capacity() int {
 	if isTrue(d.keys[keyPreferHT]) {
 		return max(1, d.host.CoresPerNode*d.host.ThreadsPerCore)
@@ -207,6 +244,11 @@ func lowerKeys(config map[string]string) map[string]string {
 func isTrue(value string) bool {
 	value = strings.ToLower(strings.TrimSpace(value))
 	return value == "true" || value == "1"
+}
+
+func isFalse(value string) bool {
+	value = strings.ToLower(strings.TrimSpace(value))
+	return value == "false" || value == "0"
 }
 
 func ceil(a, b int) int { return (a + b - 1) / b }

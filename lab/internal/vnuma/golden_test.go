@@ -36,8 +36,10 @@ type goldenCase struct {
 		ExtraConfig      map[string]string `yaml:"extra_config"`
 	} `yaml:"vm"`
 	Expect struct {
-		Nodes int   `yaml:"vnuma_nodes"`
-		Sizes []int `yaml:"node_sizes"`
+		Nodes       int   `yaml:"vnuma_nodes"`
+		Sizes       []int `yaml:"node_sizes"`
+		Clients     int   `yaml:"clients"`
+		ClientSizes []int `yaml:"client_sizes"`
 	} `yaml:"expect"`
 }
 
@@ -91,6 +93,12 @@ func TestGoldenCases(t *testing.T) {
 			}
 			if c.Expect.Sizes != nil && !slices.Equal(layout.Sizes, c.Expect.Sizes) {
 				t.Errorf("%s: sizes %v (%s), want %v", c.Why, layout.Sizes, layout.Rule, c.Expect.Sizes)
+			}
+			if c.Expect.Clients > 0 && len(layout.Clients) != c.Expect.Clients {
+				t.Errorf("%s: clients %v, want %d", c.Why, layout.Clients, c.Expect.Clients)
+			}
+			if c.Expect.ClientSizes != nil && !slices.Equal(layout.Clients, c.Expect.ClientSizes) {
+				t.Errorf("%s: clients %v, want %v", c.Why, layout.Clients, c.Expect.ClientSizes)
 			}
 		})
 	}

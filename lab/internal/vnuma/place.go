@@ -16,19 +16,33 @@ func VCPUs(sizes []int) [][]int {
 }
 
 // Place chooses the physical NUMA node behind each vNUMA node. With CPU affinity that is where the
-// node's share of the affinity set lies; without, every node goes to the least loaded one.
-// cpus are the logical CPUs of each physical node; load the vCPUs already placed there.
-func Place(sizes []int, affinity []int32, cpus [][]int, load []int) []int {
+// node's share of the affinity set lies; without, every node goes to the least loaded one of those
+// allowed (none named: all). cpus are the logical CPUs of each physical node; load the vCPUs already
+// placed there.
+func Place(sizes []int, affinity []int32, cpus [][]int, load, allowed []int) []int {
 	if len(affinity) > 0 {
 		return placeByAffinity(sizes, affinity, cpus)
 	}
 	placed := make([]int, len(sizes))
 	load = slices.Clone(load)
 	for i, size := range sizes {
-		placed[i] = slices.Index(load, slices.Min(load))
+		placed[i] = leastLoaded(load, allowed)
 		load[placed[i]] += size
 	}
 	return placed
+}
+
+func leastLoaded(load, allowed []int) int {
+	best := -1
+	for node := range load {
+		if len(allowed) > 0 && !slices.Contains(allowed, node) {
+			continue
+		}
+		if best < 0 || load[node] < load[best] {
+			best = node
+		}
+	}
+	return max(best, 0)
 }
 
 func placeByAffinity(sizes []int, affinity []int32, cpus [][]int) []int {

@@ -56,15 +56,17 @@ func TestPlacementFollowsAffinityElseLoad(t *testing.T) {
 		sizes    []int
 		affinity []int32
 		load     []int
+		allowed  []int
 		want     []int
 	}{
-		{"balanced", []int{4, 4, 4, 4}, nil, []int{0, 0}, []int{0, 1, 0, 1}},
-		{"away from a busy node", []int{8}, nil, []int{16, 0}, []int{1}},
-		{"pinned to node 1", []int{2, 2}, []int32{32, 34, 36, 38}, []int{0, 0}, []int{1, 1}},
-		{"pinned across both", []int{2, 2}, []int32{34, 0, 32, 2}, []int{0, 0}, []int{0, 1}},
+		{"balanced", []int{4, 4, 4, 4}, nil, []int{0, 0}, nil, []int{0, 1, 0, 1}},
+		{"away from a busy node", []int{8}, nil, []int{16, 0}, nil, []int{1}},
+		{"kept on node 1 by numa.nodeAffinity", []int{4, 4}, nil, []int{0, 16}, []int{1}, []int{1, 1}},
+		{"pinned to node 1", []int{2, 2}, []int32{32, 34, 36, 38}, []int{0, 0}, nil, []int{1, 1}},
+		{"pinned across both", []int{2, 2}, []int32{34, 0, 32, 2}, []int{0, 0}, []int{0}, []int{0, 1}},
 	}
 	for _, c := range cases {
-		if got := Place(c.sizes, c.affinity, cpus, c.load); !slices.Equal(got, c.want) {
+		if got := Place(c.sizes, c.affinity, cpus, c.load, c.allowed); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from vnuma.checks.finding import Finding
 from vnuma.checks.subject import MethodFacts, StudyFacts, Subject
+from vnuma.domain.change import settings_after
 from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.recipe import desired_settings
+from vnuma.domain.recipe import desired_settings, vcpus_of
 from vnuma.domain.setting import Settings
 from vnuma.domain.study import Study
 from vnuma.errors import PreflightBlocked
@@ -40,8 +41,8 @@ def _settings(study: Study, label: str, vm: VmFacts, host: HostFacts) -> Setting
     try:
         desired = desired_settings(arm, vm, host)
     except PreflightBlocked:
-        desired = {"numCPUs": arm.topology.vcpus, "numCoresPerSocket": arm.topology.cores_per_socket}
-    return {**vm.settings, "autoCoresPerSocket": False, **desired}
+        desired = {"numCPUs": vcpus_of(arm, vm), "numCoresPerSocket": arm.cores_per_socket or 0}
+    return settings_after(vm.settings, desired)
 
 
 def merge_arms(findings: Iterable[Finding], arms: tuple[str, ...]) -> list[Finding]:

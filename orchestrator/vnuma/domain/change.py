@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vnuma.domain.setting import (
+    AUTOMATIC,
     DERIVED,
     Settings,
     Value,
@@ -58,11 +59,26 @@ def change_to(current: Settings, desired: Settings) -> Change:
     """
     return Change(
         tuple(
-            Edit(name, current.get(name), value)
+            Edit(name, asked(current, name), value)
             for name, value in sorted(desired.items(), key=_order)
-            if name not in DERIVED and not is_evidence(name) and not _same(name, current.get(name), value)
+            if name not in DERIVED and not is_evidence(name) and not _same(name, asked(current, name), value)
         )
     )
+
+
+def asked(settings: Settings, name: str) -> Value:
+    """A setting as it would be asked for: 0 where the number shown is one that vSphere chose itself."""
+    automatic = AUTOMATIC.get(name)
+    return 0 if automatic and settings.get(automatic) is True else settings.get(name)
+
+
+def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
+    """The settings once `desired` is made: what a power-on then goes by."""
+    after = {**current, **desired}
+    for name, automatic in AUTOMATIC.items():
+        if name in desired:
+            after[automatic] = not desired[name]
+    return after
 
 
 def change_back(current: Settings, baseline: Settings) -> Change:
@@ -76,10 +92,7 @@ def change_back(current: Settings, baseline: Settings) -> Change:
     for name in current:
         if is_extra_config(name) and is_governed(name) and name not in baseline:
             desired[name] = None
-    for automatic, value in (
-        ("autoCoresPerSocket", "numCoresPerSocket"),
-        ("autoCoresPerNumaNode", "coresPerNumaNode"),
-    ):
+    for value, automatic in AUTOMATIC.items():
         if baseline.get(automatic) is False:
             continue
         if current.get(automatic) is True:
@@ -103,7 +116,7 @@ def _order(item: tuple[str, Value]) -> tuple[bool, str]:
 def _same(name: str, left: Value, right: Value) -> bool:
     """Equal as vSphere reads it: extraConfig is text without case; a CPU set has no order."""
     if left is None or right is None:
-        empty = (None, "", ())
+        empty = (None, "", (), 0) if name in AUTOMATIC else (None, "", ())
         return left in empty and right in empty
     if isinstance(left, tuple) and isinstance(right, tuple):
         return sorted(left) == sorted(right)

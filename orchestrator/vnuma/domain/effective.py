@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from vnuma.domain.arm import Arm
 from vnuma.domain.facts import GuestTopology
 from vnuma.domain.prediction import Prediction
+from vnuma.domain.topology import Topology
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,19 @@ def judge(arm: Arm, prediction: Prediction, guest: GuestTopology) -> Judgement:
     """Compare what SQL Server sees in the guest with what the arm intends."""
     wrong: list[str] = []
     unseen: list[str] = []
-    if guest.vcpus != arm.topology.vcpus:
-        wrong.append(f"the guest has {guest.vcpus} CPUs, the arm needs {arm.topology.vcpus}")
+    if arm.vcpu_count and guest.vcpus != arm.vcpu_count:
+        wrong.append(f"the guest has {guest.vcpus} CPUs, the arm needs {arm.vcpu_count}")
     if guest.sockets is None or guest.cores_per_socket is None:
         unseen.append("sockets: this SQL Server version does not show them (2016 SP2 and later do)")
-    elif (guest.sockets, guest.cores_per_socket) != (arm.topology.sockets, arm.topology.cores_per_socket):
+    elif isinstance(arm.topology, Topology) and arm.topology != Topology(
+        guest.sockets, guest.cores_per_socket
+    ):
         wrong.append(
             f"the guest shows {guest.sockets}x{guest.cores_per_socket}, the arm needs {arm.topology}"
+        )
+    if arm.memory_affinity not in ("keep", "none"):
+        unseen.append(
+            "memory affinity: it reads back, but no evidence from the host shows that ESXi honours it"
         )
     wrong += _nodes(arm, prediction, guest)
     if guest.visible_offline:

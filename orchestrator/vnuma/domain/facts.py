@@ -51,6 +51,8 @@ class HostFacts:
     threads: int
     memory_mb: int
     numa_nodes: tuple[NumaNode, ...]
+    mhz: int = 0
+    """Nominal clock of a core; 0: not told."""
     in_drs_cluster: bool = False
     drs_default: str | None = None
     numa_reported: bool | None = None

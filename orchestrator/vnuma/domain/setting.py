@@ -68,8 +68,14 @@ TYPED: Mapping[str, SettingSpec] = {
     )
 }
 
+# Settings that vSphere 8 can choose itself: asked for as 0; which derived setting then says so.
+AUTOMATIC: Mapping[str, str] = {
+    "numCoresPerSocket": "autoCoresPerSocket",
+    "coresPerNumaNode": "autoCoresPerNumaNode",
+}
+
 # Derived by vSphere and never written: compared for information, not for equality.
-DERIVED = frozenset({"autoCoresPerSocket", "autoCoresPerNumaNode"})
+DERIVED = frozenset(AUTOMATIC.values())
 
 # vSphere ignores these in extraConfig without a word, since typed fields own them: evidence only.
 _OWNED_BY_TYPED_FIELDS = ("cpuid.corespersocket", "sched.cpu.", "sched.mem.")

@@ -108,7 +108,7 @@ class Study(Strict):
     )
     title: str = Field(default="", description="One line for reports.")
     vms: tuple[str, ...] = Field(min_length=1, description="Inventory names of the VMs.")
-    vcpus: int = Field(ge=1, le=768, description="vCPUs of the VM in every arm.")
+    vcpus: int = Field(ge=1, le=768, description="vCPUs of the VM, unless an arm has its own.")
     reference: str = Field(description="The arm that the others are compared with.")
     arms: tuple[Arm, ...] = Field(min_length=1, description="The configurations under test.")
     all_arms: ArmSettings = Field(
@@ -145,7 +145,8 @@ class Study(Strict):
     def arm(self, label: str) -> Arm:
         """The arm of that name, with `all_arms` filled in where it has no setting of its own."""
         arm = next(arm for arm in self.arms if arm.label == label)
-        common = {
+        own = {"vcpus": arm.vcpu_count or self.vcpus}
+        common = own | {
             name: getattr(self.all_arms, name)
             for name in ArmSettings.model_fields
             if name in self.all_arms.model_fields_set and name not in arm.model_fields_set

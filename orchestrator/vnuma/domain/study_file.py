@@ -11,6 +11,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
+from vnuma.domain.arm import PhysicalCores
 from vnuma.domain.design_checks import check_design
 from vnuma.domain.problem import Path, Problem
 from vnuma.domain.study import Study
@@ -27,7 +28,8 @@ def parse_study(text: str, file: str) -> Study:
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        raise _input_error([_problem(item, data) for item in error.errors()], data, file) from None
+        found = [_problem(item, data) for item in error.errors() if not _of_another_kind(item["loc"], data)]
+        raise _input_error(found, data, file) from None
     problems = list(check_study(study))
     if problems:
         raise _input_error(problems, data, file)
@@ -38,16 +40,18 @@ def check_study(study: Study) -> Iterator[Problem]:
     """What a study says that cannot be, although each field alone is right."""
     seen: dict[str, int] = {}
     for index, arm in enumerate(study.arms):
-        if arm.topology.vcpus != study.vcpus:
+        vcpus = arm.vcpus or study.vcpus
+        made = arm.vcpu_count
+        if made and made != vcpus:
             yield Problem(
                 ("arms", index, "topology"),
-                f"topology {arm.topology} makes {arm.topology.vcpus} vCPUs, but vcpus is {study.vcpus}.",
-                f"Use one of {_all(study.vcpus)}, or set vcpus: {arm.topology.vcpus}.",
+                f"topology {arm.topology} makes {made} vCPUs, but vcpus is {vcpus}.",
+                f"Use one of {_all(vcpus)}, or set vcpus: {made}.",
             )
-        if arm.vnuma_nodes and study.vcpus % arm.vnuma_nodes:
+        if arm.vnuma_nodes and vcpus % arm.vnuma_nodes:
             yield Problem(
                 ("arms", index, "vnuma_nodes"),
-                f"{study.vcpus} vCPUs cannot be spread evenly over {arm.vnuma_nodes} vNUMA nodes.",
+                f"{vcpus} vCPUs cannot be spread evenly over {arm.vnuma_nodes} vNUMA nodes.",
                 "Use a number that divides vcpus.",
             )
         if arm.label in seen:
@@ -146,6 +150,23 @@ def _problem(item: Any, data: Any) -> Problem:
     return Problem(path, f"{_dotted(path)}: {message[:1].lower()}{message[1:]}.")
 
 
+# Fields that take a mapping among other kinds of value: pydantic puts the model's name into the location.
+_MAPPING_KINDS = frozenset({PhysicalCores.__name__})
+
+
+def _of_another_kind(loc: Sequence[int | str], data: Any) -> bool:
+    """Whether an error is about a kind of value that the file does not use: a mapping is judged as one."""
+    node = data
+    for step in loc:
+        if isinstance(node, dict):
+            if step not in node and str(step).startswith(("literal[", "tuple[")):
+                return True
+            node = node.get(step)
+        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
+            node = node[step]
+    return False
+
+
 def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
     """The keys of the file that `loc` names, and whether it goes on into a branch of a union.
 
@@ -154,6 +175,8 @@ def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
     path: list[int | str] = []
     node = data
     for step in loc:
+        if isinstance(node, dict) and step in _MAPPING_KINDS:
+            continue
         if isinstance(node, dict):
             path.append(step)
             node = node.get(step)

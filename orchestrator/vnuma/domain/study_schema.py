@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from vnuma.domain.arm import Arm, ArmSettings
+from vnuma.domain.arm import Arm, ArmSettings, PhysicalCores
 from vnuma.domain.design import Design
 from vnuma.domain.study import CrossJoin, Dataset, Limits, Power, Published, Quiet, Study
 
@@ -16,6 +16,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("The study", Study),
     ("arms: each arm", Arm),
     ("all_arms", ArmSettings),
+    ("affinity: a mapping", PhysicalCores),
     ("design", Design),
     ("workload: cross_join", CrossJoin),
     ("dataset", Dataset),
@@ -100,6 +101,8 @@ def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
         return ", ".join(f"`{value}`" for value in part["enum"])
     if "const" in part:
         return f"`{part['const']}`"
+    if part.get("type") == "string" and "pattern" in part and "examples" in part:
+        return " or ".join(f"text as in `{example}`" for example in part["examples"])
     if part.get("type") == "array":
         return f"a list of {_kind(part.get('items', {}), schema)}"
     words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`"}

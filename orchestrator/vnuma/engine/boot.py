@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
-from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
+from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of

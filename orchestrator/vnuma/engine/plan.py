@@ -17,7 +17,7 @@ from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import Finding, check, touched_settings
 from vnuma.engine.shape import plan_shape
 from vnuma.engine.target import Target
-from vnuma.errors import PreflightBlocked
+from vnuma.errors import ArmImpossible
 from vnuma.vsphere import privileges, read
 from vnuma.vsphere.connect import connect
 
@@ -146,6 +146,6 @@ def scenario_of(about: str) -> str | None:
 def _arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
     try:
         planned = plan_shape(study.arm(label), vm, host)
-    except PreflightBlocked as error:
+    except ArmImpossible as error:
         return ArmPlan(label, None, None, error.what)
     return ArmPlan(label, planned.change, planned.prediction)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.recipe import DECOUPLED_SINCE, desired_settings
+from vnuma.domain.recipe import desired_settings
+from vnuma.domain.release import DECOUPLED_SINCE
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
-from vnuma.errors import PreflightBlocked
+from vnuma.errors import ArmImpossible, PreflightBlocked
 
 Severity = Literal["block", "warn", "info"]
 
@@ -60,16 +61,16 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
         arm = study.arm(label)
         try:
             desired = desired_settings(arm, vm, host)
-        except PreflightBlocked as error:
-            yield Finding("T10" if "cores" in error.what else "M02", "block", error.what, error.fix or "")
+        except ArmImpossible as error:
+            yield Finding(error.rule, "block", error.what, error.fix or "")
             continue
         pinned = desired.get("cpuAffinity")
-        if isinstance(pinned, tuple) and len(pinned) == study.vcpus:
+        if isinstance(pinned, tuple) and pinned and len(pinned) == desired["numCPUs"]:
             yield Finding(
                 "A05",
                 "warn",
                 f"{len(pinned)} vCPUs are pinned to as many logical CPUs; the VM's other work shares them.",
-                "Compare arms with the same affinity only; a list with one CPU more leaves room.",
+                "Leave room: affinity: {physical_cores: fewest, spare: 1}.",
             )
         if arm.follow_cores_per_socket in {"off", "keep"} and host.release.key >= DECOUPLED_SINCE:
             yield Finding(
@@ -78,13 +79,6 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
                 f"On ESXi {host.release.version} cores per socket alone change no vNUMA nodes.",
                 "Set follow_cores_per_socket: auto, or read the result as a comparison of cosmetic shapes.",
             )
-    if study.vcpus > host.cores:
-        yield Finding(
-            "T10",
-            "block",
-            f"{study.vcpus} vCPUs are more than the {host.cores} physical cores of {host.name}.",
-            "Use fewer.",
-        )
 
 
 def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
-from vnuma.domain.change import Change, change_to
+from vnuma.domain.change import Change, change_to, settings_after
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
-from vnuma.domain.setting import Power
+from vnuma.domain.setting import Power, Settings
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_settings
@@ -17,7 +17,7 @@ from vnuma.engine.context import VmContext
 from vnuma.engine.identity import find_own
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.three_way import conflict_words, conflicts, written
-from vnuma.errors import HostChanged
+from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, vms
 from vnuma.vsphere import apply, read
 from vnuma.vsphere.connect import Session
@@ -38,12 +38,27 @@ def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
     desired = desired_settings(arm, vm, host)
     change = change_to(vm.settings, desired)
     off = change.needs_power_off and vm.power is not Power.OFF
-    return Shaped(change, predict_for(vm, host, {**vm.settings, **desired}), off)
+    prediction = predict_for(vm, host, settings_after(vm.settings, desired))
+    _refuse_another_count(arm, prediction)
+    return Shaped(change, prediction, off)
 
 
-def predict_for(vm: VmFacts, host: HostFacts, settings: dict[str, object]) -> Prediction:
+def predict_for(vm: VmFacts, host: HostFacts, settings: Settings) -> Prediction:
     """What a power-on of this VM with these settings gives on this host."""
-    return predict(host_shape(host), settings, vm.hardware_version)  # type: ignore[arg-type]
+    return predict(host_shape(host), settings, vm.hardware_version)
+
+
+def _refuse_another_count(arm: Arm, prediction: Prediction) -> None:
+    """An arm that states a number of nodes and sure settings for another can never count."""
+    if arm.vnuma_nodes is None or prediction.confidence == "low":
+        return
+    if arm.vnuma_nodes not in prediction.acceptable:
+        raise ArmImpossible(
+            "T04",
+            f"arm {arm.label} needs {arm.vnuma_nodes} vNUMA nodes, but its settings give "
+            f"{prediction.vnuma_nodes}: {prediction.because}.",
+            fix="Leave the settings out that size nodes: vnuma_nodes then chooses them.",
+        )
 
 
 def shape(
@@ -142,6 +157,7 @@ def prediction_document(prediction: Prediction) -> dict[str, object]:
         "vnuma_nodes": prediction.vnuma_nodes,
         "node_sizes": list(prediction.node_sizes),
         "alternatives": list(prediction.alternatives),
+        "clients": list(prediction.clients),
         "sql_cpu_nodes": prediction.sql_cpu_nodes,
         "confidence": prediction.confidence,
         "because": prediction.because,

@@ -29,7 +29,11 @@ class ArmTopology:
     """
 
     arm: str
-    intended: Topology
+    intended: Topology | str
+    """As the study says it: sockets x cores per socket, or `auto`."""
+    shape: Topology | None
+    """The sockets to draw: the intended ones, or those that ESXi chose where they are known."""
+    vcpus: int
     read_back: tuple[str, ...]
     predicted: tuple[int, ...]
     alternatives: tuple[int, ...]
@@ -88,6 +92,8 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     return ArmTopology(
         arm=label,
         intended=arm.topology,
+        shape=arm.topology if isinstance(arm.topology, Topology) else _chosen(last),
+        vcpus=arm.vcpu_count or loaded.study.vcpus,
         read_back=tuple(dict.fromkeys(_read_back(item) for item in valid)),
         predicted=tuple(predicted.get("node_sizes", ())),
         alternatives=tuple(predicted.get("alternatives", ())),
@@ -114,10 +120,10 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
 
 def drawing(arm: ArmTopology, *, key: str) -> Figure:
     """Sockets, vNUMA nodes predicted and seen, and SQL Server's CPU nodes, one above the other."""
-    vcpus = arm.intended.vcpus
-    sockets = (arm.intended.cores_per_socket,) * arm.intended.sockets
+    vcpus, shape = arm.vcpus, arm.shape
+    sockets = (shape.cores_per_socket,) * shape.sockets if shape else ()
     rows = [
-        ("sockets", _boxes(sockets, vcpus, 0, "socket") + _vcpus(vcpus)),
+        ("sockets", (_boxes(sockets, vcpus, 0, "socket") or _unknown(0)) + _vcpus(vcpus)),
         ("predicted", _boxes(arm.predicted, vcpus, 1, "predicted") or _unknown(1)),
         ("guest saw", _boxes(arm.seen_sizes, vcpus, 2, "seen") or _unknown(2)),
         ("SQL nodes", _boxes(arm.sql_sizes, vcpus, 3, "sql") or _unknown(3)),
@@ -125,7 +131,7 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
     texts = "".join(f'<text x="0" y="{_ROW * i + 15}">{name}</text>' for i, (name, _) in enumerate(rows))
     title = f"Topology of arm {arm.arm}"
     words = (
-        f"{count(arm.intended.sockets, 'socket')} of {count(arm.intended.cores_per_socket, 'core')}; "
+        f"{_sockets_words(shape)}; "
         f"vNUMA nodes predicted {arm.predicted_words}, seen by the guest {arm.seen_words}; "
         f"SQL CPU nodes {arm.sql_words}."
     )
@@ -136,6 +142,18 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
         f'<desc id="{key}-desc">{escape(words)}</desc>{texts}{"".join(boxes for _, boxes in rows)}</svg>'
     )
     return Figure(Markup(svg), title, words)
+
+
+def _chosen(guest: dict[str, Any]) -> Topology | None:
+    """The sockets that a guest showed; None where its SQL Server does not show them."""
+    sockets, cores = guest.get("sockets"), guest.get("cores_per_socket")
+    return Topology(int(sockets), int(cores)) if sockets and cores else None
+
+
+def _sockets_words(shape: Topology | None) -> str:
+    if shape is None:
+        return "sockets chosen by ESXi, not known"
+    return f"{count(shape.sockets, 'socket')} of {count(shape.cores_per_socket, 'core')}"
 
 
 def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:

@@ -161,6 +161,7 @@ def _host_facts(values: Mapping[str, Any], ref: vim.HostSystem, drs: Any) -> Hos
         threads=cpu.numCpuThreads,
         memory_mb=values["hardware.memorySize"] // _MIB,
         numa_nodes=_numa_nodes(values),
+        mhz=round(cpu.hz / 1e6),
         in_drs_cluster=enabled,
         drs_default=_word(drs.drsConfig.defaultVmBehavior) if enabled else None,
     )

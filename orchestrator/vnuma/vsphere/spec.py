@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from pyVmomi import vim
 
 from vnuma.domain.change import Change, Edit, differences
-from vnuma.domain.setting import DERIVED, TYPED, Settings, Value, is_extra_config
+from vnuma.domain.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 _NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")
@@ -31,9 +31,6 @@ _UNSET: Mapping[str, Value] = {
     "cpuLimit": -1,
     "cpuShares": "normal",
 }
-
-# 0 hands the number to vSphere; which setting then tells that it is automatic.
-_AUTOMATIC = {"numCoresPerSocket": "autoCoresPerSocket", "coresPerNumaNode": "autoCoresPerNumaNode"}
 
 
 def needs_shape(change: Change) -> bool:
@@ -59,7 +56,7 @@ def specs_for(change: Change, current: Settings) -> tuple[vim.vm.ConfigSpec, ...
 def unmet(change: Change, observed: Settings) -> Change:
     """Which edits do not read back as asked: `before` is what was read, `after` what was asked."""
     expected = {edit.setting: _explicit(edit) for edit in change}
-    for name, automatic in _AUTOMATIC.items():
+    for name, automatic in AUTOMATIC.items():
         if expected.get(name) == 0 and (observed.get(automatic) or not observed.get(name)):
             del expected[name]
     if expected.get("memoryReservationLockedToMax") is True:
@@ -104,7 +101,7 @@ def _with_shape(wanted: Mapping[str, Value], current: Settings) -> dict[str, Val
     complete = dict(wanted)
     if any(name in wanted for name in _SHAPE):
         for name in _SHAPE:
-            if name not in wanted and current.get(name) and not current.get(_AUTOMATIC.get(name, "")):
+            if name not in wanted and current.get(name) and not current.get(AUTOMATIC.get(name, "")):
                 complete[name] = current[name]
     return complete
 

@@ -31,6 +31,23 @@ def test_a_vm_wider_than_a_node_is_spread_evenly() -> None:
     assert [sum(cpu in node.cpus for cpu in cpus) for node in host.numa_nodes] == [10, 10]
 
 
+def test_spare_cores_come_from_the_same_node_while_it_has_some() -> None:
+    """A narrow VM leaves its node's next core; a full node borrows one from the other."""
+    host = host_of(nodes=2, cores=16, threads=2)
+
+    assert physical_cores(host, 4, spare=1) == (0, 2, 4, 6, 8)
+    assert physical_cores(host, 16, spare=1) == (*range(0, 32, 2), 32)
+
+
+def test_named_nodes_are_filled_evenly_and_no_other_helps_out() -> None:
+    """Both nodes carry half; a node that is full has no spare."""
+    host = host_of(nodes=2, cores=16, threads=2)
+
+    assert physical_cores(host, 4, nodes=(1, 0)) == (0, 2, 32, 34)
+    with pytest.raises(PreflightBlocked, match="NUMA node 1 of esx01 has 16 physical cores"):
+        physical_cores(host, 16, nodes=(1,), spare=1)
+
+
 @given(st.integers(1, 4), st.integers(1, 32), st.integers(1, 2), st.integers(1, 128))
 def test_no_core_is_taken_twice(nodes: int, cores: int, threads: int, vcpus: int) -> None:
     """As many CPUs as vCPUs, each of another core; or a refusal when there are too few."""

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.change import Change, Edit, change_back, change_to, differences
+from vnuma.domain.change import Change, Edit, change_back, change_to, differences, settings_after
 
 numbers = st.integers(0, 64)
 settings = st.fixed_dictionaries(
@@ -80,6 +80,21 @@ def test_an_automatic_value_that_still_is_automatic_is_not_sent_again() -> None:
     assert change_back({"autoCoresPerSocket": False, "numCoresPerSocket": 8}, baseline).desired == {
         "numCoresPerSocket": 0
     }
+
+
+def test_a_number_that_vsphere_chose_is_not_the_one_that_is_asked_for() -> None:
+    """8 shown as automatic is not 8 by hand, and automatic is not asked for twice."""
+    shown = {"autoCoresPerSocket": True, "numCoresPerSocket": 8}
+
+    assert change_to(shown, {"numCoresPerSocket": 8}).edits == (Edit("numCoresPerSocket", 0, 8),)
+    assert not change_to(shown, {"numCoresPerSocket": 0})
+
+
+def test_settings_after_a_change_know_what_is_automatic() -> None:
+    """A power-on goes by that, not by the number that is shown."""
+    after = settings_after({"autoCoresPerSocket": True, "numCoresPerSocket": 8}, {"numCoresPerSocket": 8})
+
+    assert after == {"autoCoresPerSocket": False, "numCoresPerSocket": 8}
 
 
 def test_a_value_that_was_never_set_and_is_automatic_now_is_left_alone() -> None:

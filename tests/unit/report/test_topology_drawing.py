@@ -15,6 +15,8 @@ from vnuma.report.topology_drawing import ArmTopology, drawing
 ARM = ArmTopology(
     arm="2x8",
     intended=Topology(2, 8),
+    shape=Topology(2, 8),
+    vcpus=16,
     read_back=("2x8",),
     predicted=(8, 8),
     alternatives=(1,),
@@ -71,7 +73,11 @@ def test_what_is_not_known_is_written_not_drawn() -> None:
 def test_every_topology_stays_inside_its_picture(topology: Topology) -> None:
     """From 1 to 768 vCPUs no box leaves the drawing."""
     sizes = (topology.cores_per_socket,) * topology.sockets
-    svg = str(drawing(replace(ARM, intended=topology, predicted=sizes, seen_sizes=sizes), key="k").svg)
+    svg = str(
+        drawing(
+            replace(ARM, shape=topology, vcpus=topology.vcpus, predicted=sizes, seen_sizes=sizes), key="k"
+        ).svg
+    )
     width = float(re.findall(r'viewBox="0 0 (\d+)', svg)[0])
 
     for kind in ("socket", "vcpu", "predicted", "seen"):

@@ -1,0 +1,65 @@
+"""A vNUMA layout as predicted, and what of a host decides it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.domain.facts import HostFacts
+from vnuma.domain.split import soft_numa_nodes
+
+Confidence = Literal["high", "low"]
+
+
+@dataclass(frozen=True)
+class HostShape:
+    """What of a host decides the layout."""
+
+    release: tuple[int, int]
+    numa_nodes: int
+    cores_per_node: int
+    threads_per_core: int = 1
+    follow_cores_per_socket: bool = False
+    """The host's advanced option Numa.FollowCoresPerSocket."""
+    build: int = 0
+    """ESXi's build number; 0: not known."""
+
+
+def host_shape(host: HostFacts) -> HostShape:
+    """What of a host's facts decides the layout. Unread advanced options count as their defaults."""
+    follow = (host.advanced or {}).get("Numa.FollowCoresPerSocket")
+    return HostShape(
+        host.release.key,
+        len(host.numa_nodes),
+        host.cores_per_node,
+        host.threads_per_core,
+        str(follow).lower() in {"1", "true"},
+        int(host.release.build) if host.release.build.isdigit() else 0,
+    )
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """Predicted sizes of the guest's vNUMA nodes in vCPUs, and other node counts the rules allow."""
+
+    node_sizes: tuple[int, ...]
+    confidence: Confidence
+    because: str
+    alternatives: tuple[int, ...] = ()
+    clients: tuple[int, ...] = ()
+    """vCPUs of each NUMA client: what ESXi places on one host node (PPD in vmware.log)."""
+
+    @property
+    def vnuma_nodes(self) -> int:
+        """Number of vNUMA nodes; SQL Server shows as many memory nodes."""
+        return len(self.node_sizes)
+
+    @property
+    def acceptable(self) -> tuple[int, ...]:
+        """Every node count that the rules allow, the predicted one first."""
+        return (self.vnuma_nodes, *self.alternatives)
+
+    @property
+    def sql_cpu_nodes(self) -> int:
+        """SQLOS nodes with automatic soft-NUMA on (SQL Server 2016 and later)."""
+        return sum(soft_numa_nodes(size) for size in self.node_sizes)

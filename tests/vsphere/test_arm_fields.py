@@ -1,0 +1,198 @@
+"""Every field of an arm on the releases that have it: set, read back, seen in the guest, put back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from tests.sqlserver.support import server_of
+from tests.support.lab import LabHandle
+from tests.vsphere.support import LabFactory, Login
+from vnuma.domain.arm import Arm
+from vnuma.domain.change import asked, change_back, change_to
+from vnuma.domain.effective import judge
+from vnuma.domain.facts import GuestTopology
+from vnuma.engine.shape import plan_shape
+from vnuma.errors import PowerFailed
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.topology import read_topology
+from vnuma.vsphere.apply import reconfigure
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
+from vnuma.vsphere.read import find_vm, read_host, read_vm
+
+CORES = tuple(range(0, 32, 2))
+NODE_1 = tuple(range(32, 64, 2))
+
+
+@dataclass(frozen=True)
+class Case:
+    """An arm; the settings that must read back; how many vNUMA nodes the guest must see; the boot's event."""
+
+    arm: dict[str, Any]
+    reads: dict[str, Any]
+    nodes: int
+    event: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The fields besides the topology."""
+        return " ".join(str(self.arm[name]) for name in self.arm) or str(self.arm)
+
+
+EVERYWHERE = (
+    Case({"topology": "2x4", "vcpus": 8, "memory_mb": 32768}, {"numCPUs": 8, "memoryMB": 32768}, 1),
+    Case({"topology": "1x16", "memory_reservation": "locked"}, {"memoryReservation": 65536}, 1),
+    Case({"topology": "1x16", "memory_reservation": 4096}, {"memoryReservation": 4096}, 1),
+    Case({"topology": "1x16", "cpu_reservation": "full"}, {"cpuReservation": 16 * 2300}, 1),
+    Case({"topology": "1x16", "affinity": "physical_cores"}, {"cpuAffinity": CORES}, 1, {"host_nodes": [0]}),
+    Case(
+        {"topology": "1x16", "affinity": {"physical_cores": [1]}},
+        {"cpuAffinity": NODE_1},
+        1,
+        {"host_nodes": [1]},
+    ),
+    Case(
+        {"topology": "2x8", "affinity": {"physical_cores": [0, 1], "spare": 1}},
+        {"cpuAffinity": (*range(0, 18, 2), *range(32, 48, 2))},
+        2,
+        {"host_nodes": [0, 1]},
+    ),
+    Case({"topology": "1x16", "affinity": [*range(17)]}, {"cpuAffinity": tuple(range(17))}, 1),
+    Case(
+        {"topology": "1x16", "numa_node_affinity": [1]},
+        {"numa.nodeAffinity": "1"},
+        1,
+        {"host_nodes": [1]},
+    ),
+    Case({"topology": "1x16", "memory_affinity": [1]}, {"memoryAffinity": (1,)}, 1, {"memory_affinity": [1]}),
+    Case({"topology": "16x1", "max_per_virtual_node": 4}, {"numa.vcpu.maxPerVirtualNode": "4"}, 4),
+    Case({"topology": "2x8", "numa_vcpu_min": 17}, {"numa.vcpu.min": "17"}, 1),
+    Case(
+        {"topology": "24x1", "vcpus": 24, "prefer_ht": "on"},
+        {"numa.vcpu.preferHT": "TRUE"},
+        1,
+        {"clients": [24]},
+    ),
+    Case(
+        {"topology": "1x16", "numa": {"numa.consolidate": "FALSE"}},
+        {"numa.consolidate": "FALSE"},
+        1,
+        {"clients": [8, 8]},
+    ),
+    Case({"topology": "2x8", "cpu_hot_add": "on"}, {"cpuHotAddEnabled": True}, 1),
+    Case(
+        {
+            "topology": "1x16",
+            "latency_sensitivity": "high",
+            "memory_reservation": "locked",
+            "cpu_reservation": "full",
+        },
+        {"latencySensitivity": "high"},
+        1,
+    ),
+    Case({"topology": "4x4", "vnuma_nodes": 4}, {"numCoresPerSocket": 4}, 4),
+    Case({"topology": "16x1", "vnuma_nodes": 16}, {}, 16),
+)
+SINCE_6_5 = (
+    Case({"topology": "2x8", "follow_cores_per_socket": "off"}, {}, 1),
+    Case({"topology": "8x2", "vnuma_nodes": 2}, {}, 2),
+    Case({"topology": "4x2", "vcpus": 8, "vnuma_nodes": 2}, {}, 2),
+)
+SINCE_8 = (
+    Case({"topology": "auto", "vcpus": 24}, {"autoCoresPerSocket": True}, 2),
+    Case({"topology": "4x4", "cores_per_numa_node": 8}, {"coresPerNumaNode": 8}, 2),
+    Case(
+        {"topology": "2x8", "cpu_hot_add": "on", "expose_vnuma_on_hot_add": "on"},
+        {"exposeVnumaOnCpuHotadd": True},
+        2,
+    ),
+    Case(
+        {"topology": "2x8", "cpu_hot_add": "on", "vnuma_nodes": 2},
+        {"exposeVnumaOnCpuHotadd": True, "coresPerNumaNode": 8},
+        2,
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    ("release", "cases"),
+    [
+        ("6.0.0", EVERYWHERE),
+        ("6.5.0", EVERYWHERE + SINCE_6_5),
+        ("7.0.3", EVERYWHERE + SINCE_6_5),
+        ("8.0.3", EVERYWHERE + SINCE_6_5 + SINCE_8),
+    ],
+    ids=["6.0", "6.5", "7.0", "8.0"],
+)
+def test_every_field_is_set_read_back_seen_by_the_guest_and_put_back(
+    lab: LabFactory, login: Login, release: str, cases: tuple[Case, ...]
+) -> None:
+    """The guest sees what was predicted and intended, and the VM ends as it began."""
+    running = lab(
+        esxi={"version": release, "build": "1"},
+        vms=[{"name": "sql16", "power": "off"}],
+        boot={"tools_seconds": 0.0, "sql_seconds": 0.0, "shutdown_seconds": 0.0},
+    )
+    session = login(running)
+    before = read_vm(session, find_vm(session, "sql16"))
+    for count, case in enumerate(cases, start=1):
+        arm = Arm.model_validate(case.arm)
+        after, guest, event = _boot(running, session, arm, count)
+
+        read = {name: after.get(name) for name in case.reads}
+        assert read == case.reads, case.name
+        assert guest.numa_nodes == case.nodes, (case.name, event["rule"])
+        assert {name: event[name] for name in case.event} == case.event, case.name
+        now = read_vm(session, find_vm(session, "sql16")).settings
+        assert not change_back(now, before.settings), case.name
+        assert {name: asked(now, name) for name in now} == {
+            name: asked(before.settings, name) for name in before.settings
+        }, case.name
+
+
+def _boot(
+    running: LabHandle, session: Session, arm: Arm, count: int
+) -> tuple[dict[str, Any], GuestTopology, dict[str, Any]]:
+    """One power-on in an arm's shape, judged as a run judges it; then the VM is put back."""
+    ref = find_vm(session, "sql16")
+    vm = read_vm(session, ref)
+    host = read_host(session, session.host(vm.host_moid))
+    planned = plan_shape(arm, vm, host)
+    after = reconfigure(session, ref, planned.change, change_version=vm.change_version)
+    power_on(session, ref, host_moid=vm.host_moid)
+    wait_for_guest(session, ref, timeout_s=20)
+    running.wait_for("sql_listening", count=count)
+    with connect(server_of(running)) as connection:
+        guest = read_topology(connection)
+    judgement = judge(arm, planned.prediction, guest)
+    assert judgement.counts, (arm, judgement.mismatches, planned.prediction)
+    assert guest.numa_nodes in planned.prediction.acceptable
+    assert guest.sql_cpu_nodes == planned.prediction.sql_cpu_nodes
+    shut_down(session, ref, timeout_s=20)
+    now = read_vm(session, ref)
+    assert plan_shape(arm, now, host).change.desired.keys() <= {
+        "numa.autosize.cookie",
+        "numa.autosize.vcpu.maxPerVirtualNode",
+    }
+    reconfigure(session, ref, change_back(now.settings, vm.settings), change_version=now.change_version)
+    return dict(after.settings), guest, running.wait_for("boot", count=count)
+
+
+def test_high_latency_sensitivity_without_its_reservations_does_not_power_on(
+    lab: LabFactory, login: Login
+) -> None:
+    """The lab refuses it as ESXi does; vnuma refuses the arm before that."""
+    running = lab(vms=[{"name": "sql16", "power": "off"}])
+    session = login(running)
+    ref = find_vm(session, "sql16")
+    vm = read_vm(session, ref)
+    arm = Arm.model_validate({"topology": "1x16", "memory_reservation": "locked", "cpu_reservation": 1000})
+    planned = plan_shape(arm, vm, read_host(session, session.host(vm.host_moid)))
+    wanted = {**planned.change.desired, "latencySensitivity": "high"}
+    reconfigure(session, ref, change_to(vm.settings, wanted))
+
+    with pytest.raises(PowerFailed, match=r"sched.cpu.min\) should be at least 36800 MHz"):
+        power_on(session, ref, host_moid=vm.host_moid)
