@@ -209,7 +209,7 @@ class Arm(ArmSettings):
         default=None, le=768, description="vCPUs of this arm, where they differ from the study's."
     )
     name: str = Field(
-        default="", description="Name in tables and charts; the topology by default.", max_length=24
+        default="", description="Name in tables and charts; the topology by default.", max_length=40
     )
     vnuma_nodes: int | None = Field(
         default=None,

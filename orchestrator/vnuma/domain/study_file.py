@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -11,7 +13,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.reader import ReaderError
 
-from vnuma.domain.arm import PhysicalCores
+from vnuma.domain.arm import Arm, PhysicalCores
+from vnuma.domain.crossing import Crossing
 from vnuma.domain.design_checks import check_design
 from vnuma.domain.problem import Path, Problem
 from vnuma.domain.study import Study
@@ -25,15 +28,41 @@ def parse_study(text: str, file: str) -> Study:
     Raises InputError that lists every problem with file and line.
     """
     data = _load(text, file)
+    crossing = _crossing(data)
+    result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
+    if isinstance(result, Study):
+        return result
+    raise _input_error(result, data, file)
+
+
+def _crossing(data: Any) -> Crossing | None:
+    """The crossing of a file whose arms are a mapping; None where they are written out."""
+    arms = data.get("arms")
+    return Crossing(arms, data.get("vcpus")) if isinstance(arms, dict) else None
+
+
+def _validate_crossed(data: Any, crossing: Crossing) -> Study | list[Problem]:
+    """As `_validate`; a problem of one written-out arm is said of the factor that brought it in."""
+    problems = list(crossing.problems())
+    result = problems or _validate({**data, "arms": crossing.arms()})
+    if problems or isinstance(result, Study):
+        return result
+    return [
+        replace(one, path=crossing.in_file(one.path), what=re.sub(r"^arms\.\d+\.", "arms.", one.what))
+        for one in result
+    ]
+
+
+def _validate(data: Any) -> Study | list[Problem]:
+    """The study, or everything that is wrong with it."""
     try:
         study = Study.model_validate(data)
     except ValidationError as error:
-        found = [_problem(item, data) for item in error.errors() if not _of_another_kind(item["loc"], data)]
-        raise _input_error(found, data, file) from None
-    problems = list(check_study(study))
-    if problems:
-        raise _input_error(problems, data, file)
-    return study
+        found = [item for item in error.errors() if not _of_another_kind(item["loc"], data)]
+        if any(item["loc"][:1] == ("arms",) and len(item["loc"]) > 1 for item in found):
+            found = [item for item in found if item["loc"] != ("arms",)]  # none is left when all are wrong
+        return [_problem(item, data) for item in found]
+    return list(check_study(study)) or study
 
 
 def check_study(study: Study) -> Iterator[Problem]:
@@ -62,6 +91,7 @@ def check_study(study: Study) -> Iterator[Problem]:
                 f"{arm.topology}, name: ...}}. For an A/A check set design.a_a: true.",
             )
         seen.setdefault(arm.label, index)
+    yield from _check_same(study)
     yield from _check_reference(study)
     if study.reference in study.labels:
         yield from check_design(study)
@@ -69,12 +99,27 @@ def check_study(study: Study) -> Iterator[Problem]:
     yield from _check_repeats(study)
 
 
+def _check_same(study: Study) -> Iterator[Problem]:
+    """Two names for one configuration would be an A/A column that nobody reads as one."""
+    seen: list[Arm] = []
+    for index, label in enumerate(study.labels):
+        arm = study.arm(label)
+        same = next((one.label for one in seen if one == arm.model_copy(update={"name": one.name})), None)
+        if same is not None and same != label:
+            yield Problem(
+                ("arms", index),
+                f"arm '{label}' is the same configuration as '{same}'.",
+                "Remove one. For an A/A check set design.a_a: true.",
+            )
+        seen.append(arm)
+
+
 def _check_reference(study: Study) -> Iterator[Problem]:
     if study.reference not in study.labels:
         yield Problem(
             ("reference",),
             f"the reference arm '{study.reference}' is not among the arms.",
-            f"Use one of {' '.join(study.labels)}.",
+            f"Use one of {', '.join(study.labels)}.",
         )
 
 

@@ -35,12 +35,31 @@ def json_schema() -> str:
     schema["required"] = [name for name in schema["required"] if name != "vms"]
     schema["oneOf"] = [{"required": ["vm"]}, {"required": ["vms"]}]
     item = properties["arms"]["items"]
-    properties["arms"]["items"] = {
-        "anyOf": [item, {"type": "string", "pattern": "^[1-9][0-9]*x[1-9][0-9]*$"}]
+    text = {"type": "string", "pattern": "^([1-9][0-9]*x[1-9][0-9]*|auto)$"}
+    properties["arms"]["items"] = {"anyOf": [item, text]}
+    properties["arms"] = {
+        "description": properties["arms"].pop("description"),
+        "anyOf": [properties["arms"], _crossing(schema)],
     }
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     schema["title"] = "vnuma study"
     return json.dumps(schema, indent=2, sort_keys=True) + "\n"
+
+
+def _crossing(schema: dict[str, Any]) -> dict[str, Any]:
+    """Crossed arms: each field of an arm takes one value or a list of them."""
+    fields = {
+        name: {"anyOf": [field, {"type": "array", "items": field, "minItems": 1}]}
+        for name, field in schema["$defs"]["Arm"]["properties"].items()
+        if name not in ("topology", "name")
+    }
+    topologies = {"type": "array", "minItems": 1, "items": {"type": "string"}}
+    return {
+        "type": "object",
+        "required": ["topologies"],
+        "additionalProperties": False,
+        "properties": {"topologies": {"anyOf": [{"const": "all"}, topologies]}, **fields},
+    }
 
 
 def markdown() -> str:
@@ -59,6 +78,24 @@ This page is written by `vnuma schema --format markdown`.
 
 Two short forms: `vm: NAME` is `vms: [NAME]`, and an arm may be written as its topology alone (`- 2x8`).
 Settings in `all_arms` hold for every arm that has none of its own.
+
+Arms are written out as a list, or crossed as a mapping: factors multiply, and `topologies: all` is every
+pair of divisors of the vCPUs:
+
+```yaml
+arms:
+  topologies: all                              # or a list, as in [1x16, 2x8, auto]
+  affinity: [none, {physical_cores: [0], spare: 1}]
+  memory_reservation: locked                   # one value: the same in every arm
+```
+
+A list is a list of values; a value that is itself a list stands in a list of its own, as in
+`affinity: [none, [0, 2, 4, 6]]`. These arms are called `1x16 cpus=none`, `1x16 cpus=cores@0+1`,
+`2x8 cpus=none` and so on: the topology, then each factor that has several values. `reference` is one of
+these names; `vnuma plan` lists them.
+
+In every field `keep` leaves the VM's own value, `auto` and `none` hand the choice back to ESXi, and a value
+is set, read back, and put back after the run.
 """
 
 
