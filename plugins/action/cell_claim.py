@@ -5,7 +5,9 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine import actions
+from vnuma.engine import actions, workers
+
+workers.prepare()  # the play's parent imports this file before it forks the first worker
 
 
 class ActionModule(VnumaAction):

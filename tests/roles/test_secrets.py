@@ -78,7 +78,8 @@ def test_the_runner_s_artifacts_hold_no_password(
     targets = read_targets(inventory, ("sql16",))
     (tmp_path / "private").mkdir(mode=0o700)
     store = f"sqlite:///{next(vnuma_home.glob('*.db'))}"
-    private = Private(store, str(vnuma_home), resolve_all(targets.values()), {}).write(tmp_path / "private")
+    known = Private(store, str(vnuma_home), "small.1", resolve_all(targets.values()), {})
+    private = known.write(tmp_path / "private")
 
     monkeypatch.setenv("VNUMA_SQL_PASSWORD", LITERAL)
     monkeypatch.setenv("VNUMA_STORE", f"postgresql://u:{LITERAL}@db/x")

@@ -42,7 +42,18 @@ def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
         ref = read.find_vm(session, target.vm)
         vm = read.read_vm(session, ref)
         refuse_if_marked(vm)
-        return shape(session, ref, arm, rules, always_off=False, fence=no_fence, journal=_journal(vm))
+        host = read.read_host(session, session.host(vm.host_moid))
+        return shape(
+            session,
+            ref,
+            arm,
+            rules,
+            vm=vm,
+            host=host,
+            always_off=False,
+            fence=no_fence,
+            journal=_journal(vm),
+        )
 
 
 def plan_vm_shape(target: Target, arm: Arm) -> Shaped:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from vnuma import assets
@@ -72,11 +73,25 @@ class VmContext:
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
     """Open the store and find a run by its name; `latest` is the newest. Raises StoreError or InputError."""
-    store = open_store(store_url(url))
+    address = store_url(url)
+    store = _kept_stores.get(address) or open_store(address)
     with store.read() as connection:
         run = runs.get_run(connection, name)
         text = runs.get_study(connection, run.study_id).yaml
-    return store, run, parse_study(text, f"study of {run.name}")
+    return store, run, _parsed(text, run.name)
+
+
+_kept_stores: dict[str, Store] = {}
+
+
+def keep_store(url: str) -> None:
+    """Open a store once for this process and those forked from it: it holds no connection."""
+    _kept_stores[url] = open_store(url)
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str, run: str) -> Study:
+    return parse_study(text, f"study of {run}")
 
 
 def vm_of_run(store: Store, run: Run, name: str) -> Vm:

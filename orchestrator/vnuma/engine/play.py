@@ -21,9 +21,9 @@ _KEPT = (
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
 
-# A long-lived play grows: 90 MB after 200 cells. Then a new one is started. Ansible unrolls its loop
-# beforehand, so a short run asks for no more turns than it can need.
-MAX_CELLS_PER_PLAY = 200
+# A long-lived play grows by half a megabyte a cell, and what it forks becomes slower with it; a new one
+# takes two seconds. Ansible unrolls its loop beforehand, so a short run asks for no more turns than it needs.
+MAX_CELLS_PER_PLAY = 50
 
 
 @dataclass(frozen=True)

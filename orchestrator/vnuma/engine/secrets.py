@@ -28,6 +28,7 @@ class Private:
 
     store_url: str
     home: str
+    run: str
     secrets: dict[str, str]
     tokens: dict[str, int] = field(default_factory=dict)
     """Fencing token of each VM by inventory name: an older play keeps its older token."""

@@ -67,16 +67,17 @@ def shape(
     arm: Arm,
     rules: PowerRules,
     *,
+    vm: VmFacts,
+    host: HostFacts,
     always_off: bool,
     fence: Fence,
     journal: Journal,
 ) -> Shaped:
     """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
 
-    `always_off` shuts the guest down even if nothing changes, since every cell is a boot of its own.
+    `vm` and `host` were just read; a change in between is refused by the VM's changeVersion. `always_off`
+    shuts the guest down even if nothing changes, since every cell is a boot of its own.
     """
-    vm = read.read_vm(session, ref)
-    host = read.read_host(session, session.host(vm.host_moid))
     planned = plan_shape(arm, vm, host)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
@@ -115,6 +116,8 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
             ref,
             arm,
             PowerRules.of(context.study),
+            vm=vm,
+            host=host,
             always_off=True,
             fence=context.fence,
             journal=journal_of(context),

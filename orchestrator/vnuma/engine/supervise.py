@@ -168,7 +168,8 @@ def _launch_until_done(
         before = _look(store, run)
         tokens = take_all(store, run, targets)
         with private_folder() as folder:
-            private = Private(url, str(home_folder()), resolve_all(targets.values()), tokens).write(folder)
+            secrets = resolve_all(targets.values())
+            private = Private(url, str(home_folder()), run.name, secrets, tokens).write(folder)
             played = play_study(
                 run.name,
                 _lanes(store, run, study),

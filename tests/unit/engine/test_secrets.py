@@ -41,7 +41,7 @@ def test_the_private_file_is_readable_by_its_owner_alone_and_answers_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A play finds the values there although its environment has none."""
-    path = Private("sqlite:///x", "/home", {"env:GONE": "s3cret"}, {"sql16": 7}).write(tmp_path)
+    path = Private("sqlite:///x", "/home", "quick.4", {"env:GONE": "s3cret"}, {"sql16": 7}).write(tmp_path)
     monkeypatch.setenv(PRIVATE_FILE_VARIABLE, str(path))
 
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -53,7 +53,7 @@ def test_the_private_file_is_readable_by_its_owner_alone_and_answers_first(
 
 def test_secrets_are_not_part_of_any_repr(tmp_path: Path) -> None:
     """An accidental print shows nothing."""
-    assert "s3cret" not in repr(Private("sqlite:///x", "/home", {"env:A": "s3cret"}))
+    assert "s3cret" not in repr(Private("sqlite:///x", "/home", "quick.4", {"env:A": "s3cret"}))
 
 
 @pytest.mark.parametrize(
