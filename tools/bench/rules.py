@@ -1,4 +1,4 @@
-"""Every design rule on 10,000 VMs of 300 hosts: seconds and memory. `python -m tools.bench.rules`."""
+"""Every design rule on 10,000 VMs of 300 hosts: processor seconds and memory. `python -m tools.bench.rules`."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ def main() -> None:
     """Print the figures."""
     subjects = estate()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    start = time.perf_counter()
+    start = time.process_time()
     evaluations = list(evaluate(subjects, RULES))
-    rules_s = time.perf_counter() - start
+    rules_s = time.process_time() - start
     failures = sum(len(evaluation.failures) for evaluation in evaluations)
-    total_s = time.perf_counter() - start
+    total_s = time.process_time() - start
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     unseen = sum(evaluation.count(Outcome.NOT_EVALUATED) for evaluation in evaluations)
     print(f"{len(subjects)} VMs x {len(RULES)} rules: {rules_s:.2f} s, with findings {total_s:.2f} s")

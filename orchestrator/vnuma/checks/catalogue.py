@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from types import ModuleType
 
-from vnuma.checks import topology_features, topology_host, topology_release, topology_shape
+from vnuma.checks import (
+    affinity,
+    affinity_moves,
+    api,
+    measurement,
+    memory,
+    sqlserver,
+    sqlserver_editions,
+    sqlserver_settings,
+    topology_features,
+    topology_host,
+    topology_release,
+    topology_shape,
+    windows,
+)
 from vnuma.checks.rule import FAMILIES, Rule
 from vnuma.errors import InputError
 
-_MODULES = (topology_shape, topology_release, topology_features, topology_host)
+_MODULES = (
+    *(topology_shape, topology_release, topology_features, topology_host),
+    *(affinity, affinity_moves, memory, api, windows),
+    *(sqlserver_editions, sqlserver, sqlserver_settings, measurement),
+)
 
 
 def _rules(module: ModuleType) -> Iterator[Rule]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from math import ceil
 
 from vnuma.checks.facts import Facts
-from vnuma.checks.finding import Fix
+from vnuma.checks.finding import Fix, Kind
+from vnuma.domain.facts import HostFacts
 from vnuma.domain.recipe import FOLLOW
 
 
@@ -54,3 +55,19 @@ def split_over(facts: Facts, nodes: int) -> Fix:
         arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
         settings={"numCoresPerSocket": size},
     )
+
+
+UNPIN = Fix("Clear the affinity with the VM off.", arm={"affinity": "none"}, settings={"cpuAffinity": ()})
+
+
+def pinned(facts: Facts) -> str:
+    """The CPUs that the VM is pinned to, short; empty: none."""
+    cpus = facts.affinity
+    return (
+        ",".join(map(str, cpus)) if len(cpus) < 9 else f"{cpus[0]},{cpus[1]}..{cpus[-1]} ({len(cpus)} CPUs)"
+    )
+
+
+def host_object(host: HostFacts) -> tuple[Kind, str, str]:
+    """The host as the thing to be changed."""
+    return "host", host.name, host.moid

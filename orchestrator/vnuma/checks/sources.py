@@ -48,3 +48,14 @@ VM_OPERATOR = (
 )
 VMCO = "https://www.powershellgallery.com/packages/VMCO"
 INTERLEAVING = "http://download3.vmware.com/vcat/vmw-vcloud-architecture-toolkit-spv1-webworks/Core%20Platform/Architecting%20a%20vSphere%20Compute%20Platform/Architecting%20a%20vSphere%20Compute%20Platform.1.020.html"
+EDITIONS = _LEARN + "sql-server/compute-capacity-limits-by-edition-of-sql-server"
+EDITIONS_2025 = _LEARN + "sql-server/editions-and-components-of-sql-server-2025"
+_DMV = _LEARN + "relational-databases/system-dynamic-management-views/"
+MEMORY_NODES = _DMV + "sys-dm-os-memory-nodes-transact-sql"
+SYS_INFO = _DMV + "sys-dm-os-sys-info-transact-sql"
+SOFT_NUMA = _LEARN + "database-engine/configure-windows/soft-numa-sql-server"
+MAXDOP = (
+    _LEARN + "database-engine/configure-windows/"
+    "configure-the-max-degree-of-parallelism-server-configuration-option"
+)
+TRACE_FLAGS = _LEARN + "t-sql/database-console-commands/dbcc-traceon-trace-flags-transact-sql"

@@ -39,6 +39,8 @@ class MethodFacts:
     """TOP (n) has an ORDER BY, so every run reads the same rows."""
     repeats_short_batches: bool = False
     """Batches of a few milliseconds are repeated inside one timed batch."""
+    locality_from: str = "memory_nodes"
+    """Where locality in the guest is read: memory_nodes, buffer_node, or host."""
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 
 from vnuma.checks.facts import Facts, Unknown, known
-from vnuma.checks.finding import Fix, Kind, Severity
+from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.checks.shape import gigabytes
+from vnuma.checks.shape import gigabytes, host_object
 from vnuma.checks.sources import (
     ADVANCED_65,
     CORES_PER_SOCKET_7,
@@ -22,11 +22,6 @@ from vnuma.domain.prediction import host_shape, predict
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 
 PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
-
-
-def host_object(host: HostFacts) -> tuple[Kind, str, str]:
-    """The host as the thing to be changed."""
-    return "host", host.name, host.moid
 
 
 @rule(

@@ -64,6 +64,16 @@ def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
     return tuple(sorted(node.cpus)[::threads_per_core])
 
 
+def cores_of(host: HostFacts) -> dict[int, int]:
+    """Logical CPU -> a number of its physical core, by the host's own lists (see `core_firsts`)."""
+    width = host.threads_per_core
+    cores: dict[int, int] = {}
+    for node in host.numa_nodes:
+        for index, cpu in enumerate(sorted(node.cpus)):
+            cores[cpu] = node.id * 10_000 + index // width
+    return cores
+
+
 def physical_cores(
     host: HostFacts, vcpus: int, *, nodes: Sequence[int] | None = None, spare: int = 0
 ) -> tuple[int, ...]:

@@ -80,6 +80,9 @@ DERIVED = frozenset(AUTOMATIC.values())
 # vSphere ignores these in extraConfig without a word, since typed fields own them: evidence only.
 _OWNED_BY_TYPED_FIELDS = ("cpuid.corespersocket", "sched.cpu.", "sched.mem.")
 
+# Read because design rules look at them; a study neither changes nor puts them back.
+_READ_ONLY = ("cpuid.maxvcpus",)
+
 # The lease's own keys are managed by the lease, not by changes.
 LEASE_PREFIX = "vnuma."
 
@@ -97,7 +100,7 @@ def is_governed(key: str) -> bool:
 
 def is_evidence(key: str) -> bool:
     """Whether an extraConfig key is read as evidence but never written."""
-    return key.lower().startswith(_OWNED_BY_TYPED_FIELDS)
+    return key.lower().startswith((*_OWNED_BY_TYPED_FIELDS, *_READ_ONLY))
 
 
 def needs_power_off(name: str) -> bool:

@@ -1,0 +1,162 @@
+"""Rules on how a study measures."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts, Unknown, known
+from vnuma.checks.finding import Severity
+from vnuma.checks.rule import Fail, rule
+
+_STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
+
+# About 70 bytes a row and table as the workload reads them; measured inputs of 3000 rows a side: 0.4 MB.
+ROW_BYTES = 70
+# Last-level caches of the processors in use lie between these; vSphere does not report them.
+SMALL_CACHE_MB, LARGE_CACHE_MB = 16, 512
+# Statements below this many result rows last a few milliseconds, the timer's own step.
+QUANTISED_ROWS = 250_000
+
+
+@rule(
+    "Q01",
+    Severity.BLOCK,
+    "The time includes the client's",
+    condition="the study times only forms that stream rows to the client; a warning where the first form "
+    "does and a server form stands beside it",
+    consequence="Elapsed time includes fetching and drawing by the client (ASYNC_NETWORK_IO): discarding "
+    "results alone has turned 2.4 s into 0.24 s.",
+    fix="Add the form server (an aggregate over all pairs), and read both.",
+    sources=(
+        "https://sqlperformance.com/2020/03/waits-2/execution-plan-impact-on-async_network_io-waits-part-1",
+        "https://davebally.co.uk/repost-my-favourite-wait-state-async_network_iorepost/",
+    ),
+    needs="study",
+)
+def q01(facts: Facts) -> Fail | None:
+    """A form without the client decides."""
+    forms = facts.study.study.workload.forms
+    if forms[0] != "client":
+        return None
+    beside = any(form != "client" for form in forms)
+    return Fail({"forms": ", ".join(forms)}, severity=Severity.WARN if beside else None)
+
+
+@rule(
+    "Q02",
+    Severity.BLOCK,
+    "Timing messages are lost",
+    condition="messages are read once, not after every result set",
+    consequence="Only the first message arrives; the line with the execution time comes after the rows.",
+    fix="Fetch all rows, then call nextset() until there is none, reading messages each time (vnuma does).",
+    sources=(
+        "https://github.com/mkleehammer/pyodbc/pull/765",
+        "https://github.com/mkleehammer/pyodbc/issues/1238",
+        "https://github.com/microsoft/mssql-python/issues/612",
+    ),
+    needs="method",
+)
+def q02(facts: Facts) -> Fail | None:
+    """Every message is read."""
+    return None if facts.method.drains_every_result else Fail({"messages": "read once"})
+
+
+@rule(
+    "Q03",
+    Severity.WARN,
+    "The timing text may be misread",
+    condition="no fixed language, or another line than the last execution line of the batch is taken",
+    consequence="There are two kinds of lines, several in a batch, and their text follows the login's "
+    "language.",
+    fix="SET LANGUAGE us_english, and take the last execution line of the batch (vnuma does).",
+    sources=(_STATISTICS_TIME, "https://github.com/spaghettidba/WorkloadTools/issues/71"),
+    needs="method",
+)
+def q03(facts: Facts) -> Fail | None:
+    """One language, the last line."""
+    method = facts.method
+    if method.fixed_language and method.takes_last_execution_line:
+        return None
+    return Fail(
+        {
+            "SET LANGUAGE": "yes" if method.fixed_language else "no",
+            "last execution line": "yes" if method.takes_last_execution_line else "no",
+        }
+    )
+
+
+@rule(
+    "Q04",
+    Severity.WARN,
+    "Fiber mode makes timings wrong",
+    condition="lightweight pooling is on",
+    consequence="SET STATISTICS TIME is not accurate in fiber mode.",
+    fix="Turn lightweight pooling off and restart SQL Server.",
+    sources=(_STATISTICS_TIME,),
+    needs="sql",
+)
+def q04(facts: Facts) -> Fail | None:
+    """Threads, not fibers."""
+    return (
+        Fail({"lightweight pooling": "1"})
+        if known(facts.sql.server.lightweight_pooling, "lightweight pooling")
+        else None
+    )
+
+
+@rule(
+    "Q05",
+    Severity.WARN,
+    "TOP without ORDER BY",
+    condition="the workload takes TOP (n) rows without an order",
+    consequence="Each run may read other rows by another plan.",
+    fix="Order by the primary key, and keep the plan's hash.",
+    sources=("https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql",),
+    needs="method",
+)
+def q05(facts: Facts) -> Fail | None:
+    """The same rows each time."""
+    return None if facts.method.orders_top else Fail({"TOP": "without ORDER BY"})
+
+
+@rule(
+    "Q06",
+    Severity.WARN,
+    "The input fits the processor's cache",
+    condition="the largest size reads less than a last-level cache of 16 MB; not evaluated up to 512 MB, "
+    "since vSphere does not report cache sizes",
+    consequence="What fits the cache is not read from memory: distance to memory cannot show.",
+    fix="Add a larger or streaming workload, or say so beside the result.",
+    sources=("https://frankdenneman.nl/2016/07/11/numa-deep-dive-part-3-cache-coherency/",),
+    needs="study",
+)
+def q06(facts: Facts) -> Fail | None:
+    """Memory is read, not cache."""
+    megabytes = 2 * max(facts.study.study.workload.sizes) * ROW_BYTES / 1024 / 1024
+    if megabytes > LARGE_CACHE_MB:
+        return None
+    if megabytes > SMALL_CACHE_MB:
+        raise Unknown(f"about {megabytes:.0f} MB are read, and the cache's size is not known")
+    return Fail({"input of the largest size": f"about {megabytes:.2g} MB"})
+
+
+@rule(
+    "Q07",
+    Severity.WARN,
+    "Short statements against a timer of 1 ms",
+    condition="a server form with a size below 500 rows a side, or of 500, that is not repeated in one batch",
+    consequence="Times of a few milliseconds come in whole ones: differences of a percent cannot show.",
+    fix="Use larger sizes, repeat the statement in one batch, or read sys.dm_exec_query_stats "
+    "(microseconds).",
+    sources=(
+        "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
+        "sys-dm-exec-query-stats-transact-sql",
+    ),
+    needs="study method",
+    unconfirmed=True,
+)
+def q07(facts: Facts) -> Fail | None:
+    """Statements last long enough."""
+    workload = facts.study.study.workload
+    short = [size for size in workload.sizes if size * size <= QUANTISED_ROWS]
+    if "server" not in workload.forms or not short or facts.method.repeats_short_batches:
+        return None
+    return Fail({"short sizes": ", ".join(map(str, short)), "form": "server"})
