@@ -1,4 +1,4 @@
-"""Every design rule on 10,000 VMs of 300 hosts: processor seconds and memory. `python -m tools.bench.rules`."""
+"""`python -m tools.bench.rules`: every design rule on 10,000 VMs of 300 hosts, processor time and memory."""
 
 from __future__ import annotations
 

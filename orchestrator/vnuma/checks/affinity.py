@@ -195,7 +195,7 @@ def a09(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"cpuAffinity": pinned(facts), "cpuReservation": f"{reserved} MHz"},
-        Fix("Remove the CPU reservation.", settings={"cpuReservation": 0}),
+        Fix("Remove the CPU reservation.", arm={"cpu_reservation": "none"}, settings={"cpuReservation": 0}),
     )
 
 

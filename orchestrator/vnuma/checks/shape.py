@@ -57,6 +57,9 @@ def split_over(facts: Facts, nodes: int) -> Fix:
     )
 
 
+NO_HOT_ADD = Fix(
+    "Turn CPU hot-add off with the VM off.", arm={"cpu_hot_add": "off"}, settings={"cpuHotAddEnabled": False}
+)
 UNPIN = Fix("Clear the affinity with the VM off.", arm={"affinity": "none"}, settings={"cpuAffinity": ()})
 
 

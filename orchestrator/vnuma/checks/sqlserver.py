@@ -5,6 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.shape import NO_HOT_ADD
 from vnuma.checks.sources import MAXDOP, MEMORY_NODES, SOFT_NUMA, SYS_INFO
 
 # Memory that a node took from others, as a share of all committed memory.
@@ -204,5 +205,5 @@ def s17(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"cpuHotAddEnabled": "true", "softnuma_configuration": "1 (automatic)"},
-        Fix("Turn CPU hot-add off with the VM off.", settings={"cpuHotAddEnabled": False}),
+        NO_HOT_ADD,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.shape import NO_HOT_ADD
 from vnuma.checks.sources import (
     ADVANCED_65,
     HOT_ADD_8,
@@ -62,11 +63,11 @@ def _hot_add(facts: Facts) -> Fail:
     """What hot-add hides: nothing in a VM that would have one node anyway, which is worth a note only."""
     without = {**facts.vm.settings, "cpuHotAddEnabled": False}
     nodes = predict(host_shape(facts.host), without, facts.vm.hardware_version).vnuma_nodes
-    settings = {"cpuHotAddEnabled": False}
-    fix = Fix("Power the VM off and turn CPU hot-add off.", settings=settings)
+    fix = NO_HOT_ADD
     if facts.release >= MANUAL_SINCE and facts.vm.hardware_version >= 20:
         fix = Fix(
             "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
+            arm={"expose_vnuma_on_hot_add": "on"},
             settings={"exposeVnumaOnCpuHotadd": True},
         )
     return Fail(
@@ -115,6 +116,7 @@ def t13(facts: Facts) -> Fail | None:
         },
         Fix(
             f"Set {even} cores per socket and {even} cores per NUMA node, on hardware version 20 or later.",
+            arm={"topology": f"{facts.vcpus // even}x{even}", "cores_per_numa_node": even},
             settings={"numCoresPerSocket": even, "coresPerNumaNode": even},
         ),
     )
@@ -184,5 +186,9 @@ def t23(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"NUMAFixedAutoAffinityEnabled": "true", "cores per NUMA node": str(size)},
-        Fix("Clear the node size (0 is automatic) with the VM off.", settings={"coresPerNumaNode": 0}),
+        Fix(
+            "Clear the node size (0 is automatic) with the VM off.",
+            arm={"cores_per_numa_node": "auto"},
+            settings={"coresPerNumaNode": 0},
+        ),
     )

@@ -40,7 +40,9 @@ def t16(facts: Facts) -> Fail | None:
     if facts.key_on(PREFER_HT):
         return Fail(
             {PREFER_HT: str(facts.key(PREFER_HT))},
-            Fix(f"Remove {PREFER_HT} with the VM off.", settings={PREFER_HT: None}),
+            Fix(
+                f"Remove {PREFER_HT} with the VM off.", arm={"prefer_ht": "auto"}, settings={PREFER_HT: None}
+            ),
         )
     if (facts.option(HOST_PREFER_HT) or "0").strip() in {"1", "true"}:
         return Fail(
@@ -73,7 +75,11 @@ def t17(facts: Facts) -> Fail | None:
         return None
     return Fail(
         {"numa.nodeAffinity": nodes},
-        Fix("Remove numa.nodeAffinity with the VM off.", settings={"numa.nodeAffinity": None}),
+        Fix(
+            "Remove numa.nodeAffinity with the VM off.",
+            arm={"numa_node_affinity": "none"},
+            settings={"numa.nodeAffinity": None},
+        ),
     )
 
 

@@ -69,6 +69,7 @@ def t03(facts: Facts) -> Fail | None:
         Fix(
             "Read the nodes that the guest shows. If a node per vCPU is wanted: numa.vcpu.maxPerVirtualNode "
             "= 1.",
+            arm={"max_per_virtual_node": 1},
             settings={"numa.vcpu.maxPerVirtualNode": "1"},
         ),
     )
@@ -196,6 +197,7 @@ def t15(facts: Facts) -> Fail | None:
         {"numa.vcpu.maxPerVirtualNode": largest, "cores per socket": str(facts.per_socket)},
         Fix(
             "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
+            arm={"max_per_virtual_node": "auto"},
             settings={"numa.vcpu.maxPerVirtualNode": None},
         ),
     )

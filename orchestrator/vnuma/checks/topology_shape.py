@@ -113,6 +113,7 @@ def t06(facts: Facts) -> Fail | None:
         {**shape_of(facts), "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})"},
         Fix(
             f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
+            arm={"numa_vcpu_min": facts.vcpus},
             settings={"numa.vcpu.min": str(facts.vcpus)},
         ),
     )
@@ -198,9 +199,14 @@ def _spread_for_memory(facts: Facts, nodes: int) -> Fix:
     if facts.release >= (8, 0) and facts.vm.hardware_version >= 20:
         return Fix(
             f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
+            arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
             settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
         )
-    return Fix("Set numa.consolidate to FALSE with the VM off.", settings={"numa.consolidate": "FALSE"})
+    return Fix(
+        "Set numa.consolidate to FALSE with the VM off.",
+        arm={"numa": {"numa.consolidate": "FALSE"}},
+        settings={"numa.consolidate": "FALSE"},
+    )
 
 
 @rule(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.checks.shape import NO_HOT_ADD
 from vnuma.checks.sources import HOT_ADD_KB
 from vnuma.domain.licence import windows_sockets
 from vnuma.domain.topology import topologies
@@ -44,9 +45,7 @@ def w01(facts: Facts) -> Fail | None:
             "cpuid.maxVCPUs": facts.key("cpuid.maxVCPUs") or "not set",
             "Windows build": str(facts.guest.build),
         },
-        Fix("Turn CPU hot-add off with the VM off.", settings={"cpuHotAddEnabled": False})
-        if facts.vcpus <= GROUP_SIZE
-        else None,
+        NO_HOT_ADD if facts.vcpus <= GROUP_SIZE else None,
     )
 
 

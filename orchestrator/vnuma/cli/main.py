@@ -11,6 +11,7 @@ from vnuma import __version__
 from vnuma.cli import (
     audit,
     calibrate,
+    check,
     demo,
     doctor,
     evidence,
@@ -59,6 +60,7 @@ def _root(
     """Which virtual NUMA topology should this SQL Server VM have, and how sure are we?"""
 
 
+app.command("check")(check.check)
 app.command("plan")(plan.plan)
 app.command("power")(power.power)
 app.command("run")(run.run)

@@ -17,7 +17,7 @@ from vnuma.checks.subject import (
     Subject,
     VcenterFacts,
 )
-from vnuma.domain.change import change_to
+from vnuma.domain.change import Change, Edit, change_to
 from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.server import HashIndex, Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.setting import TYPED, Power
@@ -141,7 +141,9 @@ def _value(value: object) -> object:
 
 def _change(given: dict[str, Any], vm: VmFacts) -> ChangeFacts:
     given = dict(given)
-    change = change_to(vm.settings, given.pop("desired", {}))
+    sent = given.pop("sent", {})  # as somebody else's tool sends it: also what changes nothing
+    edits = tuple(Edit(name, vm.settings.get(name), value) for name, value in sent.items())
+    change = Change(edits) if edits else change_to(vm.settings, given.pop("desired", {}))
     return ChangeFacts(change, **given)
 
 

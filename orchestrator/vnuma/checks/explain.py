@@ -1,0 +1,137 @@
+"""What the rules say of themselves: one on the screen, all as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from textwrap import wrap
+
+from vnuma.checks.catalogue import BY_ID, RULES, find_rule
+from vnuma.checks.finding import Severity
+from vnuma.checks.rule import FAMILIES, Rule
+
+WIDTH = 80
+_INDENT = 11
+
+
+def explain(rule_id: str) -> str:
+    """One rule for people, at most 80 columns wide; `all` lists every rule. Raises InputError."""
+    if rule_id.strip().lower() == "all":
+        return "\n".join(f"{rule.id}  {rule.severity.value:5}  {rule.title}" for rule in RULES)
+    rule = find_rule(rule_id)
+    lines = [f"{rule.id}  {rule.title}", *wrap(f"{_severity(rule)} | {_concerns(rule)}", WIDTH)]
+    for heading, text in (
+        ("Found when", rule.condition),
+        ("Why", rule.consequence),
+        ("Fix", rule.fix),
+        ("Reads", _needs(rule)),
+        ("Evidence", _evidence(rule)),
+        ("First", " ".join(rule.yields_to.values())),
+    ):
+        lines += _paragraph(heading, text)
+    lines += [f"{'Sources' if index == 0 else '':{_INDENT}}{url}" for index, url in enumerate(rule.sources)]
+    lines += _paragraph("Related", ", ".join(f"{other} ({BY_ID[other].title})" for other in rule.related))
+    return "\n".join(lines)
+
+
+def as_markdown() -> str:
+    """Every rule as a page: docs/rules.md."""
+    parts = [_introduction()]
+    for letter, rules in groupby(RULES, key=lambda rule: rule.id[0]):
+        parts.append(f"## {_HEADINGS[FAMILIES[letter]]}\n")
+        parts += [_section(rule) for rule in rules]
+    return "\n".join(parts)
+
+
+_HEADINGS = {
+    "topology": "Topology",
+    "affinity": "CPU affinity and scheduling",
+    "memory": "Memory, power, placement",
+    "api": "Reconfiguring",
+    "windows": "Windows",
+    "sqlserver": "SQL Server",
+    "measurement": "Measuring",
+}
+
+
+def _introduction() -> str:
+    counts = ", ".join(
+        f"{sum(rule.severity is severity for rule in RULES)} {severity}" for severity in Severity
+    )
+    return f"""# Design rules
+
+{len(RULES)} rules ({counts}). Each comes out as pass, fail or not evaluated; what could
+not be read is never a pass. A rule passes where it does not apply. `vnuma check --explain T14`
+shows one of them. This page is written from the rules: `vnuma check --explain markdown`.
+
+Severity: **block** spoils or breaks what is planned, **warn** may, **info** is worth knowing. On a
+VM under study some rules weigh otherwise. *Unconfirmed* rules rest on general knowledge and warn
+at most.
+"""
+
+
+def _section(rule: Rule) -> str:
+    lines = [
+        f"### {rule.id} {rule.title}",
+        "",
+        f"**{_severity(rule)}** · {_concerns(rule)}",
+        "",
+        f"- Found when: {rule.condition}.",
+        f"- Why: {rule.consequence}",
+        f"- Fix: {rule.fix}",
+        f"- Reads: {_needs(rule)}.",
+    ]
+    if rule.unconfirmed:
+        lines.append(f"- Evidence: {_evidence(rule)}")
+    lines += [f"- First {other}: {why}" for other, why in rule.yields_to.items()]
+    lines.append("- Sources: " + ", ".join(f"<{url}>" for url in rule.sources))
+    if rule.related:
+        lines.append("- Related: " + ", ".join(_link(other) for other in rule.related))
+    return "\n".join([*lines, ""])
+
+
+def _link(rule_id: str) -> str:
+    """A link to another rule's section, by the anchor that Markdown viewers make of its heading."""
+    words = f"{rule_id} {BY_ID[rule_id].title}".lower()
+    anchor = "".join(letter for letter in words.replace(" ", "-") if letter.isalnum() or letter in "-_")
+    return f"[{rule_id}](#{anchor})"
+
+
+def _severity(rule: Rule) -> str:
+    if rule.in_study and rule.in_study is not rule.severity:
+        return f"{rule.severity}, {rule.in_study} on a VM under study"
+    return rule.severity.value
+
+
+def _concerns(rule: Rule) -> str:
+    return ", ".join(filter(None, (str(rule.applies), rule.editions)))
+
+
+def _evidence(rule: Rule) -> str:
+    if rule.unconfirmed:
+        return "General knowledge, not stated in full by the sources: a warning at most."
+    return "Stated by, or derived from, the sources below."
+
+
+_PARTS = {
+    "vm": "the VM",
+    "host": "its host",
+    "cluster": "the cluster",
+    "guest": "Windows in the guest",
+    "sql": "SQL Server (--sql)",
+    "study": "the study",
+    "placement": "placement on the host (esxtop, sched-stats, vmware.log)",
+    "change": "a planned change",
+    "method": "how timings are taken",
+    "vcenter": "the vCenter",
+}
+
+
+def _needs(rule: Rule) -> str:
+    return ", ".join(words for part, words in _PARTS.items() if part in rule.needs)
+
+
+def _paragraph(heading: str, text: str) -> Iterator[str]:
+    """A heading with text beside it; nothing without text."""
+    for index, line in enumerate(wrap(text, WIDTH - _INDENT)):
+        yield f"{heading if index == 0 else '':{_INDENT}}{line}"

@@ -1,0 +1,39 @@
+"""What the rules say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from vnuma.checks.catalogue import RULES
+from vnuma.checks.explain import as_markdown, explain
+from vnuma.errors import InputError
+
+PAGE = Path(__file__).parents[3] / "docs" / "rules.md"
+
+
+@pytest.mark.parametrize("rule_id", [rule.id for rule in RULES])
+def test_an_explanation_fits_the_screen_and_names_its_source(rule_id: str) -> None:
+    """At most 80 columns but for addresses; a source is always there."""
+    text = explain(rule_id.lower())
+
+    assert text.startswith(rule_id)
+    assert [line for line in text.splitlines() if len(line) > 80 and "://" not in line] == []
+    assert "http" in text
+
+
+def test_an_unknown_rule_is_refused_with_a_way_on() -> None:
+    """The message says how to list them."""
+    with pytest.raises(InputError, match="--explain all"):
+        explain("T99")
+
+
+def test_all_lists_every_rule_once() -> None:
+    """One line each, in order."""
+    assert [line[:3] for line in explain("all").splitlines()] == [rule.id for rule in RULES]
+
+
+def test_the_page_is_the_rules() -> None:
+    """vnuma check --explain markdown > docs/rules.md"""
+    assert PAGE.read_text(encoding="utf-8") == as_markdown()
