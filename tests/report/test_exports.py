@@ -11,10 +11,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from tests.report.build import ARMS, Lost, Story, study_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.report.model import LoadedRun
+from vnuma.report.results_schema import results_schema
 from vnuma.report.tables import as_csv, as_json
 from vnuma.store.rows import RunState
 
@@ -169,3 +171,48 @@ def test_json_is_unrounded(loaded: Load) -> None:
     }
 
     assert medians == {math.pi * 1000}
+
+
+def undescribed(value: object, schema: dict[str, Any], root: dict[str, Any], place: str = "") -> list[str]:
+    """Keys of a document that its schema does not describe."""
+    found: list[str] = []
+    for part in schema.get("anyOf", [schema]):
+        if "$ref" in part:
+            part = root["$defs"][part["$ref"].rpartition("/")[2]]
+        if isinstance(value, dict) and "properties" in part:
+            for key, inner in value.items():
+                known = part["properties"].get(key)
+                found += (
+                    [f"{place}.{key}"] if known is None else undescribed(inner, known, root, f"{place}.{key}")
+                )
+        elif isinstance(value, list) and isinstance(part.get("items"), dict):
+            for inner in value:
+                found += undescribed(inner, part["items"], root, f"{place}[]")
+    return found
+
+
+@pytest.mark.parametrize(
+    "story",
+    [
+        GOLDEN_STORY,
+        Story(text=study_text(order="fixed", a_a=False, vms="a, b"), lost={("2x8", 1): (Lost(),)}),
+        Story(stop_after=0, state=RunState.PLANNED),
+        Story(given_up=frozenset((label, block) for label in LABELS for block in range(1, 7))),
+    ],
+    ids=["golden", "fixed order", "planned", "nothing"],
+)
+def test_the_document_keeps_its_published_schema(loaded: Load, story: Story) -> None:
+    """Every document is valid, and every key in it is described."""
+    schema = json.loads(results_schema())
+    found = document(loaded(story))
+
+    Draft202012Validator(schema).validate(found)
+    assert undescribed(found, schema, schema) == []
+
+
+def test_a_document_without_a_verdict_breaks_the_schema(loaded: Load) -> None:
+    """The schema demands what readers rely on."""
+    found = document(loaded(GOLDEN_STORY))
+    del found["arms"][0]["verdict"]
+
+    assert not Draft202012Validator(json.loads(results_schema())).is_valid(found)

@@ -14,6 +14,7 @@ from typer.main import get_command
 from vnuma import errors
 from vnuma.cli.main import app
 from vnuma.domain.study_schema import json_schema, markdown
+from vnuma.report.results_schema import results_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -32,6 +33,11 @@ def verbs() -> list[tuple[str, str]]:
 def test_the_published_schema_is_the_models() -> None:
     """vnuma schema > docs/study.schema.json"""
     assert (ROOT / "docs/study.schema.json").read_text(encoding="utf-8") == json_schema()
+
+
+def test_the_published_results_schema_is_the_models() -> None:
+    """vnuma schema results > docs/results.schema.json"""
+    assert (ROOT / "docs/results.schema.json").read_text(encoding="utf-8") == results_schema()
 
 
 def test_the_documented_fields_are_the_models() -> None:

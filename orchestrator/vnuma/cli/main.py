@@ -9,6 +9,7 @@ import typer
 
 from vnuma import __version__
 from vnuma.cli import (
+    archive,
     audit,
     calibrate,
     check,
@@ -69,6 +70,8 @@ app.command("stop")(stop.stop)
 app.command("restore")(restore.restore)
 app.command("results")(results.results)
 app.command("report")(report.report)
+app.command("export")(archive.export)
+app.command("import")(archive.import_)
 app.command("audit")(audit.audit)
 app.command("calibrate")(calibrate.calibrate)
 app.command("doctor")(doctor.doctor)

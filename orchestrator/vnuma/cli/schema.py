@@ -1,4 +1,4 @@
-"""`vnuma schema`: the study file's JSON Schema and its documentation, from the model itself."""
+"""`vnuma schema`: JSON Schemas of the study file and of the results, from the models themselves."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from enum import StrEnum
 from typing import Annotated
 
 import typer
+
+from vnuma.errors import InputError
 
 
 class SchemaFormat(StrEnum):
@@ -15,15 +17,32 @@ class SchemaFormat(StrEnum):
     MARKDOWN = "markdown"
 
 
+class SchemaOf(StrEnum):
+    """Whose schema."""
+
+    STUDY = "study"
+    RESULTS = "results"
+
+
 def schema(
+    of: Annotated[
+        SchemaOf, typer.Argument(help="study: the study file; results: `vnuma results --format json`.")
+    ] = SchemaOf.STUDY,
     format_: Annotated[
-        SchemaFormat, typer.Option("--format", help="json for editors, markdown for people.")
+        SchemaFormat, typer.Option("--format", help="json for editors, markdown for people (study alone).")
     ] = SchemaFormat.JSON,
 ) -> None:
-    """Print the JSON Schema of study files, or the documentation of every field.
+    """Print the JSON Schema of study files or of results, or the documentation of a study's fields.
 
-    Examples: vnuma schema > study.schema.json; vnuma schema --format markdown
+    Examples: vnuma schema > study.schema.json; vnuma schema results; vnuma schema --format markdown
     """
+    if of is SchemaOf.RESULTS:
+        if format_ is SchemaFormat.MARKDOWN:
+            raise InputError("The results' schema is JSON alone.", fix="vnuma schema results")
+        from vnuma.report.results_schema import results_schema
+
+        typer.echo(results_schema(), nl=False)
+        return
     from vnuma.domain.study_schema import json_schema, markdown
 
     typer.echo(json_schema() if format_ is SchemaFormat.JSON else markdown(), nl=False)

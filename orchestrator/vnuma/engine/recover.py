@@ -17,8 +17,8 @@ from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.restore import restore
 from vnuma.engine.target import Target
-from vnuma.errors import VmHeld
-from vnuma.store import runs
+from vnuma.errors import InputError, VmHeld
+from vnuma.store import facts, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState
 from vnuma.store.types import utc_now
@@ -71,10 +71,15 @@ def refuse_if_alive(run: Run) -> None:
 def reopen(store: Store, name: str) -> Found:
     """Make a run ready to go on. Taking its VMs over settles what was unfinished.
 
-    Raises VmHeld when its supervisor lives.
+    Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive.
     """
     with store.read() as connection:
         run = runs.get_run(connection, name)
+        if facts.facts_of_run(connection, run.id, facts.IMPORTED):
+            raise InputError(
+                f"{run.name} came out of an archive: it was measured elsewhere and cannot go on here.",
+                fix=f"vnuma report {run.name}",
+            )
         progress = progress_of(connection, run.name)
     refuse_if_alive(run)
     words = _what_it_did(progress)

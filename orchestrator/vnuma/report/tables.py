@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.table import TableRow
-from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import limits, milliseconds, signed, signed_milliseconds
 from vnuma.report.csv_export import as_csv
 from vnuma.report.json_export import as_json
 from vnuma.report.model import LoadedRun
+from vnuma.report.paper_table import paper_rows
 from vnuma.report.trust import (
     a_a_words,
     attempt_words,
@@ -100,7 +98,7 @@ def _figures(analysis: Analysis, width: int, *, secondary: bool) -> str:
         title += ", lower is faster"
     if not analysis.points:
         return f"{title}\n(no cell gave a valid measurement)"
-    rows = list(_rows(analysis, secondary=secondary))
+    rows = list(paper_rows(analysis, secondary=secondary))
     widths = [
         max([10 if i == 0 else 12, *(len(row.cells[i]) + 2 for row in rows)])
         for i in range(len(rows[0].cells))
@@ -112,48 +110,6 @@ def _figures(analysis: Analysis, width: int, *, secondary: bool) -> str:
         for row in rows
     ]
     return "\n".join([_wrap(title, "  ", width), *(line.rstrip() for line in lines)])
-
-
-@dataclass(frozen=True)
-class _Row:
-    label: str
-    cells: list[str]
-
-
-def _rows(analysis: Analysis, *, secondary: bool) -> Iterator[_Row]:
-    yield _Row("rows a side", [cell.arm for cell in analysis.table[0].cells])
-    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        medians = ["-" if cell.median_ms is None else milliseconds(cell.median_ms) for cell in table.cells]
-        yield _Row(f"{table.size:,}" if table.size > 9999 else str(table.size), medians)
-        verdicts = [arm.verdict for arm in sizes.arms]
-        if not secondary:
-            yield _Row("  ms", ["ref", *_milliseconds(table)])
-        yield from _differences(verdicts, with_limits=not secondary)
-    if len(analysis.table) > 1:
-        yield _Row("all sizes", ["" for _ in analysis.table[0].cells])
-        yield from _differences([arm.verdict for arm in analysis.arms], with_limits=True)
-
-
-def _milliseconds(table: TableRow) -> list[str]:
-    return [
-        "-" if cell.difference_ms is None else signed_milliseconds(cell.difference_ms)
-        for cell in table.cells[1:]
-    ]
-
-
-def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[_Row]:
-    yield _Row(
-        "  %",
-        ["ref", *("-" if item.ratio is None else signed(item.ratio).removesuffix("%") for item in verdicts)],
-    )
-    if not with_limits or not verdicts:
-        return
-    intervals = [item.interval for item in verdicts]
-    shown = [
-        "-" if interval is None else limits(interval, n)
-        for interval, n in zip(intervals, places(intervals, verdicts[0].margin), strict=True)
-    ]
-    yield _Row(f"  {level_words(verdicts[0].level)}", ["", *shown])
 
 
 def _lines(analysis: Analysis, width: int) -> Iterator[str]:

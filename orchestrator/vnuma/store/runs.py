@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, text, update
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
@@ -128,3 +128,25 @@ def run_of(row: Row[*tuple[Any, ...]]) -> Run:
 def _update(conn: Connection, run_id: int, **values: object) -> None:
     if conn.execute(update(tables.run).where(_run.id == run_id).values(**values)).rowcount == 0:
         raise StoreError(f"The store has no run {run_id}.", fix="vnuma status lists the runs.")
+
+
+def free_name(conn: Connection, run: Run) -> tuple[str, int]:
+    """The run's own name and number where they are free, else the study's next ones."""
+    taken = select(_run.id).where((_run.name == run.name) | _same_number(run))
+    if conn.execute(taken).first() is None:
+        return run.name, run.number
+    last = conn.scalar(select(func.max(_run.number)).where(_run.study_name == run.study_name)) or 0
+    return f"{run.study_name}.{last + 1}", last + 1
+
+
+def same_run(conn: Connection, run: Run) -> Run | None:
+    """The run that is already here: made of the same study at the same moment with the same seed."""
+    query = select(tables.run).where(
+        _run.study_name == run.study_name, _run.seed == run.seed, _run.created_at == run.created_at
+    )
+    row = conn.execute(query).first()
+    return None if row is None else run_of(row)
+
+
+def _same_number(run: Run) -> ColumnElement[bool]:
+    return (_run.study_name == run.study_name) & (_run.number == run.number)

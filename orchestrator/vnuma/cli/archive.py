@@ -1,0 +1,73 @@
+"""`vnuma export` and `vnuma import`: a run in one file, to be kept, sent and analysed again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import RunArgument, StoreOption
+
+
+def export(
+    run: RunArgument = "latest",
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="RUN.vnuma.zip by default.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Put an ended run into one file: raw data (CSV, Parquet), tables, charts, report, and its store.
+
+    The archive names VMs, hosts and users; it holds no password.
+
+    Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
+    """
+    from vnuma.cli.screen import simulated_banner
+    from vnuma.engine.context import store_url
+    from vnuma.report.archive.write import default_path, export_run
+    from vnuma.report.model import load_run
+    from vnuma.store.open import open_store
+
+    opened = open_store(store_url(store), create=False)
+    loaded = load_run(opened, run)
+    path = output or default_path(loaded)
+    manifest = export_run(opened, loaded, path)
+    if loaded.simulated:
+        typer.echo(simulated_banner(loaded.simulated))
+    size = sum(entry.bytes for entry in manifest.files) / 1e6
+    typer.echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
+    typer.echo(f"Elsewhere  vnuma import {path.name}")
+
+
+def import_(
+    archive: Annotated[Path, typer.Argument(metavar="ARCHIVE", help="A file that vnuma export made.")],
+    store: StoreOption = None,
+) -> None:
+    """Check an archive, bring its run into this store, analyse it again and compare the figures.
+
+    Nothing can be resumed or put back from an imported run: it was measured elsewhere.
+
+    Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
+    """
+    from vnuma.cli.screen import simulated_banner
+    from vnuma.engine.context import store_url
+    from vnuma.report.archive.read import import_run
+    from vnuma.report.model import load_run
+    from vnuma.store.open import open_store
+
+    opened = open_store(store_url(store))
+    found = import_run(opened, archive)
+    loaded = load_run(opened, found.run)
+    if loaded.simulated:
+        typer.echo(simulated_banner(loaded.simulated))
+    renamed = "" if found.run == found.archived_as else f" (archived as {found.archived_as})"
+    typer.echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files as exported")
+    if found.differences:
+        typer.echo(
+            f"Figures    {len(found.differences)} differ from the archive's, made by vnuma "
+            f"{found.manifest.product_version}; first: {found.differences[0]}"
+        )
+    else:
+        typer.echo("Figures    analysed again: the same as in the archive")
+    typer.echo(f"Report     vnuma report {found.run}")

@@ -1,0 +1,107 @@
+"""What an archive says about itself: its format, its run, and a checksum of every file in it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+import zlib
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from vnuma import __version__
+from vnuma.errors import InputError
+
+NAME = "manifest.json"
+KIND = "vnuma/archive"
+FORMAT = 1
+"""Raised when an archive can no longer be read by the product before it; the store inside has its own."""
+
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the archive."""
+
+    path: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """`store_schema` is that of the store inside; older ones are brought up to date when imported."""
+
+    format: int
+    run: str
+    simulated: bool
+    product_version: str
+    store_schema: str
+    files: tuple[Entry, ...]
+
+    def as_json(self) -> str:
+        """The file's text."""
+        return json.dumps({"kind": KIND, **asdict(self)}, indent=2) + "\n"
+
+
+def sha256_of(file: Any) -> tuple[int, str]:
+    """Length and SHA-256 of an open binary file."""
+    digest, length = hashlib.sha256(), 0
+    while chunk := file.read(_CHUNK):
+        digest.update(chunk)
+        length += len(chunk)
+    return length, digest.hexdigest()
+
+
+def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
+    """The manifest of an open archive. InputError when there is none, or a newer product wrote it."""
+    try:
+        document = json.loads(archive.read(NAME))
+        if document["kind"] != KIND:
+            raise _foreign(name)
+        if document["format"] > FORMAT:
+            writer = document["product_version"]
+            raise InputError(
+                f"{name} was written by vnuma {writer} in archive format {document['format']}; "
+                f"vnuma {__version__} reads up to {FORMAT}.",
+                fix=f"Install vnuma {writer} or newer. Nothing was changed.",
+            )
+        files = tuple(Entry(**entry) for entry in document["files"])
+        return Manifest(
+            format=document["format"],
+            run=document["run"],
+            simulated=document["simulated"],
+            product_version=document["product_version"],
+            store_schema=document["store_schema"],
+            files=files,
+        )
+    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+        raise _foreign(name) from error
+
+
+def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None:
+    """Every file is there as the manifest says, and no other. InputError names the first that is not."""
+    present = {info.filename for info in archive.infolist()} - {NAME}
+    expected = {entry.path: entry for entry in manifest.files}
+    for path in sorted(present ^ set(expected)):
+        words = "is not in its manifest" if path in present else "is missing"
+        raise InputError(f"{path} {words} in {name}: it was changed after the export.", fix=_AGAIN)
+    for path, entry in expected.items():
+        try:
+            with archive.open(path) as file:
+                found = sha256_of(file)
+        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+            raise InputError(f"{path} in {name} is damaged ({error}).", fix=_AGAIN) from error
+        if found != (entry.bytes, entry.sha256):
+            raise InputError(
+                f"{path} in {name} is not what its manifest says: it was changed after the export.",
+                fix=_AGAIN,
+            )
+
+
+def _foreign(name: str) -> InputError:
+    return InputError(f"{name} is not an archive of vnuma, or only part of one.", fix=_AGAIN)
+
+
+_AGAIN = "Copy it again from where it was made: vnuma export RUN. Nothing was imported."

@@ -1,0 +1,139 @@
+"""`vnuma export`: one zip with the run's own store, raw data, tables, charts, report and a manifest."""
+
+from __future__ import annotations
+
+import tempfile
+import zipfile
+from pathlib import Path
+
+from vnuma import __version__
+from vnuma.errors import InputError
+from vnuma.report import grid
+from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_of
+from vnuma.report.archive.raw import dictionary, write_samples
+from vnuma.report.archive.readme import readme
+from vnuma.report.csv_export import as_csv
+from vnuma.report.json_export import as_json
+from vnuma.report.methods import methods, scope
+from vnuma.report.model import LoadedRun
+from vnuma.report.paper_table import paper_table
+from vnuma.report.pictures import pictures
+from vnuma.report.render import page_text
+from vnuma.report.results_schema import results_schema
+from vnuma.store.copy import copy_run
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import CellState
+from vnuma.store.schema import HEAD
+
+STORE = "vnuma.db"
+RESULTS = "results.json"
+
+
+def default_path(loaded: LoadedRun) -> Path:
+    """RUN.vnuma.zip in the current folder; archives of the lab's runs say so in their name."""
+    return Path(f"{loaded.run.name}{'.simulated' if loaded.simulated else ''}.vnuma.zip")
+
+
+def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:
+    """Write the archive. InputError for a run that is still going, or a file that cannot be written."""
+    refuse_unfinished(loaded)
+    try:
+        with tempfile.TemporaryDirectory() as temporary:
+            folder = Path(temporary)
+            _fill(store, loaded, folder)
+            manifest = _manifest(loaded, folder)
+            (folder / NAME).write_text(manifest.as_json(), encoding="utf-8")
+            _zip(folder, manifest, path)
+    except OSError as error:
+        raise InputError(
+            f"The archive {path} cannot be written ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
+    return manifest
+
+
+def refuse_unfinished(loaded: LoadedRun) -> None:
+    """An archive is made of a run that has ended and whose VMs were put back: it will not change."""
+    name = loaded.run.name
+    if not loaded.run.state.ended or any(cell.state is CellState.CLAIMED for cell in loaded.cells):
+        raise InputError(
+            f"{name} is {loaded.run.state}: an archive is made of a run that has ended.",
+            fix=f"vnuma report {name} shows it as it is now; vnuma run --resume {name} or vnuma stop {name} "
+            "end it.",
+        )
+    owed = [vm.name for vm in loaded.vms if not vm.at_baseline]
+    if owed:
+        raise InputError(
+            f"{', '.join(owed)} of {name} is not at its baseline yet: the run is not over.",
+            fix=f"vnuma restore {owed[0]}",
+        )
+
+
+def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
+    """Every file but the manifest."""
+    copy = open_store(default_url(folder))
+    with store.read() as source, copy.write() as target:
+        copy_run(source, target, loaded.run.id, name=loaded.run.name, number=loaded.run.number)
+    texts = {
+        "README.md": readme(loaded),
+        "study.yml": loaded.study_text,
+        "report.html": page_text(loaded),
+        RESULTS: as_json(loaded),
+        "results.csv": as_csv(loaded),
+        "results.schema.json": results_schema(),
+        "columns.md": dictionary(),
+        "methods.md": _methods(loaded),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    write_samples(store, loaded, folder)
+    _tables(loaded, folder / "tables")
+    _charts(loaded, folder / "charts")
+
+
+def _tables(loaded: LoadedRun, folder: Path) -> None:
+    folder.mkdir()
+    for analysis in loaded.result.analyses:
+        if not analysis.points:
+            continue
+        table = paper_table(loaded, analysis)
+        name = f"{analysis.vm}-{analysis.form}-{analysis.metric}"
+        for ending, render in (("csv", grid.as_csv), ("md", grid.as_markdown), ("tex", grid.as_latex)):
+            (folder / f"{name}.{ending}").write_text(render(table), encoding="utf-8")
+
+
+def _charts(loaded: LoadedRun, folder: Path) -> None:
+    folder.mkdir()
+    for picture in pictures(loaded):
+        (folder / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+        (folder / f"{picture.name}.pdf").write_bytes(picture.pdf)
+
+
+def _methods(loaded: LoadedRun) -> str:
+    parts = [f"# How the figures of {loaded.run.name} came about\n"]
+    for analysis in loaded.result.primary:
+        vm = loaded.vm(analysis.vm)
+        if vm is not None:
+            parts += [scope(loaded, vm, analysis) + "\n", methods(loaded, vm, analysis) + "\n"]
+    return "\n".join(parts)
+
+
+def _manifest(loaded: LoadedRun, folder: Path) -> Manifest:
+    entries = []
+    for file in sorted(path for path in folder.rglob("*") if path.is_file()):
+        with file.open("rb") as opened:
+            entries.append(Entry(file.relative_to(folder).as_posix(), *sha256_of(opened)))
+    return Manifest(FORMAT, loaded.run.name, loaded.simulated is not None, __version__, HEAD, tuple(entries))
+
+
+def _zip(folder: Path, manifest: Manifest, path: Path) -> None:
+    """Written beside its place and then moved there: half an archive never has the archive's name."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_name(f"{path.name}.part")
+    try:
+        with zipfile.ZipFile(half, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in (NAME, *(entry.path for entry in manifest.files)):
+                archive.write(folder / name, name)
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)

@@ -1,0 +1,74 @@
+"""Table 1 in the layout of the 2019 paper, with what the paper lacked: intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.table import TableRow
+from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import limits, milliseconds, signed, signed_milliseconds
+from vnuma.report.grid import GridTable
+from vnuma.report.model import LoadedRun
+from vnuma.report.words import METRIC_NAMES, banner, boots_words, level_words, places
+
+
+def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
+    """The table with a caption that stands alone: unit, n, direction, and whether it is simulated."""
+    first, *rest = paper_rows(analysis, secondary=not analysis.primary)
+    width = len(first.cells)
+    reference = loaded.study.reference
+    simulated = banner(loaded.simulated)
+    caption = (
+        f"{simulated + '. ' if simulated else ''}{loaded.run.name}, {analysis.vm}, form {analysis.form}: "
+        f"{METRIC_NAMES[analysis.metric]} time in ms, median of boot medians, lower is faster; "
+        f"{boots_words(analysis, reference)}; differences are within-block ratios to {reference}"
+    )
+    rows = tuple((row.label.strip(), *row.cells, *[""] * (width - len(row.cells))) for row in rest)
+    return GridTable(caption, (first.label, *first.cells), rows)
+
+
+@dataclass(frozen=True)
+class PaperRow:
+    """One line: medians, differences in ms or percent, or limits; the reference first."""
+
+    label: str
+    cells: list[str]
+
+
+def paper_rows(analysis: Analysis, *, secondary: bool) -> Iterator[PaperRow]:
+    """For each size: medians in ms, then the differences from the reference; all sizes last."""
+    yield PaperRow("rows a side", [cell.arm for cell in analysis.table[0].cells])
+    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
+        medians = ["-" if cell.median_ms is None else milliseconds(cell.median_ms) for cell in table.cells]
+        yield PaperRow(f"{table.size:,}" if table.size > 9999 else str(table.size), medians)
+        verdicts = [arm.verdict for arm in sizes.arms]
+        if not secondary:
+            yield PaperRow("  ms", ["ref", *_milliseconds(table)])
+        yield from _differences(verdicts, with_limits=not secondary)
+    if len(analysis.table) > 1:
+        yield PaperRow("all sizes", ["" for _ in analysis.table[0].cells])
+        yield from _differences([arm.verdict for arm in analysis.arms], with_limits=True)
+
+
+def _milliseconds(table: TableRow) -> list[str]:
+    return [
+        "-" if cell.difference_ms is None else signed_milliseconds(cell.difference_ms)
+        for cell in table.cells[1:]
+    ]
+
+
+def _differences(verdicts: Sequence[Verdict], *, with_limits: bool) -> Iterator[PaperRow]:
+    yield PaperRow(
+        "  %",
+        ["ref", *("-" if item.ratio is None else signed(item.ratio).removesuffix("%") for item in verdicts)],
+    )
+    if not with_limits or not verdicts:
+        return
+    intervals = [item.interval for item in verdicts]
+    shown = [
+        "-" if interval is None else limits(interval, n)
+        for interval, n in zip(intervals, places(intervals, verdicts[0].margin), strict=True)
+    ]
+    yield PaperRow(f"  {level_words(verdicts[0].level)}", ["", *shown])

@@ -1,0 +1,152 @@
+"""The page's charts as pictures of their own: SVG, PNG and PDF, light or dark, each saying what it is."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import vl_convert
+from markupsafe import escape
+
+from vnuma.analysis.result import Analysis
+from vnuma.assets import asset
+from vnuma.report import charts
+from vnuma.report.model import LoadedRun
+from vnuma.report.order_chart import order
+from vnuma.report.svg import Figure
+from vnuma.report.topology_drawing import drawing, topologies_of
+from vnuma.report.words import METRIC_NAMES, banner, boots_words
+
+Scheme = Literal["light", "dark"]
+
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""Fonts that a converter and a word processor have; a browser's own font is not theirs."""
+_MARGIN, _LINE, _LETTER = 16, 17, 6.3
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One chart as SVG text of its own; `name` is good for a file."""
+
+    name: str
+    svg: str
+
+    @property
+    def png(self) -> bytes:
+        """At twice its size in pixels."""
+        return vl_convert.svg_to_png(self.svg, scale=2.0)
+
+    @property
+    def pdf(self) -> bytes:
+        """As vectors."""
+        return vl_convert.svg_to_pdf(self.svg)
+
+
+def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
+    """Every chart of the deciding analyses, VM by VM."""
+    several = len(loaded.result.primary) > 1
+    for analysis in loaded.result.primary:
+        prefix = f"{_plain(analysis.vm)}-" if several else ""
+        for name, figure, note in _figures(loaded, analysis):
+            yield Picture(f"{prefix}{name}", standalone(figure, note, loaded, scheme))
+
+
+def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:
+    """(name, chart, what it is: unit, n and direction)."""
+    if not analysis.points:
+        return
+    reference = loaded.study.reference
+    boots = boots_words(analysis, reference)
+    name = METRIC_NAMES[analysis.metric]
+    metric = f"{name[0].upper()}{name[1:]} time, form {analysis.form}"
+    difference = (
+        f"{metric}; difference from {reference} in %, left is faster; {boots}; lines: intervals that "
+    )
+    difference += "hold for all arms together; shaded: too small to matter"
+    yield "forest", charts.forest(analysis, key="forest", width=560), difference
+    for size, figure in zip(
+        analysis.sizes, charts.by_size(analysis, loaded.published, key="size", width=320), strict=True
+    ):
+        hollow = f"; hollow: {loaded.published.title}" if loaded.published else ""
+        yield f"size-{size.size}", figure, difference + hollow
+    strips = charts.strips(analysis, key="runs", width=560, height=260)
+    for size, figure in zip(analysis.sizes, strips, strict=True):
+        note = f"{metric}, lower is faster; {boots}; marks: boot medians, strokes: timed iterations, "
+        yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; boots in the order run"
+    if drawn := order(analysis, key="order", width=780):
+        note = f"{metric}; each boot from the mean of its column in %, lower is faster; {boots}; "
+        yield "order", drawn, f"{note}what slopes here is time, not topology"
+    vm = loaded.vm(analysis.vm)
+    for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
+        note = f"{arm.counted} of {arm.planned} boots counted; guest saw {arm.seen_words} vNUMA nodes, "
+        figure = drawing(arm, key=f"topology-{index}")
+        yield f"topology-{_plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
+
+
+def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> str:
+    """The chart with its title, what it is, and whether it is simulated, as an SVG document."""
+    width, height = _size(figure.svg)
+    inner = str(figure.svg).replace("<svg", f'<svg x="{_MARGIN}" y="{{y}}"', 1)
+    outer = max(width + 2 * _MARGIN, 420)
+    heading = [f"{loaded.run.name}: {figure.title}"]
+    notes = textwrap.wrap(note, int((outer - 2 * _MARGIN) / _LETTER))
+    simulated = textwrap.wrap(banner(loaded.simulated), int((outer - 2 * _MARGIN) / (_LETTER * 1.15)))
+    y, lines = _MARGIN + 4, []
+    for kind, texts in (("title", heading), ("simulated", simulated), ("note", notes)):
+        for text in texts:
+            y += _LINE
+            lines.append(f'<text class="{kind}" x="{_MARGIN}" y="{y - 4}">{escape(text)}</text>')
+    y += 8
+    total = y + height + _MARGIN
+    document = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{outer:.0f}" height="{total:.0f}" '
+        f'viewBox="0 0 {outer:.0f} {total:.0f}"><style>{_style()}</style>'
+        f'<rect width="100%" height="100%" fill="var(--paper)"/>{"".join(lines)}'
+        f"{inner.replace('{y}', str(y), 1)}</svg>"
+    )
+    colours = palette(scheme)
+    document = re.sub(r"var\(--([a-z-]+)\)", lambda match: colours[match[1]], document)
+    return document.replace("system-ui, sans-serif", FONT)
+
+
+def _size(svg: str) -> tuple[float, float]:
+    head = re.match(r"<svg[^>]*>", svg)
+    if head is None:
+        raise ValueError("a chart begins with <svg")
+    width, height = (re.search(rf'\b{name}="([\d.]+)"', head[0]) for name in ("width", "height"))
+    if width is None or height is None:
+        raise ValueError("a chart has a width and a height")
+    return float(width[1]), float(height[1])
+
+
+@lru_cache(maxsize=2)
+def palette(scheme: Scheme) -> dict[str, str]:
+    """The page's own colours by name: its style sheet is the one place where they stand."""
+    blocks = re.findall(r":root \{(.*?)\}", _sheet(), flags=re.DOTALL)
+    named = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[0]))
+    if scheme == "dark":
+        named |= dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[1]))
+    return named
+
+
+def _style() -> str:
+    own = (
+        f"text.title {{ font: bold 15px {FONT}; fill: var(--ink); }}"
+        f"text.simulated {{ font: bold 12px {FONT}; fill: var(--warn); }}"
+        f"text.note {{ font: 12px {FONT}; fill: var(--muted); }}"
+    )
+    return own + "".join(line for line in _sheet().splitlines() if line.startswith(".topology"))
+
+
+@lru_cache(maxsize=1)
+def _sheet() -> str:
+    return (asset("templates") / "style.css").read_text(encoding="utf-8")
+
+
+def _plain(name: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)

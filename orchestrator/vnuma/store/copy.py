@@ -1,0 +1,88 @@
+"""Copy one run with all that belongs to it from one store into another: archives are made of this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Column, Connection, Select, Table, insert, select
+
+from vnuma.store import tables
+from vnuma.store.runs import get_run, get_study, save_study
+
+_BATCH = 5_000
+_LEFT_OUT = frozenset({"study", "lease", "schema_history"})
+"""Studies are shared by runs, leases are about VMs as they are now, the history is the store's own."""
+
+
+def copy_run(source: Connection, target: Connection, run_id: int, *, name: str, number: int) -> int:
+    """Copy run `run_id` under a name and number that are free in the target; its new id there.
+
+    Rows get new ids; nobody looks after the copy. Both stores must be at this product's schema.
+    """
+    run = get_run(source, run_id)
+    study = get_study(source, run.study_id)
+    ids: dict[str, dict[int, int]] = {"study": {study.id: save_study(target, study.name, study.yaml).id}}
+    fixed = {
+        "name": name,
+        "number": number,
+        "stop_requested": None,
+        "supervisor_pid": None,
+        "supervisor_host": None,
+        "heartbeat_at": None,
+    }
+    for table in tables.metadata.sorted_tables:
+        if table.name not in _LEFT_OUT:
+            changed = fixed if table is tables.run else {}
+            ids[table.name] = _copy_table(source, target, table, run_id, ids, changed)
+    return ids["run"][run_id]
+
+
+def _copy_table(
+    source: Connection,
+    target: Connection,
+    table: Table,
+    run_id: int,
+    ids: dict[str, dict[int, int]],
+    changed: dict[str, object],
+) -> dict[int, int]:
+    """Copy what belongs to the run; new ids by old ones, empty for tables without an id."""
+    new: dict[int, int] = {}
+    query = _owned(table, run_id).execution_options(yield_per=_BATCH)
+    for batch in source.execute(query).mappings().partitions():
+        rows = [_moved(dict(row), table, ids) | changed for row in batch]
+        if "id" not in table.c:
+            target.execute(insert(table), rows)
+            continue
+        for old, row in zip(batch, rows, strict=True):
+            new[old["id"]] = target.execute(insert(table).values(row).returning(table.c.id)).scalar_one()
+    return new
+
+
+def _moved(row: dict[str, Any], table: Table, ids: dict[str, dict[int, int]]) -> dict[str, Any]:
+    """The row with the target's ids."""
+    for column, parent in _references(table):
+        if row[column.name] is not None:
+            row[column.name] = ids[parent.name][row[column.name]]
+    row.pop("id", None)
+    return row
+
+
+def _owned(table: Table, run_id: int) -> Select[Any]:
+    """The rows of a table that belong to a run, in the order in which they were written."""
+    query = select(table).where(_belongs(table, run_id))
+    return query.order_by(table.c.id) if "id" in table.c else query.order_by(*table.primary_key.columns)
+
+
+def _belongs(table: Table, run_id: int) -> Any:
+    if table is tables.run:
+        return table.c.id == run_id
+    column, parent = next((c, p) for c, p in _references(table) if p.name != "study")
+    return column.in_(select(parent.c.id).where(_belongs(parent, run_id)))
+
+
+def _references(table: Table) -> Iterator[tuple[Column[Any], Table]]:
+    """Columns that name a row of another table, with that table."""
+    for column in table.columns:
+        for key in column.foreign_keys:
+            yield column, key.column.table

@@ -1,0 +1,286 @@
+"""A run in one file: made once, read elsewhere, analysed to the same figures; anything else is refused."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from tests.report.build import Lost, Story, build, study_text
+from vnuma.engine.recover import reopen
+from vnuma.errors import InputError, StoreError
+from vnuma.report.archive.manifest import NAME
+from vnuma.report.archive.raw import COLUMNS, dictionary
+from vnuma.report.archive.read import differences, import_run
+from vnuma.report.archive.write import default_path, export_run
+from vnuma.report.json_export import document
+from vnuma.report.model import LoadedRun, load_run
+from vnuma.report.pictures import palette, pictures
+from vnuma.store import samples
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import RunState, Sample
+
+STORY = Story(
+    text=study_text(sizes="500", forms="client"),
+    lost={("4x4", 3): (Lost(),)},
+    given_up=frozenset({("8x2", 2)}),
+)
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
+    """A run with a repeated attempt and a missing cell, and its archive."""
+    folder = tmp_path_factory.mktemp("exported")
+    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+    loaded = load_run(store, build(store, STORY).name)
+    path = folder / default_path(loaded).name
+    export_run(store, loaded, path)
+    return store, loaded, path
+
+
+def rewritten(archive: Path, target: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
+    """A copy of the archive whose files were changed; None leaves a file out."""
+    with zipfile.ZipFile(archive) as before, zipfile.ZipFile(target, "w") as after:
+        for info in before.infolist():
+            content = change(info.filename, before.read(info))
+            if content is not None:
+                after.writestr(info.filename, content)
+    return target
+
+
+def test_an_imported_run_gives_the_same_figures(
+    exported: tuple[Store, LoadedRun, Path], store: Store
+) -> None:
+    """Every figure of the document, to the last digit; the run keeps its name where that is free."""
+    _, loaded, path = exported
+    found = import_run(store, path)
+    again = load_run(store, found.run)
+
+    assert (found.run, found.differences) == ("quick.1", ())
+    ours, theirs = document(again), document(loaded)
+    assert ours == theirs
+    assert again.study_text == loaded.study_text
+    assert len(again.facts) == len(loaded.facts) + 1
+    assert [a.effective for a in again.attempts] == [a.effective for a in loaded.attempts]
+
+
+def test_a_taken_name_gives_the_next_number(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
+    """Another run of that name stays what it is."""
+    build(store, Story(text=study_text(sizes="500", forms="client", blocks=2)))
+    found = import_run(store, exported[2])
+
+    assert (found.archived_as, found.run) == ("quick.1", "quick.2")
+    assert load_run(store, "quick.1").study.design.blocks == 2
+
+
+def test_the_same_run_is_not_imported_twice(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
+    """Into its own store, or a second time into another: refused, and nothing is added."""
+    import_run(store, exported[2])
+    for target in (store, exported[0]):
+        with pytest.raises(InputError, match=r"has that run already: quick\.1"):
+            import_run(target, exported[2])
+
+
+def test_an_imported_run_cannot_go_on(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:
+    """Its VMs are not ours to change, and none counts as away from its baseline."""
+    found = import_run(store, exported[2])
+
+    with pytest.raises(InputError, match="came out of an archive"):
+        reopen(store, found.run)
+    assert all(vm.at_baseline for vm in load_run(store, found.run).vms)
+
+
+def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """CSV and Parquet hold all iterations, uncounted ones too, with one meaning for each column."""
+    store, loaded, path = exported
+    with zipfile.ZipFile(path) as archive:
+        rows = list(csv.DictReader(io.StringIO(archive.read("samples.csv").decode())))
+        table = pq.read_table(io.BytesIO(archive.read("samples.parquet")))
+    with store.read() as conn:
+        stored = samples.count(conn, loaded.run.id)
+
+    assert len(rows) == table.num_rows == stored
+    assert list(rows[0]) == table.column_names == [column.name for column in COLUMNS]
+    for row, other in zip(rows, table.to_pylist(), strict=True):
+        assert float(row["elapsed_ms"]) == other["elapsed_ms"]
+        assert row["attempt_outcome"] == other["attempt_outcome"]
+        assert (row["parse_cpu_ms"], other["parse_cpu_ms"]) == ("", None)
+    assert {row["attempt_outcome"] for row in rows} == {"valid", "failed"}
+
+
+def test_every_column_is_described() -> None:
+    """The dictionary names each column of the raw data, and each field of a sample is a column."""
+    page = dictionary()
+    names = {column.name for column in COLUMNS}
+
+    assert all(f"| {name} |" in page for name in names)
+    assert set(Sample.__dataclass_fields__) <= names
+
+
+def test_the_archive_says_what_it_is(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """Simulated runs are marked in the file's name and first words; tables and charts come in all forms."""
+    _, loaded, path = exported
+    with zipfile.ZipFile(path) as archive:
+        names = set(archive.namelist())
+        readme = archive.read("README.md").decode()
+        latex = archive.read("tables/sql16-client-elapsed_ms.tex").decode()
+        png = archive.read("charts/forest.png")
+        pdf = archive.read("charts/forest.pdf")
+
+    assert path.name == "quick.1.simulated.vnuma.zip"
+    assert "**SIMULATED (lab, scenario paper): not measured on hardware**" in readme
+    assert r"\caption{SIMULATED" in latex
+    assert "lower is faster" in latex
+    assert png.startswith(b"\x89PNG")
+    assert pdf.startswith(b"%PDF")
+    assert {"study.yml", "methods.md", "report.html", "results.json", "columns.md"} <= names
+    assert loaded.study_text.startswith("name: quick")
+
+
+def test_a_changed_file_is_named(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+) -> None:
+    """One digit in one file: refused, with its name; the store stays empty."""
+    changed = rewritten(
+        exported[2],
+        tmp_path / "x.zip",
+        lambda name, content: (
+            content.replace(b"equivalent", b"faster", 1) if name == "results.json" else content
+        ),
+    )
+    with pytest.raises(InputError, match=r"results.json in x.zip is not what its manifest says"):
+        import_run(store, changed)
+    with pytest.raises(InputError, match="no run"):
+        load_run(store, "latest")
+
+
+@pytest.mark.parametrize(
+    ("gone", "words"), [("samples.csv", "samples.csv is missing"), (NAME, "is not an archive of vnuma")]
+)
+def test_a_missing_file_is_named(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path, gone: str, words: str
+) -> None:
+    """Half an archive is none."""
+    changed = rewritten(
+        exported[2], tmp_path / "x.zip", lambda name, content: None if name == gone else content
+    )
+    with pytest.raises(InputError, match=words):
+        import_run(store, changed)
+
+
+def test_an_added_file_is_named(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+) -> None:
+    """What the manifest does not know is not ours."""
+    path = tmp_path / "x.zip"
+    path.write_bytes(exported[2].read_bytes())
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("more.txt", "x")
+    with pytest.raises(InputError, match=r"more.txt is not in its manifest"):
+        import_run(store, path)
+
+
+@pytest.mark.parametrize("kept", [0, 100, 5000])
+def test_a_cut_archive_is_refused(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path, kept: int
+) -> None:
+    """As after a broken copy: one sentence, and what to do."""
+    path = tmp_path / "cut.zip"
+    path.write_bytes(exported[2].read_bytes()[:kept])
+    with pytest.raises(InputError, match=r"cut.zip is not an archive of vnuma") as caught:
+        import_run(store, path)
+    assert "vnuma export" in str(caught.value.fix)
+
+
+def test_damage_inside_is_found(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+) -> None:
+    """Bytes turned in the middle of the file: some file is named as damaged or changed."""
+    path = tmp_path / "bad.zip"
+    content = bytearray(exported[2].read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 64] = bytes(64)
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match=r"bad\.zip"):
+        import_run(store, path)
+
+
+def test_a_newer_format_names_the_version_needed(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+) -> None:
+    """Nothing is guessed about what is not known yet."""
+
+    def newer(name: str, content: bytes) -> bytes:
+        if name != NAME:
+            return content
+        return json.dumps(json.loads(content) | {"format": 9, "product_version": "7.1.0"}).encode()
+
+    path = rewritten(exported[2], tmp_path / "x.zip", newer)
+    with pytest.raises(InputError, match=r"written by vnuma 7\.1\.0 in archive format 9") as caught:
+        import_run(store, path)
+    assert "Install vnuma 7.1.0 or newer" in str(caught.value.fix)
+
+
+def test_a_store_of_a_newer_product_inside_is_refused(
+    exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
+) -> None:
+    """The store's own guard speaks, with the version that wrote it."""
+    inner = tmp_path / "inner.db"
+    with zipfile.ZipFile(exported[2]) as archive:
+        inner.write_bytes(archive.read("vnuma.db"))
+    conn = sqlite3.connect(inner)
+    conn.execute("UPDATE vnuma_schema_version SET version_num = '9999'")
+    conn.execute("UPDATE schema_history SET revision = '9999', product_version = '7.1.0'")
+    conn.commit()
+    conn.close()
+    with pytest.raises(StoreError, match=r"written by vnuma 7\.1\.0"):
+        open_store(f"sqlite:///{inner}", create=False)
+
+
+@pytest.mark.parametrize("state", [RunState.RUNNING, RunState.PLANNED, RunState.CONFLICT])
+def test_a_run_that_has_not_ended_is_not_archived(store: Store, tmp_path: Path, state: RunState) -> None:
+    """It would change behind the archive's back; the report shows it as it is."""
+    loaded = load_run(store, build(store, Story(stop_after=3, state=state)).name)
+    with pytest.raises(InputError, match="made of a run that has ended"):
+        export_run(store, loaded, tmp_path / "x.zip")
+    assert list(tmp_path.glob("*.zip*")) == []
+
+
+def test_a_vm_that_is_not_put_back_comes_first(store: Store, tmp_path: Path) -> None:
+    """A stopped run that still owes a restore names the command."""
+    loaded = load_run(store, build(store, Story(stop_after=3, state=RunState.STOPPED)).name)
+    with pytest.raises(InputError, match=r"sql16 of quick\.1 is not at its baseline") as caught:
+        export_run(store, loaded, tmp_path / "x.zip")
+    assert caught.value.fix == "vnuma restore sql16"
+
+
+def test_differences_are_told_by_their_place() -> None:
+    """A figure that came out otherwise is named; keys that a newer product adds are not."""
+    before = {"arms": [{"ratio": 1.01, "verdict": "slower"}], "recommended": [], "analyses": []}
+    after = {"arms": [{"ratio": 1.02, "verdict": "slower", "new": 1}], "recommended": [], "analyses": []}
+
+    assert differences(before, after) == ["arms[0].ratio: 1.01 became 1.02"]
+    assert differences(before, before) == []
+
+
+def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
+    exported: tuple[Store, LoadedRun, Path],
+) -> None:
+    """In light and in dark no colour is left to a page, and the words are in the picture itself."""
+    for scheme in ("light", "dark"):
+        drawn = list(pictures(exported[1], scheme))
+        assert len(drawn) == 4 + 5
+        for picture in drawn:
+            assert "var(" not in picture.svg
+            assert "SIMULATED" in picture.svg
+            if not picture.name.startswith("topology"):
+                assert "faster" in picture.svg
+                assert "boots" in picture.svg
+    assert palette("light")["paper"] != palette("dark")["paper"]
