@@ -81,3 +81,15 @@ def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
 
     assert [target for target in targets if not ((ROOT / page).parent / target).exists()] == []
+
+
+def test_every_finding_of_preflight_is_documented() -> None:
+    """docs/vcenter.md has a row for each id that the code gives, and for no other."""
+    code = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "orchestrator/vnuma/engine").glob("*.py")
+    )
+    rows = re.findall(
+        r"^\| (P\d\d(?:, P\d\d)*) \|", (ROOT / "docs/vcenter.md").read_text(encoding="utf-8"), re.M
+    )
+
+    assert set(re.findall(r'"(P\d\d)"', code)) == {id_ for row in rows for id_ in row.split(", ")}

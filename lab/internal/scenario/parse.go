@@ -147,6 +147,9 @@ func (s *Scenario) check() error {
 			return fmt.Errorf("fault %d: %w", i+1, err)
 		}
 	}
+	if s.Licence != "" && s.Licence != LicenceFree {
+		return fmt.Errorf("licence %q: want %s, or nothing", s.Licence, LicenceFree)
+	}
 	for _, account := range s.Accounts {
 		if account.User == "" {
 			return errors.New("an account needs a user")
@@ -225,5 +228,5 @@ func (v VM) check(host Host) error {
 	case !slices.Contains(append(drsLevels, "", "disabled"), v.DRS):
 		return fmt.Errorf("drs %q: want one of %s, disabled", v.DRS, strings.Join(drsLevels, ", "))
 	}
-	return nil
+	return v.Around.check()
 }

@@ -24,6 +24,7 @@ type Scenario struct {
 	TimeScale float64   `yaml:"time_scale"`
 	Cost      yaml.Node `yaml:"cost"`
 	Accounts  []Account `yaml:"accounts"`
+	Licence   string    `yaml:"licence"` // empty: an evaluation; LicenceFree
 	Faults    []Fault   `yaml:"faults"`
 
 	// HostNodes are the entries of `hosts`, each stating what differs from `host`; Parse makes Hosts of them.
@@ -56,7 +57,11 @@ type Host struct {
 type Cluster struct {
 	Name string `yaml:"name"`
 	DRS  string `yaml:"drs"`
+	HA   bool   `yaml:"ha"`
 }
+
+// LicenceFree is the licence of the free hypervisor.
+const LicenceFree = "free"
 
 // VM is one virtual machine as it stands when the lab starts.
 type VM struct {
@@ -76,6 +81,7 @@ type VM struct {
 	ExtraConfig       map[string]string `yaml:"extra_config"`
 	Annotation        string            `yaml:"annotation"`
 	Power             Power             `yaml:"power"`
+	Around            Around            `yaml:"around"`
 	SQL               SQL               `yaml:"sql"`
 }
 
@@ -88,6 +94,7 @@ type SQL struct {
 	Edition        string `yaml:"edition"`
 	SoftNUMA       bool   `yaml:"soft_numa"`
 	AdventureWorks bool   `yaml:"adventure_works"` // a source database AdventureWorks2019 exists
+	Use            SQLUse `yaml:"use"`
 }
 
 // Boot is how long things take, in real seconds.

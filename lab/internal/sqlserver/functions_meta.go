@@ -155,7 +155,11 @@ func (i *Instance) serverProperty(name string) any {
 		return "SQL_Latin1_General_CP1_CI_AS"
 	case "isxtpsupported", "isfulltextinstalled":
 		return "1"
-	case "ishadrenabled", "isclustered", "isintegratedsecurityonly", "issingleuser", "islocaldb":
+	case "ishadrenabled":
+		return bit(i.config.Use.Hadr || len(i.config.Use.AvailabilityGroup) > 0)
+	case "isclustered":
+		return bit(i.config.Use.Clustered)
+	case "isintegratedsecurityonly", "issingleuser", "islocaldb":
 		return "0"
 	case "instancedefaultdatapath", "instancedefaultlogpath":
 		return path

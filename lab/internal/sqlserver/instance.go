@@ -30,6 +30,7 @@ type Config struct {
 	Seed           int64
 	SoftNUMA       bool         // automatic soft-NUMA
 	AdventureWorks bool         // a database AdventureWorks2019 with synthetic rows exists
+	Use            Use          // what else it is used for
 	Log            *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -87,6 +88,7 @@ func New(cfg Config) (*Instance, error) {
 		db.populate = populateAdventureWorks
 		i.databases = append(i.databases, db)
 	}
+	i.addUsed(now)
 	return i, nil
 }
 

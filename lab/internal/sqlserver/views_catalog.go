@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"fmt"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -17,7 +18,7 @@ func init() {
 		is_read_committed_snapshot_on bit, recovery_model tinyint, recovery_model_desc nvarchar(60), is_query_store_on bit@13.0.0,
 		is_encrypted bit, replica_id uniqueidentifier?, is_memory_optimized_elevate_to_snapshot_on bit@12.0.0,
 		delayed_durability int@12.0.0, delayed_durability_desc nvarchar(60)@12.0.0, log_reuse_wait tinyint,
-		log_reuse_wait_desc nvarchar(60)`, databases)
+		log_reuse_wait_desc nvarchar(60), is_published bit, is_subscribed bit, is_merge_published bit, is_distributor bit`, databases)
 	addView("sys.schemas", "", "name sysname, schema_id int, principal_id int", schemas)
 	addView("sys.filegroups", "", "name sysname, data_space_id int, type char(2), type_desc nvarchar(60), is_default bit, is_read_only bit", filegroups)
 	addView("sys.database_files", "", `file_id int, type tinyint, type_desc nvarchar(60), data_space_id int, name sysname,
@@ -73,7 +74,8 @@ func databases(v *viewContext) []viewRow {
 			"is_query_store_on": db.option("QUERY_STORE", defaultQueryStore(db, i.version)) == "ON", "is_encrypted": false,
 			"is_memory_optimized_elevate_to_snapshot_on": on("MEMORY_OPTIMIZED_ELEVATE_TO_SNAPSHOT"),
 			"delayed_durability":                         map[string]int{"ALLOWED": 1, "FORCED": 2}[durability], "delayed_durability_desc": durability,
-			"log_reuse_wait": 0, "log_reuse_wait_desc": "NOTHING"})
+			"log_reuse_wait": 0, "log_reuse_wait_desc": "NOTHING", "is_published": slices.Contains(i.config.Use.Published, db.name),
+			"is_subscribed": false, "is_merge_published": false, "is_distributor": false})
 	}
 	return out
 }

@@ -18,7 +18,7 @@ func init() {
 		scheduler_id int?, row_count bigint, open_transaction_count int, dop int@13.0.4001`, execRequests)
 	addView("sys.dm_exec_session_wait_stats", "13.0.0", `session_id smallint, wait_type nvarchar(60), waiting_tasks_count bigint,
 		wait_time_ms bigint, max_wait_time_ms bigint, signal_wait_time_ms bigint`, sessionWaits)
-	addView("sys.dm_hadr_database_replica_states", "", `database_id int, group_id uniqueidentifier, is_local bit?`, none)
+	addView("sys.dm_hadr_database_replica_states", "11.0.0", `database_id int, group_id uniqueidentifier, is_local bit?`, replicaStates)
 	addView("sys.dm_hadr_availability_replica_states", "", `replica_id uniqueidentifier, role_desc nvarchar(60)?`, none)
 	addView("sys.availability_groups", "", `group_id uniqueidentifier, name sysname?`, none)
 	addView("sys.dm_tran_active_transactions", "", `transaction_id bigint, name nvarchar(32)`, none)
@@ -73,6 +73,11 @@ func execSessions(v *viewContext) []viewRow {
 		}
 		out = append(out, row)
 	}
+	for n, program := range i.config.Use.Sessions {
+		row := base(otherSession(n))
+		row["is_user_process"], row["program_name"], row["login_name"] = true, program, "somebody"
+		out = append(out, row)
+	}
 	return out
 }
 
@@ -109,6 +114,11 @@ func execRequests(v *viewContext) []viewRow {
 			r["start_time"], r["database_id"] = s.lastRequest, s.db.id
 			out = append(out, r)
 		}
+	}
+	for n, name := range i.config.Use.Backups {
+		r := row(otherSession(len(i.config.Use.Sessions)+n), "BACKUP DATABASE", "suspended", 0)
+		r["database_id"] = i.lookup(name).id
+		out = append(out, r)
 	}
 	return out
 }

@@ -37,6 +37,9 @@ func guestOff() []types.PropertyChange {
 func (m *machine) guestRunning() []types.PropertyChange {
 	os := m.host().guestOS()
 	hostName := strings.ToUpper(m.Name)
+	if m.scenario.Around.GuestName != "" {
+		hostName = m.scenario.Around.GuestName
+	}
 	return []types.PropertyChange{
 		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		{Name: "guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},

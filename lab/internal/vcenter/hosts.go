@@ -83,7 +83,7 @@ func clusterSpec(cluster scenario.Cluster) types.ClusterConfigSpecEx {
 	if cluster.DRS == "" {
 		config.DefaultVmBehavior = types.DrsBehaviorFullyAutomated
 	}
-	return types.ClusterConfigSpecEx{DrsConfig: config}
+	return types.ClusterConfigSpecEx{DrsConfig: config, DasConfig: &types.ClusterDasConfigInfo{Enabled: &cluster.HA}}
 }
 
 func reconfigureCluster(ctx context.Context, cluster *object.ClusterComputeResource, spec types.ClusterConfigSpecEx) error {

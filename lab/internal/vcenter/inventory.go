@@ -53,6 +53,7 @@ func (s *Server) furnish() error {
 	if err := s.createHosts(ctx, client, folders.HostFolder); err != nil {
 		return err
 	}
+	s.license()
 	named := map[string]*object.Folder{"": folders.VmFolder}
 	for _, vm := range s.config.Scenario.VMs {
 		if named[vm.Folder] == nil {
@@ -136,6 +137,7 @@ func (m *machine) furnish() {
 		runtime.RecordReplayState = types.VirtualMachineRecordReplayStateInactive
 	}
 	mo.ApplyPropertyChange(&m.VirtualMachine.VirtualMachine, guestOff())
+	m.surround()
 }
 
 // hasTopologyFields reports whether this VM has what virtual hardware 20 brought with vSphere 8.

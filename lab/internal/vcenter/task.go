@@ -35,13 +35,23 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 	time.AfterFunc(seconds(m.lab.config.Scenario.Boot.TaskSeconds), func() {
 		var refused *refusal
 		m.locked(func(ctx *simulator.Context) {
-			if refused = m.hostLost(method(name)); refused == nil {
+			if refused = m.barred(method(name)); refused == nil {
 				refused = work(ctx)
 			}
 		})
 		m.lab.finish(task, refused)
 	})
 	return task.Self
+}
+
+// barred is why no task of this kind may be carried out now, whatever it wants; nil when it may.
+func (m *machine) barred(method string) *refusal {
+	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method)} {
+		if refused != nil {
+			return refused
+		}
+	}
+	return nil
 }
 
 // method is the API's spelling of a task's name: PowerOnVM_Task of powerOnVM.

@@ -13,6 +13,9 @@ from vnuma.domain.hours import AllowedHours
 Form = Literal["client", "server", "into"]
 Seconds = Annotated[float, Field(gt=0)]
 
+Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
+"""Blocking findings of preflight that somebody who knows the VM may accept."""
+
 
 class CrossJoin(Strict):
     """The paper's workload: TOP (n) of two memory-optimised tables, crossed."""
@@ -125,6 +128,14 @@ class Study(Strict):
         description=(
             "When VMs may be changed; at any time if left out. No cell begins that would not end, with time "
             "to put the VM back, before the window closes: the run then stops and can be resumed."
+        ),
+    )
+    accept: tuple[Acceptable, ...] = Field(
+        default=(),
+        description=(
+            "Preflight findings that do not stop this study: `P13` shared and `P14` raw disks, `P21` "
+            "availability groups, `P22` failover clusters, `P23` replication, `P24` log shipping, `P26` "
+            "sessions of others. They become warnings in the report."
         ),
     )
     published: Published | None = Field(default=None, description="Somebody else's figures for comparison.")

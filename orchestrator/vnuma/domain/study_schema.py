@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 
 from vnuma.domain.arm import Arm, ArmSettings, PhysicalCores
 from vnuma.domain.design import Design
+from vnuma.domain.hours import AllowedHours
 from vnuma.domain.study import CrossJoin, Dataset, Limits, Power, Published, Quiet, Study
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
@@ -23,6 +24,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("power", Power),
     ("quiet", Quiet),
     ("limits", Limits),
+    ("allowed_hours", AllowedHours),
     ("published", Published),
 )
 

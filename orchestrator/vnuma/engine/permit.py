@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
+from vnuma.engine.preflight import Finding
 from vnuma.errors import InputError
 
 _TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")
@@ -31,3 +33,23 @@ class Permit:
                 fix="vnuma run STUDY --production --ticket CHG0031234",
             )
         return cls(production, ticket)
+
+    def findings(self, name: str, *, test_clone: bool) -> Iterator[Finding]:
+        """A VM that is no test clone blocks the study, or is named with its ticket."""
+        if test_clone:
+            return
+        if self.production:
+            yield Finding(
+                "P07",
+                "warn",
+                f"{name} is no test clone: it is power-cycled under change ticket {self.ticket}.",
+                "Quote the ticket with the result.",
+            )
+            return
+        yield Finding(
+            "P07",
+            "block",
+            f"{name} is not marked as a test clone; a study power-cycles it again and again.",
+            "Study a clone, marked in the inventory by vnuma_test_clone: true. "
+            "A production VM needs --production --ticket CHG...",
+        )

@@ -14,11 +14,12 @@ from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
 from vnuma.engine.connections import vcenter
 from vnuma.engine.permit import Permit
-from vnuma.engine.preflight import Finding, check, touched_settings
+from vnuma.engine.preflight import Finding, check, touched_settings, under_study, worst_first
 from vnuma.engine.shape import plan_shape
+from vnuma.engine.surroundings import accepted, around_vm, look_at_server
 from vnuma.engine.target import Target
 from vnuma.errors import ArmImpossible
-from vnuma.vsphere import privileges, read
+from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 
 # From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
@@ -86,25 +87,22 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         simulated = scenario_of(session.about.name)
         needed = privileges.needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)
+        seen = surroundings.read_surroundings(session, ref)
     findings = [
-        Finding(
-            "P00",
-            "block",
-            f"privilege {name} is missing on {vm.name}.",
-            "Give the account the role of docs/vcenter.md.",
-        )
-        for name in missing
+        *(_missing(name, vm.name) for name in missing),
+        *permit.findings(vm.name, test_clone=target.test_clone),
+        *under_study(vm.name, vm.lease),
+        *around_vm(vm.name, host.name, seen),
+        *look_at_server(target, vm, seen),
+        *check(study, vm, host),
     ]
-    if not target.test_clone:
-        findings.append(_not_a_clone(vm.name, permit))
-    findings += check(study, vm, host)
     arms = tuple(_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.most_blocks * len(columns(study))
     return VmPlan(
         vm,
         host,
         arms,
-        tuple(findings),
+        tuple(worst_first(accepted(study, finding) for finding in findings)),
         boots,
         boots * assumed_cell_seconds(study),
         target.test_clone,
@@ -112,20 +110,12 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
     )
 
 
-def _not_a_clone(name: str, permit: Permit) -> Finding:
-    if permit.production:
-        return Finding(
-            "P07",
-            "warn",
-            f"{name} is no test clone: it is power-cycled under change ticket {permit.ticket}.",
-            "Quote the ticket with the result.",
-        )
+def _missing(privilege: str, vm: str) -> Finding:
     return Finding(
-        "P07",
+        "P00",
         "block",
-        f"{name} is not marked as a test clone; a study power-cycles it again and again.",
-        "Study a clone, marked in the inventory by vnuma_test_clone: true. "
-        "A production VM needs --production --ticket CHG...",
+        f"privilege {privilege} is missing on {vm}.",
+        "Give the account the role of docs/vcenter.md.",
     )
 
 

@@ -11,9 +11,13 @@ from vnuma.domain.recipe import desired_settings
 from vnuma.domain.release import DECOUPLED_SINCE
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
+from vnuma.engine.baseline import parse_mark
 from vnuma.errors import ArmImpossible, PreflightBlocked
 
 Severity = Literal["block", "warn", "info"]
+
+LOCK = "P28"
+"""Another study's lock: alone it has an exit code of its own."""
 
 
 @dataclass(frozen=True)
@@ -29,9 +33,25 @@ class Finding:
 def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
     """Everything that vSphere's facts tell about this study on this VM, worst first."""
     findings = [*_arms(study, vm, host), *_vm(study, vm), *_host(study, vm, host), *_measurement(study)]
+    return worst_first(findings)
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Each finding once: what blocks before what warns, then by id."""
     order = {"block": 0, "warn": 1, "info": 2}
-    unique = dict.fromkeys(findings)
-    return sorted(unique, key=lambda finding: (order[finding.severity], finding.id))
+    return sorted(dict.fromkeys(findings), key=lambda finding: (order[finding.severity], finding.id))
+
+
+def under_study(name: str, lease: str | None) -> Iterator[Finding]:
+    """Another study has the VM."""
+    mark = parse_mark(lease)
+    if mark:
+        yield Finding(
+            LOCK,
+            "block",
+            f"{name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
+            f"Wait, or ask them to: vnuma stop {mark['run']}",
+        )
 
 
 def touched_settings(study: Study, vm: VmFacts, host: HostFacts) -> set[str]:

@@ -12,7 +12,7 @@ from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.permit import Permit
 from vnuma.engine.plan import VmPlan, plan_vm
-from vnuma.engine.preflight import refuse_blocked
+from vnuma.engine.preflight import LOCK, refuse_blocked
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
@@ -42,9 +42,11 @@ def prepare(study: Study, text: str, targets: dict[str, Target], permit: Permit 
     permit = permit or Permit()
     plans = {name: plan_vm(study, target, permit) for name, target in targets.items()}
     _refuse_twice(plans)
-    refuse_blocked(finding for plan in plans.values() for finding in plan.findings)
-    for plan in plans.values():
-        refuse_if_marked(plan.vm)
+    findings = [finding for plan in plans.values() for finding in plan.findings]
+    if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
+        for plan in plans.values():
+            refuse_if_marked(plan.vm)
+    refuse_blocked(findings)
     return Prepared(study, text, targets, plans, permit)
 
 

@@ -1,0 +1,62 @@
+package sqlserver
+
+import (
+	"slices"
+	"time"
+)
+
+// Use is what else a server is used for: rows in views that a client looks at, and nothing behind them.
+type Use struct {
+	AvailabilityGroup []string // databases in one
+	Hadr              bool     // availability groups are enabled, whether or not there is one
+	Clustered         bool
+	Published         []string // databases that replication publishes
+	LogShipped        []string // primary databases of log shipping
+	Backups           []string // databases being backed up
+	Sessions          []string // programs of other people's sessions
+}
+
+func init() {
+	// In msdb on a real server; here a view is seen from every database.
+	addView("dbo.log_shipping_primary_databases", "", "primary_id uniqueidentifier, primary_database sysname", shippedDatabases)
+	addView("dbo.log_shipping_secondary_databases", "", "secondary_database sysname, secondary_id uniqueidentifier", none)
+}
+
+// addUsed makes the databases that Use names and that are not there yet.
+func (i *Instance) addUsed(now time.Time) {
+	use := i.config.Use
+	for _, name := range slices.Concat(use.AvailabilityGroup, use.Published, use.LogShipped, use.Backups) {
+		if i.lookup(name) == nil {
+			i.databases = append(i.databases, newDatabase(len(i.databases)+1, name, now))
+		}
+	}
+}
+
+func replicaStates(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, name := range v.inst().config.Use.AvailabilityGroup {
+		out = append(out, viewRow{"database_id": v.inst().lookup(name).id, "group_id": usedID, "is_local": true})
+	}
+	return out
+}
+
+func shippedDatabases(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, name := range v.inst().config.Use.LogShipped {
+		out = append(out, viewRow{"primary_id": usedID, "primary_database": name})
+	}
+	return out
+}
+
+// usedID stands for whatever identifies a group or a shipped database.
+var usedID = [16]byte{1}
+
+// otherSession is the number of somebody's session that no client of the lab has.
+func otherSession(n int) int { return 30000 + n }
+
+func bit(set bool) string {
+	if set {
+		return "1"
+	}
+	return "0"
+}

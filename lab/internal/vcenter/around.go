@@ -1,0 +1,120 @@
+package vcenter
+
+import (
+	"time"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// surround gives the VM what the scenario says is found around it: facts to be read, without a
+// behaviour of their own, except that disabled methods are refused.
+func (m *machine) surround() {
+	around := m.scenario.Around
+	if around.FaultTolerance {
+		m.Runtime.FaultToleranceState = types.VirtualMachineFaultToleranceStateRunning
+		m.Summary.Runtime.FaultToleranceState = m.Runtime.FaultToleranceState
+	}
+	if around.Snapshot != "" {
+		ref := types.ManagedObjectReference{Type: "VirtualMachineSnapshot", Value: "snapshot-" + m.Self.Value}
+		m.Snapshot = &types.VirtualMachineSnapshotInfo{
+			CurrentSnapshot: &ref,
+			RootSnapshotList: []types.VirtualMachineSnapshotTree{{
+				Snapshot: ref, Vm: m.Self, Name: around.Snapshot, CreateTime: time.Now(), State: m.Runtime.PowerState,
+			}},
+		}
+	}
+	m.Config.ChangeTrackingEnabled = types.NewBool(around.ChangeTracking)
+	m.DisabledMethod = append(m.DisabledMethod, around.DisabledMethods...)
+	if around.Encrypted {
+		m.Config.KeyId = &types.CryptoKeyId{KeyId: "lab-key", ProviderId: &types.KeyProviderId{Id: "lab-provider"}}
+	}
+	if around.ManagedBy != "" {
+		m.Config.ManagedBy = &types.ManagedByInfo{ExtensionKey: around.ManagedBy, Type: "placeholder"}
+	}
+	for i, device := range around.Devices {
+		m.Config.Hardware.Device = append(m.Config.Hardware.Device, aroundDevice(device, int32(9000+i)))
+	}
+	if around.RunningTask != "" {
+		m.addTask(around.RunningTask, types.TaskInfoStateRunning, nil)
+	}
+	if around.MovedMinutesAgo > 0 {
+		ended := time.Now().Add(-time.Duration(around.MovedMinutesAgo) * time.Minute)
+		m.addTask("VirtualMachine.migrate", types.TaskInfoStateSuccess, &ended)
+	}
+}
+
+// addTask puts a task that nobody here carries out among the VM's recent ones.
+func (m *machine) addTask(description string, state types.TaskInfoState, ended *time.Time) {
+	task := simulator.CreateTask(m.Self, "labTask", nil)
+	task.Self = m.lab.tasks.reference()
+	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
+	task.Info.DescriptionId, task.Info.EntityName, task.Info.State = description, m.Name, state
+	task.Info.CompleteTime = ended
+	m.lab.registry.Put(task)
+}
+
+func aroundDevice(kind string, key int32) types.BaseVirtualDevice {
+	labelled := func(label string, backing types.BaseVirtualDeviceBackingInfo) types.VirtualDevice {
+		return types.VirtualDevice{Key: key, DeviceInfo: &types.Description{Label: label, Summary: label}, Backing: backing}
+	}
+	file := types.VirtualDeviceFileBackingInfo{FileName: "[" + datastore + "] lab/" + kind + ".vmdk"}
+	switch kind {
+	case "raw_disk":
+		backing := &types.VirtualDiskRawDiskMappingVer1BackingInfo{
+			VirtualDeviceFileBackingInfo: file, CompatibilityMode: string(types.VirtualDiskCompatibilityModePhysicalMode),
+		}
+		return &types.VirtualDisk{VirtualDevice: labelled("Hard disk (raw)", backing)}
+	case "multi_writer_disk":
+		backing := &types.VirtualDiskFlatVer2BackingInfo{
+			VirtualDeviceFileBackingInfo: file, Sharing: string(types.VirtualDiskSharingSharingMultiWriter),
+		}
+		return &types.VirtualDisk{VirtualDevice: labelled("Hard disk (shared)", backing)}
+	case "shared_bus":
+		controller := types.VirtualSCSIController{
+			VirtualController: types.VirtualController{VirtualDevice: labelled("SCSI controller (shared)", nil)},
+			SharedBus:         types.VirtualSCSISharingPhysicalSharing,
+		}
+		return &types.ParaVirtualSCSIController{VirtualSCSIController: controller}
+	case "passthrough":
+		return &types.VirtualPCIPassthrough{VirtualDevice: labelled("PCI device 0", nil)}
+	}
+	return &types.VirtualTPM{VirtualDevice: labelled("Virtual TPM", nil)}
+}
+
+// methodDisabled is the refusal of a method that somebody has disabled on this VM, as backup products do.
+func (m *machine) methodDisabled(method string) *refusal {
+	for _, disabled := range m.scenario.Around.DisabledMethods {
+		if disabled == method {
+			return &refusal{
+				&types.MethodDisabled{Source: "com.example.backup"},
+				"The method is disabled by 'com.example.backup'.",
+			}
+		}
+	}
+	return nil
+}
+
+// free is the licence of the free hypervisor: its API reads and does nothing else.
+var free = types.LicenseManagerLicenseInfo{
+	LicenseKey: "00000-00000-00000-00000-00000", EditionKey: "esxBasic", Name: "VMware vSphere Hypervisor",
+}
+
+// license installs the scenario's licence, if it states one.
+func (s *Server) license() {
+	if s.config.Scenario.Licence != scenario.LicenceFree {
+		return
+	}
+	manager := s.registry.Get(*s.model.ServiceContent.LicenseManager).(*simulator.LicenseManager)
+	manager.Licenses = []types.LicenseManagerLicenseInfo{free}
+}
+
+// restricted is the free licence's answer to whatever would change something, or nil.
+func (s *Server) restricted() *refusal {
+	if s.config.Scenario.Licence != scenario.LicenceFree {
+		return nil
+	}
+	return &refusal{&types.RestrictedVersion{}, "Current license or ESXi version prohibits execution of the requested operation."}
+}

@@ -1,0 +1,155 @@
+"""What around a VM may spoil a study, in one read: neighbours, tasks, devices, HA, licence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from pyVmomi import vim
+
+from vnuma.domain.surroundings import Surroundings
+from vnuma.vsphere.session import Found, Query, Session
+
+_VM_PATHS = (
+    "name",
+    "recentTask",
+    "runtime.host",
+    "runtime.faultToleranceState",
+    "config.changeTrackingEnabled",
+    "config.hardware.device",
+    "config.keyId",
+    "config.managedBy",
+    "guest.hostName",
+)
+_MOVES = frozenset({"VirtualMachine.migrate", "VirtualMachine.relocate", "Drm.ExecuteVMotionLRO"})
+_FREE_EDITION = "esxBasic"
+
+
+def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings:
+    """Read everything around a VM. What the account may not see is left out. Raises PrivilegeMissing
+    when it may not see the VM itself.
+    """
+    found = session.retrieve([_neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)])
+    objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
+    vm = objects[ref]
+    session.require(vm)
+    values = vm.values
+    tasks = [
+        objects[task].values["info"] for task in values.get("recentTask") or () if _has_info(objects, task)
+    ]
+    devices = values.get("config.hardware.device") or ()
+    manager = values.get("config.managedBy")
+    return Surroundings(
+        neighbours=tuple(sorted(_neighbours(objects, ref))),
+        fault_tolerance=str(values.get("runtime.faultToleranceState")) not in ("notConfigured", "None"),
+        running_tasks=tuple(
+            str(info.descriptionId) for info in tasks if str(info.state) in ("running", "queued")
+        ),
+        moved_minutes_ago=_moved(tasks),
+        change_tracking=bool(values.get("config.changeTrackingEnabled")),
+        shared_disks=tuple(_labels(device for device in devices if _is_shared(device))),
+        raw_disks=tuple(_labels(device for device in devices if _is_raw(device))),
+        passthrough=tuple(
+            _labels(
+                device
+                for device in devices
+                if isinstance(
+                    device, vim.vm.device.VirtualPCIPassthrough | vim.vm.device.VirtualSriovEthernetCard
+                )
+            )
+        ),
+        virtual_tpm=any(isinstance(device, vim.vm.device.VirtualTPM) for device in devices),
+        encrypted="config.keyId" in values,
+        managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
+        high_availability=_has_ha(objects),
+        guest_name=values.get("guest.hostName") or None,
+        free_licence=_is_free(objects.get(session.content.licenseManager)),
+    )
+
+
+def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
+    """The VM, its recent tasks and its host's cluster."""
+    cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
+    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[cluster])
+    tasks = Query.TraversalSpec(type=vim.VirtualMachine, path="recentTask", skip=False)
+    return Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, tasks])],
+        propSet=[
+            Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
+            Query.PropertySpec(type=vim.Task, pathSet=["info"]),
+            Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["configurationEx"]),
+        ],
+    )
+
+
+def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
+    """Name and power of every VM at the same host: of a busy host's VMs nothing more is read."""
+    others = Query.TraversalSpec(type=vim.HostSystem, path="vm", skip=False)
+    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[others])
+    return Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
+        propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "runtime.powerState"])],
+    )
+
+
+def _licence_filter(session: Session) -> Query.FilterSpec:
+    return Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=session.content.licenseManager, skip=False)],
+        propSet=[Query.PropertySpec(type=vim.LicenseManager, pathSet=["licenses"])],
+    )
+
+
+def _has_info(objects: Mapping[Any, Found], task: Any) -> bool:
+    return task in objects and "info" in objects[task].values
+
+
+def _neighbours(objects: Mapping[Any, Found], ref: Any) -> Iterator[str]:
+    for other, found in objects.items():
+        on = str(found.values.get("runtime.powerState")) == "poweredOn"
+        if isinstance(other, vim.VirtualMachine) and other != ref and on:
+            yield str(found.values.get("name", other._GetMoId()))
+
+
+def _moved(tasks: Iterable[Any]) -> float | None:
+    ended = [
+        info.completeTime
+        for info in tasks
+        if info.descriptionId in _MOVES and info.completeTime and str(info.state) == "success"
+    ]
+    return (datetime.now(UTC) - max(ended)).total_seconds() / 60 if ended else None
+
+
+def _labels(devices: Iterable[Any]) -> Iterator[str]:
+    for device in devices:
+        yield str(device.deviceInfo.label) if device.deviceInfo else f"device {device.key}"
+
+
+def _is_shared(device: Any) -> bool:
+    """A multi-writer disk, or a controller whose bus other VMs share."""
+    bus = getattr(device, "sharedBus", None)
+    sharing = getattr(getattr(device, "backing", None), "sharing", None)
+    return str(sharing) == "sharingMultiWriter" or str(bus) in ("physicalSharing", "virtualSharing")
+
+
+def _is_raw(device: Any) -> bool:
+    return isinstance(
+        getattr(device, "backing", None), vim.vm.device.VirtualDisk.RawDiskMappingVer1BackingInfo
+    )
+
+
+def _has_ha(objects: Mapping[Any, Found]) -> bool:
+    clusters = [
+        found.values["configurationEx"]
+        for ref, found in objects.items()
+        if isinstance(ref, vim.ClusterComputeResource) and "configurationEx" in found.values
+    ]
+    return any(bool(cluster.dasConfig and cluster.dasConfig.enabled) for cluster in clusters)
+
+
+def _is_free(manager: Found | None) -> bool | None:
+    """Whether every licence is the free hypervisor's; None where licences are out of sight."""
+    licences = manager.values.get("licenses") if manager else None
+    if not licences:
+        return None
+    return all(licence.editionKey == _FREE_EDITION for licence in licences)

@@ -1,0 +1,60 @@
+"""Preflight of a whole VM: few round trips, and everything that blocks in one message."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+from vnuma.domain.study_file import parse_study
+from vnuma.engine import plan
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.permit import Permit
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.vcenter import VCenter
+
+
+def test_the_preflight_of_one_vm_takes_ten_round_trips_at_most(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Login and logout included, also for a VM that is given by its bare name."""
+    used: list[Session] = []
+
+    def remembered(vcenter: VCenter) -> Session:
+        used.append(connect(vcenter))
+        return used[-1]
+
+    monkeypatch.setattr(plan, "connect", remembered)
+    inventory = write_inventory(tmp_path, lab())
+    text = inventory.read_text(encoding="utf-8").replace("/DC0/vm/sql16", "sql16")
+    inventory.write_text(text, encoding="utf-8")
+    study = parse_study(write_study(tmp_path).read_text(encoding="utf-8"), "study")
+    target = read_targets(inventory, study.vms)["sql16"]
+
+    planned = plan.plan_vm(study, target, Permit())
+
+    assert [finding.id for finding in planned.findings if finding.severity == "block"] == []
+    (session,) = used
+    assert session.round_trips <= 10
+
+
+def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: Path) -> None:
+    """From vSphere and from SQL Server, before a run is stored; what is accepted warns."""
+    around = {"fault_tolerance": True, "devices": ["raw_disk"], "guest_name": "OTHER", "snapshot": "before"}
+    use = {"availability_group": ["sales"], "backups": ["sales"]}
+    sql = {"version": "15.0.4430.1", "edition": "Developer", "soft_numa": True, "use": use}
+    vms = [{"name": "sql16", "around": around, "sql": sql}, {"name": "busy", "memory_gb": 1}]
+    inventory = write_inventory(tmp_path, lab({"vms": vms}))
+    study = write_study(tmp_path, accept=["P14"])
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 5
+    named = {line.split()[0] for line in ran.err.splitlines() if line[:1] == "P"}
+    assert named == {"P08", "P21", "P25", "P27"}
+    checks = vnuma("plan", study, "-i", inventory, "--checks").out
+    assert all(f"warn  {warning}" in checks for warning in ("P06", "P10", "P14"))
+    assert "No run yet" in vnuma("status").out

@@ -1,0 +1,39 @@
+"""Who else uses a SQL Server."""
+
+from __future__ import annotations
+
+import pyodbc
+
+from tests.sqlserver.support import LabFactory, server_of, vm
+from vnuma.domain.surroundings import ServerUse
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.use import read_use
+
+
+def test_a_server_of_our_own_is_used_by_nobody(connection: pyodbc.Connection) -> None:
+    """Our own session and the server's do not count."""
+    assert read_use(connection) == ServerUse(machine_name="SQL16")
+
+
+def test_every_use_is_seen_with_what_hangs_on_it(lab: LabFactory) -> None:
+    """Groups, cluster, replication, log shipping, backups and sessions, each by its names."""
+    use = {
+        "availability_group": ["sales"],
+        "clustered": True,
+        "published": ["orders"],
+        "log_shipped": ["stock"],
+        "backups": ["sales"],
+        "sessions": ["SSMS", "SQLAgent - Job"],
+    }
+    sql = {"version": "13.0.5026.0", "edition": "Developer", "use": use}
+    with connect(server_of(lab({"vms": [vm(sql=sql)]}))) as connection:
+        assert read_use(connection) == ServerUse(
+            machine_name="SQL16",
+            availability_groups=True,
+            replica_databases=("sales",),
+            clustered=True,
+            replicated=("orders",),
+            log_shipped=("stock",),
+            backups=("BACKUP DATABASE sales",),
+            sessions=("SSMS", "SQLAgent - Job"),
+        )

@@ -1,0 +1,107 @@
+"""Findings about what is around a VM: each with a case that has it, and none in a clean one."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+
+from tests.unit.engine.test_preflight import study
+from vnuma.domain.study import Acceptable
+from vnuma.domain.surroundings import ServerUse, Surroundings
+from vnuma.engine.preflight import Finding
+from vnuma.engine.surroundings import accepted, around_server, around_vm
+
+VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("P08", "block", {"fault_tolerance": True}),
+    ("P09", "block", {"running_tasks": ("VirtualMachine.migrate",)}),
+    ("P10", "warn", {"neighbours": ("a", "b")}),
+    ("P11", "warn", {"high_availability": True}),
+    ("P12", "warn", {"change_tracking": True}),
+    ("P13", "block", {"shared_disks": ("Hard disk 2",)}),
+    ("P14", "block", {"raw_disks": ("Hard disk 3",)}),
+    ("P15", "warn", {"passthrough": ("PCI device 0",)}),
+    ("P16", "warn", {"virtual_tpm": True}),
+    ("P16", "warn", {"encrypted": True}),
+    ("P17", "warn", {"managed_by": "com.vmware.vcDr"}),
+    ("P18", "block", {"free_licence": True}),
+    ("P19", "warn", {"moved_minutes_ago": 3.0}),
+]
+SERVER_CASES: list[tuple[str, str, dict[str, Any]]] = [
+    ("P20", "warn", {"not_seen": ("log shipping",)}),
+    ("P21", "block", {"availability_groups": True, "replica_databases": ("sales",)}),
+    ("P21", "warn", {"availability_groups": True}),
+    ("P22", "block", {"clustered": True}),
+    ("P23", "block", {"replicated": ("orders",)}),
+    ("P24", "block", {"log_shipped": ("stock",)}),
+    ("P25", "block", {"backups": ("BACKUP DATABASE sales",)}),
+    ("P26", "block", {"sessions": ("SSMS", "SSMS")}),
+    ("P27", "block", {"machine_name": "OTHER"}),
+]
+
+
+def on_vm(**seen: Any) -> list[Finding]:
+    """Findings of a VM with these things around it."""
+    return list(around_vm("sql16", "esx01", Surroundings(**seen)))
+
+
+def on_server(guest_name: str | None = "SQL16", *, test_clone: bool = False, **use: Any) -> list[Finding]:
+    """Findings of a server that is used so."""
+    found = ServerUse(**({"machine_name": "SQL16"} | use))
+    return list(around_server("sql16", guest_name, found, test_clone=test_clone))
+
+
+@pytest.mark.parametrize(("rule", "severity", "seen"), VM_CASES)
+def test_what_vsphere_shows_around_a_vm_is_found(rule: str, severity: str, seen: dict[str, Any]) -> None:
+    """One finding for one thing, with what to do about it."""
+    (finding,) = on_vm(**seen)
+    assert (finding.id, finding.severity) == (rule, severity)
+    assert finding.fix
+
+
+@pytest.mark.parametrize(("rule", "severity", "use"), SERVER_CASES)
+def test_what_hangs_on_a_sql_server_is_found(rule: str, severity: str, use: dict[str, Any]) -> None:
+    """One finding for one thing, with what to do about it."""
+    (finding,) = on_server(**use)
+    assert (finding.id, finding.severity) == (rule, severity)
+    assert finding.fix
+
+
+def test_a_clean_vm_has_no_findings() -> None:
+    """An old move and an unknown licence are none either."""
+    assert on_vm(moved_minutes_ago=300.0, free_licence=None) == []
+    assert on_server() == []
+
+
+def test_sessions_on_a_test_clone_only_warn() -> None:
+    """A monitoring agent on a clone harms nobody."""
+    (finding,) = on_server(test_clone=True, sessions=("agent",))
+    assert finding.severity == "warn"
+
+
+@pytest.mark.parametrize(
+    ("machine", "guest"),
+    [
+        ("SQL16", None),
+        ("SQL16", "sql16.example.com"),
+        ("A-VERY-LONG-NAM", "a-very-long-name-of-a-machine"),
+    ],
+)
+def test_a_machine_is_known_by_its_short_name_and_unknown_without_tools(
+    machine: str, guest: str | None
+) -> None:
+    """NetBIOS cuts names; a guest that Tools say nothing of is not evaluated."""
+    assert on_server(guest, machine_name=machine) == []
+
+
+def test_a_study_may_accept_what_it_knows_and_nothing_else() -> None:
+    """What it accepts warns and says so; what no study may accept blocks."""
+    tolerant = study(accept=list(get_args(Acceptable)))
+    every = [*(item for case in VM_CASES for item in on_vm(**case[2]))]
+    every += [item for case in SERVER_CASES for item in on_server(**case[2])]
+    blocking = {item.id for item in every if item.severity == "block"}
+    assert set(get_args(Acceptable)) <= blocking
+    left = {item.id for item in (accepted(tolerant, item) for item in every) if item.severity == "block"}
+    assert left == blocking - set(get_args(Acceptable))
+    (taken,) = (accepted(tolerant, item) for item in on_vm(raw_disks=("Hard disk 3",)))
+    assert taken.what.endswith("Accepted by the study.")

@@ -1,0 +1,63 @@
+"""What is seen around a VM before a study."""
+
+from __future__ import annotations
+
+from tests.vsphere.support import LabFactory, Login, vm
+from vnuma.domain.surroundings import Surroundings
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.read import find_vm
+from vnuma.vsphere.surroundings import read_surroundings
+
+AROUND = {
+    "fault_tolerance": True,
+    "change_tracking": True,
+    "devices": ["raw_disk", "multi_writer_disk", "shared_bus", "passthrough", "vtpm"],
+    "encrypted": True,
+    "managed_by": "com.vmware.vcDr",
+    "running_task": "VirtualMachine.createSnapshot",
+    "moved_minutes_ago": 3,
+    "guest_name": "OTHER",
+}
+
+
+def test_a_clean_vm_has_nothing_around_it(session: Session) -> None:
+    """One round trip, and nothing but the guest's own name and a licence that allows changes."""
+    ref = find_vm(session, "sql16")
+    before = session.round_trips
+    assert read_surroundings(session, ref) == Surroundings(guest_name="SQL16", free_licence=False)
+    assert session.round_trips - before == 1
+
+
+def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
+    """Neighbours that run, guardians, tasks and devices, each by a name that people know."""
+    neighbours = [vm("busy", memory_gb=1), vm("idle", memory_gb=1, power="off")]
+    session = login(lab({"vms": [vm(around=AROUND), *neighbours]}))
+    seen = read_surroundings(session, find_vm(session, "sql16"))
+    assert seen.neighbours == ("busy",)
+    assert seen.moved_minutes_ago is not None
+    assert 2.9 < seen.moved_minutes_ago < 4
+    assert seen == Surroundings(
+        neighbours=("busy",),
+        fault_tolerance=True,
+        running_tasks=("VirtualMachine.createSnapshot",),
+        moved_minutes_ago=seen.moved_minutes_ago,
+        change_tracking=True,
+        shared_disks=("Hard disk (shared)", "SCSI controller (shared)"),
+        raw_disks=("Hard disk (raw)",),
+        passthrough=("PCI device 0",),
+        virtual_tpm=True,
+        encrypted=True,
+        managed_by="com.vmware.vcDr",
+        guest_name="OTHER",
+        free_licence=False,
+    )
+
+
+def test_ha_and_the_free_licence_are_seen(lab: LabFactory, login: Login) -> None:
+    """HA is the cluster's; the licence is the server's."""
+    clusters, hosts = [{"name": "c1", "ha": True}], [{"name": "e1", "cluster": "c1"}]
+    session = login(lab(licence="free", clusters=clusters, hosts=hosts))
+    seen = read_surroundings(session, find_vm(session, "sql16"))
+    assert seen.high_availability
+    assert seen.free_licence
+    assert seen.neighbours == ()
