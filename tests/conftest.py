@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 
 import pytest
 
+from tests.support import postgresql as postgresql_server
 from tests.support.lab import LabHandle, start_lab
 from vnuma import lab as vnuma_lab
 
@@ -54,3 +56,17 @@ def shared_lab(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> It
     handle = start_lab(lab_binary, tmp_path_factory.mktemp("shared-lab"), "paper", {})
     yield handle
     handle.stop()
+
+
+@pytest.fixture(scope="session")
+def postgresql() -> Iterator[postgresql_server.Cluster]:
+    """A private server. Without one the test is skipped, but fails where CI is set."""
+    binaries = postgresql_server.find_binaries()
+    if binaries is None:
+        reason = "no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql"
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason)
+        pytest.skip(reason)
+    server = postgresql_server.start(binaries)
+    yield server
+    server.stop()

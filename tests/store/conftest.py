@@ -2,28 +2,12 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.store import cluster
+from tests.support.postgresql import Cluster
 from vnuma.store.open import Store, default_url, open_store
-
-
-@pytest.fixture(scope="session")
-def postgresql() -> Iterator[cluster.Cluster]:
-    """A private server. Without one the test is skipped, but fails where CI is set."""
-    binaries = cluster.find_binaries()
-    if binaries is None:
-        reason = "no PostgreSQL server found (initdb, postgres): Debian: apt install postgresql"
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason)
-        pytest.skip(reason)
-    server = cluster.start(binaries)
-    yield server
-    server.stop()
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -31,7 +15,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The URL of a store that does not exist yet, on each database in turn."""
     if request.param == "sqlite":
         return default_url(tmp_path)
-    server: cluster.Cluster = request.getfixturevalue("postgresql")
+    server: Cluster = request.getfixturevalue("postgresql")
     return server.new_database()
 
 

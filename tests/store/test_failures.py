@@ -14,7 +14,7 @@ import pytest
 from sqlalchemy import Connection, text
 
 from tests.store import workers
-from tests.store.cluster import Cluster
+from tests.support.postgresql import Cluster
 from vnuma.errors import StoreError
 from vnuma.store import open as open_module
 from vnuma.store import runs, tables

@@ -56,7 +56,7 @@ class VmContext:
     def fence(self) -> None:
         """Refuse to go on when the VM's lease has moved to another token. Raises LeaseLost."""
         with self.store.read() as connection:
-            leases.check_token(connection, self.vm.vm_key, self.token)
+            leases.require_current(connection, self.vm.vm_key, self.token)
 
     @contextmanager
     def vsphere(self) -> Iterator[Session]:

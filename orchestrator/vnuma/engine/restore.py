@@ -86,7 +86,7 @@ def restore(
 
     def fence() -> None:
         with store.read() as connection:
-            leases.check_token(connection, vm.vm_key, token)
+            leases.require_current(connection, vm.vm_key, token)
 
     try:
         with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:

@@ -39,4 +39,4 @@ def _ask_once(private: Private) -> None:
         next_cell(store, run, study, vm)
         with store.read() as connection:
             attempts.changes_of_vm(connection, vm.id)
-            leases.check_token(connection, vm.vm_key, token)
+            leases.require_current(connection, vm.vm_key, token)

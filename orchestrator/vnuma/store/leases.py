@@ -67,6 +67,12 @@ def check_token(conn: Connection, vm_key: str, token: int) -> None:
     _require(conn, conn.execute(shared).one_or_none(), vm_key, token)
 
 
+def require_current(conn: Connection, vm_key: str, token: int) -> None:
+    """LeaseLost unless `token` is the VM's current one, for a unit that only reads: nothing is locked."""
+    row = conn.execute(select(_lease.token, _lease.run_id).where(_lease.vm_key == vm_key)).one_or_none()
+    _require(conn, row, vm_key, token)
+
+
 def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner:
     """The attempt's owner, provided that it is still open and `token` is its own and the current one.
 
