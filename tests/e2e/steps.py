@@ -14,15 +14,18 @@ from vnuma.engine.attempt import Attempt
 from vnuma.engine.claim import claim
 from vnuma.engine.context import VmContext, vm_of_run
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.persist import Patience
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.restore import Choice, Restored, restore
 from vnuma.engine.shape import shape_cell
-from vnuma.engine.start import create_run, prepare, take_all
+from vnuma.engine.start import create_run, prepare, take
 from vnuma.engine.target import Target
+from vnuma.store import runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Run, Vm
+from vnuma.store.rows import Claim, Run, RunState, Vm
 
 NAME = "sql16"
+PATIENCE_S = 60.0
 
 
 @dataclass
@@ -54,7 +57,9 @@ class Steps:
 
     def take(self) -> VmContext:
         """Take the VM over, as a run does at its start and when it is resumed."""
-        token = take_all(self.store, self.run, {self.target.name: self.target})[self.target.name]
+        token = take(self.store, self.run, self.vm, self.target, Patience(PATIENCE_S))
+        with self.store.write() as connection:
+            runs.set_run_state(connection, self.run.id, RunState.RUNNING)
         return VmContext(self.store, self.run, self.study, self.vm, self.target, token, self.home)
 
     def shape(self, context: VmContext) -> Attempt:

@@ -112,6 +112,10 @@ class LabHandle:
         """Make the lab fail from now on; the fields are those of a scenario's faults."""
         faults.add(self.state, {"kind": kind, **fields})
 
+    def clear_faults(self) -> None:
+        """Take every fault back."""
+        faults.clear(self.state)
+
     def stop(self) -> None:
         """Close the lab's standard input, which ends it, and wait for the end."""
         if self._process.stdin is not None:

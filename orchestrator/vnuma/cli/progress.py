@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from vnuma.engine.supervise import Watch
 
 HEARTBEAT_S = 600.0
+_WIDTH = 80
 _STEPS = {
     "claim": "claim",
     "shutdown": "shutdown and reconfigure",
@@ -85,13 +86,13 @@ def block_lines(progress: Progress) -> list[str]:
     run = progress.run
     head = [simulated_banner(run.simulated)] if run.simulated else []
     if len(progress.vms) == 1:
-        return [*head, *_one(progress, progress.vms[0])]
+        return [line[:_WIDTH] for line in (*head, *_one(progress, progress.vms[0]))]
     counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
     rows = [f"{run.name}  {counts}  {_left(progress)}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
     for vm in progress.vms:
         done = f"{vm.ended}/{vm.total}"
         rows.append(f"{vm.name:12} {vm.host:12} {done:>9}  {vm.label or ''} {step_words(vm)}")
-    return [*head, *rows]
+    return [line[:_WIDTH] for line in (*head, *rows)]
 
 
 def _one(progress: Progress, vm: VmProgress) -> list[str]:
@@ -120,8 +121,9 @@ def stopping_words(progress: Progress) -> str:
 
 
 def step_words(vm: VmProgress) -> str:
-    """The present step in words."""
-    return _STEPS.get(vm.step or "", vm.step or "waiting")
+    """The present step in words; behind a colon, why it is being repeated."""
+    name, colon, trouble = (vm.step or "waiting").partition(": ")
+    return _STEPS.get(name, name) + colon + trouble
 
 
 def _left(progress: Progress) -> str:

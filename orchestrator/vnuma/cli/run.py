@@ -146,6 +146,8 @@ def _supervise(
             typer.echo(f"Put back  {vm.restore_words}", err=True)
         if vm.note:
             typer.echo(f"Note      {vm.name}, {vm.note}", err=True)
+    if ended.progress.retries:
+        typer.echo(f"Note      vSphere had to be asked again {ended.progress.retries} times.", err=True)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
     if nothing_ran and not ended.interrupted and ended.play_output:
         typer.echo(_last_words(ended.play_output), err=True)

@@ -72,6 +72,13 @@ class Power(Strict):
     tools_timeout_s: Seconds = Field(default=600, description="From power-on until VMware Tools run.")
     sql_timeout_s: Seconds = Field(default=600, description="From running Tools until SQL Server is ready.")
     task_timeout_s: Seconds = Field(default=300, description="For one vSphere task.")
+    vcenter_retry_s: Seconds = Field(
+        default=900,
+        description=(
+            "For a vCenter that restarts, ends sessions or cannot do something now: each step is tried "
+            "again for so long."
+        ),
+    )
 
 
 class Quiet(Strict):

@@ -50,7 +50,7 @@ def claim_cell(run: str, target: Target) -> Document:
         why = _nothing_left(store, row, study, vm)
         if why:
             return {"changed": False, "claimed": False, "why": why}
-        token = unsupervised.take(store, row, vm, target)
+        token = unsupervised.take(store, row, study, vm, target)
     context = open_context(run, target, token)
     with _living(context):
         claimed = claim(context)

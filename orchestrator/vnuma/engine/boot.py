@@ -9,11 +9,12 @@ from vnuma.domain.effective import Judgement, judge
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
+from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
-from vnuma.engine.identity import find_own
+from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import POWER_ON, Fence
 from vnuma.engine.shape import diff_text, plan_shape
 from vnuma.errors import TopologyMismatch
@@ -56,9 +57,12 @@ def power_on(
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
     """The step `power_on` of a cell: it ends with running Tools."""
     limits = context.study.power
-    with step(context, attempt, "power_on"), context.vsphere() as session:
-        ref = find_own(session, context.vm)
+
+    def work(session: Session, ref: VmRef, tries: int) -> None:
         vm = read.read_vm(session, ref)
+        if tries > 1 and vm.power is Power.ON:  # asked for already; only the answer was lost
+            power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
+            return
         power_on(
             session,
             ref,
@@ -69,6 +73,9 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
             journal=journal_of(context),
         )
 
+    with step(context, attempt, "power_on"):
+        on_vsphere(context, attempt, "power_on", work)
+
 
 def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
     """The step `guest_ready` of a cell: SQL Server is ready, and the topology is the arm's.
@@ -78,11 +85,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
     study = context.study
     arm = attempt.settings(context)
     with step(context, attempt, "guest_ready"):
-        with context.vsphere() as session:
-            ref = find_own(session, context.vm)
-            vm = read.read_vm(session, ref)
-            host = read.read_host(session, session.host(vm.host_moid))
-            age = seconds_since_power_on(session, ref)
+        vm, host, age = on_vsphere(context, attempt, "guest_ready", _look)
         server = context.sql()
         came_up = ready.wait_ready(
             server,
@@ -111,6 +114,13 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
                 fix="See what the arm needs on this release: vnuma plan STUDY",
             )
         return Seen(guest, shown, judgement)
+
+
+def _look(session: Session, ref: VmRef, _tries: int) -> tuple[VmFacts, HostFacts, float]:
+    """The VM, its host, and the seconds since its power-on."""
+    vm = read.read_vm(session, ref)
+    host = read.read_host(session, session.host(vm.host_moid))
+    return vm, host, seconds_since_power_on(session, ref)
 
 
 def _judge(arm: Arm, vm: VmFacts, host: HostFacts, guest: GuestTopology) -> Judgement:

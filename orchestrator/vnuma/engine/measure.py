@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.context import VmContext
-from vnuma.engine.identity import find_own
+from vnuma.engine.persist import on_vsphere
 from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import plan, topology, waits
 from vnuma.sqlserver.connect import connect
@@ -61,7 +61,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
                 _measure(context, attempt, connection, turn)
                 stored += 1
             pages = topology.xtp_pages_kb(connection)
-        _same_host(context)
+        _same_host(context, attempt)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, "memory", {"xtp_pages_kb": pages})
     finish(context, attempt, Outcome.VALID, None, None)
@@ -148,9 +148,8 @@ def _stop_if_asked(context: VmContext) -> None:
         )
 
 
-def _same_host(context: VmContext) -> None:
-    with context.vsphere() as session:
-        here = read.host_name(session, find_own(session, context.vm))
+def _same_host(context: VmContext, attempt: Attempt) -> None:
+    here = on_vsphere(context, attempt, "measure", lambda session, ref, _: read.host_name(session, ref))
     if here != context.vm.esxi_host:
         raise HostChanged(
             f"{context.vm.name} moved from {context.vm.esxi_host} to {here} during the cell.",

@@ -24,6 +24,7 @@ class RunLine:
     total: int
     vms: str
     left_s: float | None
+    retries: int
     event: str
 
 
@@ -69,6 +70,7 @@ def _line(progress: Progress) -> RunLine:
         total=progress.total,
         vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
         left_s=progress.left_s,
+        retries=progress.retries,
         event=_event(progress),
     )
 

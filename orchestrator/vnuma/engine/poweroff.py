@@ -28,6 +28,7 @@ class PowerRules:
     on_timeout: Literal["fail", "power_off"] = "fail"
     tools_s: float = 600
     task_s: float = 300
+    retry_s: float = 900
 
     @classmethod
     def of(cls, study: Study) -> PowerRules:
@@ -38,6 +39,7 @@ class PowerRules:
             limits.on_shutdown_timeout,
             limits.tools_timeout_s,
             limits.task_timeout_s,
+            limits.vcenter_retry_s,
         )
 
 

@@ -8,7 +8,8 @@ from statistics import median
 
 from sqlalchemy import Connection
 
-from vnuma.store import attempts, cells, runs, vms
+from vnuma.engine.persist import RETRY
+from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
 from vnuma.store.types import utc_now
 
@@ -46,6 +47,8 @@ class Progress:
     run: Run
     vms: tuple[VmProgress, ...]
     blocks: int
+    retries: int = 0
+    """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
 
     @property
     def total(self) -> int:
@@ -79,7 +82,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         for vm in vms.vms_of_run(connection, run.id)
     ]
     kept = (cell.block for cell in planned if cell.state != "skipped")
-    return Progress(run, tuple(rows), max(kept, default=0))
+    return Progress(run, tuple(rows), max(kept, default=0), facts.count_of_run(connection, run.id, RETRY))
 
 
 def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:

@@ -21,6 +21,7 @@ from vnuma.engine.connections import vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
 from vnuma.engine.locking import vm_lock
+from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.target import Target
 from vnuma.engine.three_way import conflict_words, conflicts, written
@@ -88,9 +89,12 @@ def restore(
         with store.read() as connection:
             leases.require_current(connection, vm.vm_key, token)
 
-    try:
+    def once(_tries: int) -> Restored:
         with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
-            outcome = _on_vsphere(store, run, vm, session, choice, rules, fence, say)
+            return _on_vsphere(store, run, vm, session, choice, rules, fence, say)
+
+    try:
+        outcome = persist(once, Patience(rules.retry_s), tell_of_vm(store, vm, "putting back", say))
     except RestoreConflict as error:
         _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise

@@ -14,7 +14,7 @@ from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_settings
 from vnuma.engine.context import VmContext
-from vnuma.engine.identity import find_own
+from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import ArmImpossible, HostChanged
@@ -91,37 +91,49 @@ def shape(
 
 
 def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
-    """The step `reconfigure` of a cell. What is changed is stored before it is changed."""
+    """The step `shutdown` of a cell. What is changed is stored before it is changed."""
+    earlier: list[dict[str, object]] = []
+
+    def work(session: Session, ref: VmRef, _tries: int) -> Shaped:
+        return _shape_once(context, attempt, session, ref, earlier)
+
+    with step(context, attempt, "shutdown"):
+        return on_vsphere(context, attempt, "shutdown", work)
+
+
+def _shape_once(
+    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, earlier: list[dict[str, object]]
+) -> Shaped:
+    """One try. `earlier` keeps what previous tries were about to change: it may have been changed."""
     arm = attempt.settings(context)
-    with step(context, attempt, "shutdown"), context.vsphere() as session:
-        ref = find_own(session, context.vm)
-        vm = read.read_vm(session, ref)
-        host = read.read_host(session, session.host(vm.host_moid))
-        if vm.host_name != context.vm.esxi_host:
-            raise HostChanged(
-                f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
-                fix="Move it back, and keep DRS from moving it (rule A01).",
-            )
-        planned = plan_shape(arm, vm, host)
-        _refuse_to_overwrite(context, vm, planned.change)
-        with context.store.write() as connection:
-            vms.mark_changing(connection, context.vm.id, context.token)
-            attempts.save_intended(connection, attempt.id, context.token, arm.model_dump(mode="json"))
-            attempts.save_change(connection, attempt.id, context.token, change_document(planned.change))
-            attempts.save_predicted(
-                connection, attempt.id, context.token, prediction_document(planned.prediction)
-            )
-        return shape(
-            session,
-            ref,
-            arm,
-            PowerRules.of(context.study),
-            vm=vm,
-            host=host,
-            always_off=True,
-            fence=context.fence,
-            journal=journal_of(context),
+    vm = read.read_vm(session, ref)
+    host = read.read_host(session, session.host(vm.host_moid))
+    if vm.host_name != context.vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
+            fix="Move it back, and keep DRS from moving it (rule A01).",
         )
+    planned = plan_shape(arm, vm, host)
+    _refuse_to_overwrite(context, vm, planned.change)
+    earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
+    with context.store.write() as connection:
+        vms.mark_changing(connection, context.vm.id, context.token)
+        attempts.save_intended(connection, attempt.id, context.token, arm.model_dump(mode="json"))
+        attempts.save_change(connection, attempt.id, context.token, earlier)
+        attempts.save_predicted(
+            connection, attempt.id, context.token, prediction_document(planned.prediction)
+        )
+    return shape(
+        session,
+        ref,
+        arm,
+        PowerRules.of(context.study),
+        vm=vm,
+        host=host,
+        always_off=True,
+        fence=context.fence,
+        journal=journal_of(context),
+    )
 
 
 def _refuse_to_overwrite(context: VmContext, vm: VmFacts, change: Change) -> None:

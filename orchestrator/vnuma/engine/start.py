@@ -11,13 +11,14 @@ from vnuma.domain.study import Study
 from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.permit import Permit
+from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import LOCK, refuse_blocked
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import NewCell, Run, RunState
+from vnuma.store.rows import NewCell, Run, RunState, Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 
@@ -95,14 +96,25 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     return run
 
 
-def take_all(store: Store, run: Run, targets: Mapping[str, Target]) -> dict[str, int]:
+def take(store: Store, run: Run, vm: Vm, target: Target, patience: Patience) -> int:
+    """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
+
+    def once(_tries: int) -> int:
+        with store.read() as connection:
+            now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
+        with connect(vcenter(target)) as session:
+            return take_over(store, run, now, session, read.find_vm(session, target.vm))
+
+    return persist(once, patience, tell_of_vm(store, vm, "taking over"))
+
+
+def take_all(store: Store, run: Run, targets: Mapping[str, Target], patience: Patience) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
     tokens = {}
     for name, target in targets.items():
-        with connect(vcenter(target)) as session:
-            tokens[name] = take_over(store, run, rows[name], session, read.find_vm(session, target.vm))
+        tokens[name] = take(store, run, rows[name], target, patience)
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens

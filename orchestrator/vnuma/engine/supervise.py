@@ -17,6 +17,7 @@ from vnuma.domain.study import Study
 from vnuma.engine.context import home_folder
 from vnuma.engine.hours import must_stop_at, why_closed
 from vnuma.engine.lanes import Lanes, lanes
+from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.private_folder import private_folder
@@ -166,7 +167,7 @@ def _launch_until_done(
     fruitless, output = 0, ""
     while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        tokens = take_all(store, run, targets)
+        tokens = take_all(store, run, targets, Patience(study.power.vcenter_retry_s))
         with private_folder() as folder:
             secrets = resolve_all(targets.values())
             private = Private(url, str(home_folder()), run.name, secrets, tokens).write(folder)

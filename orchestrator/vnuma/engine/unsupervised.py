@@ -12,30 +12,28 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Event, Thread
 
-from vnuma.engine.baseline import take_over
-from vnuma.engine.connections import vcenter
+from vnuma.domain.study import Study
+from vnuma.engine.persist import Patience
 from vnuma.engine.progress import progress_of
 from vnuma.engine.recover import is_alive
+from vnuma.engine.start import take as take_vm
 from vnuma.engine.target import Target
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, RunState, Vm
-from vnuma.vsphere import read
-from vnuma.vsphere.connect import connect
 
 BEAT_S = 20.0
 
 
-def take(store: Store, run: Run, vm: Vm, target: Target) -> int:
+def take(store: Store, run: Run, study: Study, vm: Vm, target: Target) -> int:
     """Lease, mark and baseline for this play, as a supervisor takes them; the fencing token.
 
     Raises VmHeld when another process looks after the run, or another run has the VM.
     """
     refuse_if_looked_after(run)
     say_alive(store, run)
-    with connect(vcenter(target)) as session:
-        token = take_over(store, run, vm, session, read.find_vm(session, target.vm))
+    token = take_vm(store, run, vm, target, Patience(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return token

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, func, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
@@ -48,6 +48,12 @@ def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tup
         Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
         for row in conn.execute(query)
     )
+
+
+def count_of_run(conn: Connection, run_id: int, scope: str) -> int:
+    """How many facts of a scope the run has."""
+    query = select(func.count()).where(_fact.run_id == run_id, _fact.scope == scope)
+    return conn.scalar(query) or 0
 
 
 def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | None:

@@ -14,6 +14,14 @@ class SessionExpired(VCenterUnreachable):
     """vCenter no longer knows our session: it expired, was ended, or vCenter restarted."""
 
 
+class NotNow(VCenterUnreachable):
+    """vSphere could not carry something out at the moment: another task, or a host out of reach."""
+
+
+# Faults that pass by themselves: another task works on the VM, or vCenter has lost sight of its host.
+_PASSING = (vim.fault.TaskInProgress, vmodl.fault.HostCommunication, vim.fault.Timedout)
+
+
 def fault_name(fault: Exception) -> str:
     """The fault's own name, such as InvalidPowerState."""
     return type(fault).__name__.rpartition(".")[2]
@@ -48,6 +56,11 @@ def expected(fault: Exception, address: str, user: str, name_of: Callable[[Any],
         return SessionExpired(
             f"{address} has ended our session.",
             fix="Connect again; if it recurs, raise the idle time-out of vCenter's sessions.",
+        )
+    if isinstance(fault, _PASSING):
+        return NotNow(
+            f"{address} could not do it now ({describe(fault)}).",
+            fix="Look at the VM's recent tasks and its host's state in vCenter.",
         )
     if isinstance(fault, vim.fault.RestrictedVersion):
         return EnvironmentProblem(

@@ -98,3 +98,11 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
+
+
+def test_a_step_that_is_repeated_says_why_within_the_line() -> None:
+    """The step's words, then what stands in the way; a long address does not break the block."""
+    away = "power_on: " + "vcsa01.example.com:443 has ended our session. Again in 3 s, try 2" * 2
+    lines = block_lines(Progress(RUN, (replace(VM, step=away),), 8))
+    assert any("power-on, waiting for Tools: vcsa01" in line for line in lines)
+    assert max(map(len, lines)) <= 80

@@ -8,7 +8,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VmNotFound
-from vnuma.vsphere.faults import SessionExpired, describe, expected
+from vnuma.vsphere.faults import NotNow, SessionExpired, describe, expected
 
 VM = vim.VirtualMachine("vm-57")
 
@@ -85,4 +85,10 @@ def test_a_lost_session_and_a_lost_object_differ() -> None:
 
 def test_other_faults_are_left_to_the_caller() -> None:
     """A fault that means different things in different places is not translated."""
-    assert expected(vim.fault.TaskInProgress(), "vcsa01:443", "study@corp", name_of) is None
+    assert expected(vim.fault.ToolsUnavailable(), "vcsa01:443", "study@corp", name_of) is None
+
+
+@pytest.mark.parametrize("fault", [vim.fault.TaskInProgress(), vmodl.fault.HostNotReachable()])
+def test_what_passes_by_itself_is_an_error_of_its_own(fault: Exception) -> None:
+    """Another task on the VM, or a host out of vCenter's sight: whoever can wait tries again."""
+    assert isinstance(expected(fault, "vcsa01:443", "study@corp", name_of), NotNow)

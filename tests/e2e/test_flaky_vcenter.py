@@ -1,0 +1,119 @@
+"""A vCenter that fails for a while costs time, no cell; a fault that stays costs one cell, not the run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
+from tests.support.looking import settings_now
+from tests.support.site import write_inventory, write_study
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.persist import RETRY
+from vnuma.store import attempts, facts, runs
+from vnuma.store.open import open_store
+from vnuma.store.rows import Fact
+
+TRANSIENT: list[dict[str, Any]] = [
+    {"kind": "session_expired"},
+    {"kind": "vcenter_restart", "seconds": 1.5},
+    {"kind": "task_in_progress"},
+    {"kind": "host_communication"},
+    {"kind": "unavailable"},
+    {"kind": "answer_lost"},
+]
+
+
+def retries(steps: Steps) -> list[Fact]:
+    """What the store tells of repetitions."""
+    with steps.store.read() as connection:
+        return list(facts.facts_of_run(connection, steps.run.id, RETRY))
+
+
+def power_ons(lab: LabHandle) -> int:
+    """How often the lab's VM was powered on since it runs."""
+    return len([event for event in lab.events if event["event"] == "boot"]) - 1
+
+
+@pytest.mark.parametrize("fault", TRANSIENT, ids=lambda fault: str(fault["kind"]))
+def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
+    tmp_path: Path, lab: LabFactory, fault: dict[str, Any]
+) -> None:
+    """Struck at the reconfigure, at the power-on and at putting back: one boot, and the VM as it was."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+
+    running.fault(**fault)
+    attempt = steps.shape(context)
+    running.fault(**fault)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    assert power_ons(running) == 1
+    running.fault(**fault)
+    restored = steps.put_back()
+
+    assert restored.equal == restored.settings
+    assert settings_now(running) == before
+    told = dict.fromkeys((fact.key, fact.attempt_id is not None) for fact in retries(steps))
+    assert list(told) == [("shutdown", True), ("power_on", True), ("putting back", False)]
+
+
+def test_a_run_goes_through_faults_that_pass_without_losing_a_cell(tmp_path: Path, lab: LabFactory) -> None:
+    """With one attempt a cell, every cell is valid, and `status` tells of the repetitions."""
+    running = lab(faults=[{**fault, "boot": 2 + number // 3} for number, fault in enumerate(TRANSIENT)])
+    before = settings_now(running)
+
+    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert "2 of 2 cells valid." in ran.err
+    assert settings_now(running) == before
+    line = json.loads(vnuma("status", "--format", "json").out)["runs"][0]
+    assert line["retries"] >= 4
+
+
+def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: Path, lab: LabFactory) -> None:
+    """The error says for how long it was tried, and putting back later finds the VM."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 3})
+    context = steps.take()
+    attempt = steps.shape(context)
+    running.fault("unavailable", times=0, method="RetrievePropertiesEx")
+
+    with pytest.raises(Exception, match=r"503 Service Unavailable.*Tried"):
+        boot_cell(context, attempt)
+
+    assert retries(steps)[0].key == "power_on"
+    running.clear_faults()
+    steps.put_back()
+    assert settings_now(running) == before
+
+
+def test_a_fault_that_stays_costs_its_cell_and_the_run_goes_on(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """A full datastore fails two cells with their reason; the third, with room again, is valid."""
+    running = lab(faults=[{"kind": "datastore_full", "boot": 3, "times": 2}])
+    before = settings_now(running)
+    study = write_study(tmp_path, design={"blocks": 2}, limits={"max_failed_cells": 3})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    assert settings_now(running) == before
+    assert "of 4 cells have no valid attempt" in ran.err
+    with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
+        run = runs.get_run(connection, "small.1")
+        tried = attempts.attempts_of_run(connection, run.id)
+    details = [attempt.detail for attempt in tried if attempt.outcome != "valid"]
+    assert [attempt.outcome for attempt in tried] == ["valid", "failed", "failed", "valid"]
+    assert all("NoDiskSpace" in str(detail) for detail in details)

@@ -1,0 +1,99 @@
+"""Trying again: only what passes by itself, later and later, and not for ever. On a fake clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import pytest
+
+from vnuma.engine.persist import Patience, persist
+from vnuma.errors import LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
+from vnuma.vsphere.connect import SessionExpired
+from vnuma.vsphere.faults import NotNow
+
+
+@dataclass
+class Clock:
+    """A clock that only sleeping moves."""
+
+    now: float = 100.0
+    slept: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        return self.now
+
+    def sleep(self, seconds: float) -> None:
+        """Let time pass."""
+        self.slept.append(seconds)
+        self.now += seconds
+
+    def patience(self, total_s: float, draw: float = 0.5) -> Patience:
+        """Patience on this clock; with `draw` 0.5 pauses are neither longer nor shorter."""
+        return Patience(total_s, clock=self, sleep=self.sleep, draw=lambda: draw)
+
+
+def failing(times: int, error: VnumaError) -> Callable[[int], str]:
+    """Work that fails so often, then succeeds, and says at which try."""
+
+    def work(tries: int) -> str:
+        if tries <= times:
+            raise error
+        return f"done at try {tries}"
+
+    return work
+
+
+@pytest.mark.parametrize("kind", [VCenterUnreachable, SessionExpired, NotNow])
+def test_what_passes_is_tried_again_and_told(kind: type[VCenterUnreachable]) -> None:
+    """Each failure is told with its number and the pause; the work's result is returned."""
+    clock, told = Clock(), []
+
+    result = persist(failing(3, kind("away.")), clock.patience(60), lambda *heard: told.append(heard))
+
+    assert result == "done at try 4"
+    assert [(tries, pause) for tries, _, pause in told] == [(1, 1.0), (2, 2.0), (3, 4.0)]
+    assert clock.slept == [1.0, 2.0, 4.0]
+
+
+@pytest.mark.parametrize("kind", [LoginRefused, PowerFailed])
+def test_what_does_not_pass_is_not_tried_again(kind: type[VnumaError]) -> None:
+    """A wrong password locks the account if it is repeated; a refused power-on is the cell's failure."""
+    clock = Clock()
+
+    with pytest.raises(kind):
+        persist(failing(1, kind("no.")), clock.patience(60), lambda *_: None)
+
+    assert clock.slept == []
+
+
+def test_patience_ends_and_says_how_long_it_was_tried() -> None:
+    """The last error keeps its class and names the tries."""
+    clock = Clock()
+
+    with pytest.raises(SessionExpired, match=r"^ended\. Tried 5 times in 20 s\."):
+        persist(failing(99, SessionExpired("ended.")), clock.patience(20), lambda *_: None)
+
+    assert sum(clock.slept) <= 20
+
+
+def test_pauses_are_bounded_and_spread() -> None:
+    """At most half a minute and a half, and no two controllers ask at the same moment."""
+    clock = Clock()
+
+    assert clock.patience(1e9).pause_s(1000) == 30
+    assert clock.patience(60, draw=0.0).pause_s(1) == 0.5
+    assert clock.patience(60, draw=0.99).pause_s(1) == pytest.approx(1.49)
+
+
+def test_who_is_told_may_end_it() -> None:
+    """A stop that was asked for ends the waiting, at once and with its own error."""
+    clock = Clock()
+
+    def tell(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        persist(failing(1, NotNow("busy.")), clock.patience(60), tell)
+
+    assert clock.slept == []
