@@ -29,6 +29,7 @@ const (
 	garbagePercent = 40       // of the live memory, before it is collected
 	memoryAlone    = 40 << 20 // bytes from which on, with those of the VMs, it collects as often as needed
 	memoryPerVM    = 24 << 20 // a dataset and what statements over it need
+	memoryPerRead  = 64 << 10 // a VM of the fleet, and an answer that holds all of it
 )
 
 type options struct {
@@ -86,7 +87,7 @@ func run(o options) error {
 	if o.seed != 0 {
 		played.Seed = o.seed
 	}
-	debug.SetMemoryLimit(int64(memoryAlone + memoryPerVM*len(played.VMs)))
+	debug.SetMemoryLimit(int64(memoryAlone + memoryPerVM*len(played.VMs) + memoryPerRead*played.Fleet.VMs))
 	dir, err := stateDir(o.stateDir)
 	if err != nil {
 		return err

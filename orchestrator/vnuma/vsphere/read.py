@@ -13,7 +13,7 @@ from vnuma.errors import EnvironmentProblem
 from vnuma.vsphere.find import find_vm, find_vm_by_uuid
 from vnuma.vsphere.inventory import container_properties, path_of, upwards
 from vnuma.vsphere.session import Found, Query, Session
-from vnuma.vsphere.settings import LEASE_KEY, PATHS, extra_config, settings_of
+from vnuma.vsphere.settings import LEASE_KEY, extra_config, paths, settings_of
 
 __all__ = ["find_vm", "find_vm_by_uuid", "host_name", "read_host", "read_vm"]
 
@@ -37,7 +37,7 @@ _VM_PATHS = (
     "config.template",
     "config.changeVersion",
     "config.files",
-    *PATHS,
+    *paths(),
 )
 
 _HOST_PATHS = (
@@ -61,7 +61,7 @@ def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
     objects = {found.ref: found for found in session.retrieve([_vm_filter(session, ref)])}
     vm = objects[ref]
     session.require(vm)
-    if "config.hardware" not in vm.values:
+    if "config.hardware.numCPU" not in vm.values:
         raise EnvironmentProblem(
             f"vCenter shows no configuration of {vm.values.get('name', ref)} "
             f"(it is {vm.values.get('runtime.connectionState', 'of unknown state')}).",

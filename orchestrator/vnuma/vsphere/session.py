@@ -138,6 +138,6 @@ class Session:
 def _found(entry: Any) -> Found:
     return Found(
         ref=entry.obj,
-        values={item.name: item.val for item in entry.propSet},
+        values={item.name: item.val for item in entry.propSet if item.val is not None},
         missing={item.path: item.fault for item in entry.missingSet},
     )

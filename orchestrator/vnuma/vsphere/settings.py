@@ -6,54 +6,58 @@ as (), a switch that is not set as off, shares by level as a word and custom sha
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from vnuma.domain.setting import LEASE_PREFIX, TYPED, Value, is_evidence, is_governed
 
 LEASE_KEY = f"{LEASE_PREFIX}run"
 
-# One property path for each part of the configuration that settings are made of.
-PATHS = (
-    "config.hardware",
-    "config.numaInfo",
-    "config.cpuAffinity",
-    "config.memoryAffinity",
-    "config.cpuHotAddEnabled",
-    "config.memoryHotAddEnabled",
-    "config.memoryReservationLockedToMax",
-    "config.memoryAllocation",
-    "config.cpuAllocation",
-    "config.latencySensitivity",
-    "config.extraConfig",
-)
+EXTRA_CONFIG = "config.extraConfig"
+
+# Each typed setting's property path: leaves, since their parents carry much that nobody needs
+# (config.hardware has every device).
+_LEAVES: Mapping[str, str] = {
+    "numCPUs": "config.hardware.numCPU",
+    "numCoresPerSocket": "config.hardware.numCoresPerSocket",
+    "autoCoresPerSocket": "config.hardware.autoCoresPerSocket",
+    "memoryMB": "config.hardware.memoryMB",
+    "coresPerNumaNode": "config.numaInfo.coresPerNumaNode",
+    "autoCoresPerNumaNode": "config.numaInfo.autoCoresPerNumaNode",
+    "exposeVnumaOnCpuHotadd": "config.numaInfo.vnumaOnCpuHotaddExposed",
+    "cpuHotAddEnabled": "config.cpuHotAddEnabled",
+    "memoryHotAddEnabled": "config.memoryHotAddEnabled",
+    "memoryReservationLockedToMax": "config.memoryReservationLockedToMax",
+    "cpuAffinity": "config.cpuAffinity",
+    "memoryAffinity": "config.memoryAffinity",
+    "latencySensitivity": "config.latencySensitivity.level",
+    "memoryReservation": "config.memoryAllocation.reservation",
+    "memoryLimit": "config.memoryAllocation.limit",
+    "memoryShares": "config.memoryAllocation.shares",
+    "cpuReservation": "config.cpuAllocation.reservation",
+    "cpuLimit": "config.cpuAllocation.limit",
+    "cpuShares": "config.cpuAllocation.shares",
+}
+
+# What no design rule asks for: an estate of thousands is read without it.
+_NOT_FOR_RULES = {"memoryHotAddEnabled", "memoryLimit", "memoryShares", "cpuLimit", "cpuShares"}
+FOR_RULES = tuple(name for name in TYPED if name not in _NOT_FOR_RULES)
 
 
-def settings_of(values: Mapping[str, Any]) -> dict[str, Value]:
-    """Every typed setting (None where this release has none), governed and evidence extraConfig keys."""
-    hardware = values.get("config.hardware")
-    numa = values.get("config.numaInfo")
-    latency = values.get("config.latencySensitivity")
-    typed: dict[str, Value] = {
-        **dict.fromkeys(TYPED),
-        "numCPUs": _field(hardware, "numCPU"),
-        "numCoresPerSocket": _field(hardware, "numCoresPerSocket"),
-        "autoCoresPerSocket": _field(hardware, "autoCoresPerSocket"),
-        "memoryMB": _field(hardware, "memoryMB"),
-        "coresPerNumaNode": _field(numa, "coresPerNumaNode") or None,
-        "autoCoresPerNumaNode": _field(numa, "autoCoresPerNumaNode"),
-        "exposeVnumaOnCpuHotadd": _field(numa, "vnumaOnCpuHotaddExposed"),
-        "cpuHotAddEnabled": bool(values.get("config.cpuHotAddEnabled")),
-        "memoryHotAddEnabled": bool(values.get("config.memoryHotAddEnabled")),
-        "memoryReservationLockedToMax": bool(values.get("config.memoryReservationLockedToMax")),
-        "cpuAffinity": _affinity(values.get("config.cpuAffinity")),
-        "memoryAffinity": _affinity(values.get("config.memoryAffinity")),
-        "latencySensitivity": None if latency is None else str(latency.level),
-        **_allocation("memory", values.get("config.memoryAllocation")),
-        **_allocation("cpu", values.get("config.cpuAllocation")),
-    }
-    extra = extra_config(values.get("config.extraConfig") or ())
+def paths(settings: Iterable[str] = TYPED) -> tuple[str, ...]:
+    """The property paths that `settings_of` needs for these typed settings, extraConfig included."""
+    return (*(_LEAVES[name] for name in settings), EXTRA_CONFIG)
+
+
+def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> dict[str, Value]:
+    """These typed settings (None where this release has none), governed and evidence extraConfig keys."""
+    typed: dict[str, Value] = {name: _value(name, values.get(_LEAVES[name])) for name in settings}
+    extra = extra_config(values.get(EXTRA_CONFIG) or ())
     return typed | {key: text for key, text in sorted(extra.items()) if is_governed(key) or is_evidence(key)}
+
+
+def _value(name: str, value: Any) -> Value:
+    return _NORMAL[name](value) if name in _NORMAL else value
 
 
 def extra_config(options: Iterable[Any]) -> dict[str, str]:
@@ -61,24 +65,33 @@ def extra_config(options: Iterable[Any]) -> dict[str, str]:
     return {option.key: str(option.value) for option in options if str(option.value)}
 
 
-def _field(part: Any, name: str) -> Any:
-    return None if part is None else getattr(part, name)
-
-
 def _affinity(info: Any) -> tuple[int, ...]:
     return () if info is None else tuple(sorted(int(number) for number in info.affinitySet))
 
 
-def _allocation(resource: str, info: Any) -> dict[str, Value]:
-    """Reservation, limit (-1: none) and shares of memory (MB) or CPU (MHz)."""
+def _shares(info: Any) -> Value:
     if info is None:
-        return {}
-    shares: Value = None
-    if info.shares is not None:
-        level = str(info.shares.level)
-        shares = int(info.shares.shares) if level == "custom" else level
-    return {
-        f"{resource}Reservation": None if info.reservation is None else int(info.reservation),
-        f"{resource}Limit": None if info.limit is None else int(info.limit),
-        f"{resource}Shares": shares,
-    }
+        return None
+    level = str(info.level)
+    return int(info.shares) if level == "custom" else level
+
+
+def _number(value: Any) -> Value:
+    return None if value is None else int(value)
+
+
+_NORMAL: Mapping[str, Callable[[Any], Value]] = {
+    "coresPerNumaNode": lambda value: value or None,
+    "cpuHotAddEnabled": bool,
+    "memoryHotAddEnabled": bool,
+    "memoryReservationLockedToMax": bool,
+    "cpuAffinity": _affinity,
+    "memoryAffinity": _affinity,
+    "latencySensitivity": lambda value: None if value is None else str(value),
+    "memoryReservation": _number,
+    "memoryLimit": _number,
+    "memoryShares": _shares,
+    "cpuReservation": _number,
+    "cpuLimit": _number,
+    "cpuShares": _shares,
+}

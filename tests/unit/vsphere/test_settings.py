@@ -21,8 +21,8 @@ def test_every_typed_setting_is_named() -> None:
 
 def test_fields_of_later_releases_are_none() -> None:
     """Where a release has no automatic cores per socket and no vNUMA fields, the settings are None."""
-    hardware = vim.vm.VirtualHardware(numCPU=16, numCoresPerSocket=4, memoryMB=65536)
-    settings = settings_of({"config.hardware": hardware})
+    hardware = {"numCPU": 16, "numCoresPerSocket": 4, "memoryMB": 65536}
+    settings = settings_of({f"config.hardware.{name}": value for name, value in hardware.items()})
     assert (settings["numCPUs"], settings["numCoresPerSocket"], settings["memoryMB"]) == (16, 4, 65536)
     assert settings["autoCoresPerSocket"] is None
     assert settings["coresPerNumaNode"] is None
@@ -30,10 +30,8 @@ def test_fields_of_later_releases_are_none() -> None:
 
 def test_virtual_numa_is_read() -> None:
     """The vNUMA fields of hardware version 20 are settings."""
-    numa = vim.vm.VirtualNumaInfo(
-        coresPerNumaNode=8, autoCoresPerNumaNode=False, vnumaOnCpuHotaddExposed=True
-    )
-    settings = settings_of({"config.numaInfo": numa})
+    numa = {"coresPerNumaNode": 8, "autoCoresPerNumaNode": False, "vnumaOnCpuHotaddExposed": True}
+    settings = settings_of({f"config.numaInfo.{name}": value for name, value in numa.items()})
     assert settings["coresPerNumaNode"] == 8
     assert settings["autoCoresPerNumaNode"] is False
     assert settings["exposeVnumaOnCpuHotadd"] is True
@@ -51,13 +49,17 @@ def test_no_affinity_has_one_form(none: vim.vm.AffinityInfo | None) -> None:
     assert settings_of({"config.cpuAffinity": none})["cpuAffinity"] == ()
 
 
+def test_a_setting_that_was_not_asked_for_is_not_there() -> None:
+    """A setting that nobody read is absent, which is not the same as None: no such field."""
+    settings = settings_of({"config.hardware.numCPU": 8}, ["numCPUs", "coresPerNumaNode"])
+    assert settings == {"numCPUs": 8, "coresPerNumaNode": None}
+
+
 @pytest.mark.parametrize(("level", "number", "shown"), [("normal", 655360, "normal"), ("custom", 1000, 1000)])
 def test_shares_show_what_was_set(level: str, number: int, shown: object) -> None:
     """A level of shares is a word, since its number follows the VM's size; custom shares are a number."""
-    allocation = vim.ResourceAllocationInfo(
-        reservation=1024, limit=-1, shares=vim.SharesInfo(level=level, shares=number)
-    )
-    settings = settings_of({"config.memoryAllocation": allocation})
+    allocation = {"reservation": 1024, "limit": -1, "shares": vim.SharesInfo(level=level, shares=number)}
+    settings = settings_of({f"config.memoryAllocation.{name}": value for name, value in allocation.items()})
     assert (settings["memoryReservation"], settings["memoryLimit"]) == (1024, -1)
     assert settings["memoryShares"] == shown
     assert settings["cpuShares"] is None

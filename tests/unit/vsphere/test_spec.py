@@ -213,23 +213,24 @@ def test_a_locked_reservation_follows_the_memory() -> None:
 
 def config_of(spec: vim.vm.ConfigSpec) -> dict[str, Any]:
     """A VM's configuration that consists of what the request says, as the collector returns it."""
-    return {
-        "config.hardware": vim.vm.VirtualHardware(
-            numCPU=spec.numCPUs or 16, numCoresPerSocket=spec.numCoresPerSocket or 4, memoryMB=65536
-        ),
-        "config.numaInfo": spec.virtualNuma
-        and vim.vm.VirtualNumaInfo(
-            coresPerNumaNode=spec.virtualNuma.coresPerNumaNode,
-            vnumaOnCpuHotaddExposed=spec.virtualNuma.exposeVnumaOnCpuHotadd,
-        ),
+    numa, latency = spec.virtualNuma, spec.latencySensitivity
+    leaves = {
+        "config.hardware.numCPU": spec.numCPUs or 16,
+        "config.hardware.numCoresPerSocket": spec.numCoresPerSocket or 4,
+        "config.hardware.memoryMB": 65536,
+        "config.numaInfo.coresPerNumaNode": numa and numa.coresPerNumaNode,
+        "config.numaInfo.vnumaOnCpuHotaddExposed": numa and numa.exposeVnumaOnCpuHotadd,
         "config.cpuAffinity": spec.cpuAffinity,
         "config.memoryAffinity": spec.memoryAffinity,
-        "config.memoryAllocation": spec.memoryAllocation,
-        "config.cpuAllocation": spec.cpuAllocation,
         "config.memoryReservationLockedToMax": spec.memoryReservationLockedToMax,
-        "config.latencySensitivity": spec.latencySensitivity,
+        "config.latencySensitivity.level": latency and latency.level,
         "config.extraConfig": spec.extraConfig,
     }
+    for name in ("memoryAllocation", "cpuAllocation"):
+        allocation = getattr(spec, name)
+        for part in ("reservation", "limit", "shares"):
+            leaves[f"config.{name}.{part}"] = allocation and getattr(allocation, part)
+    return {path: value for path, value in leaves.items() if value is not None}
 
 
 cpus = st.sets(st.integers(0, 63), min_size=1).map(tuple)
