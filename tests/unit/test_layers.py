@@ -15,7 +15,7 @@ PACKAGE = ROOT / "orchestrator" / "vnuma"
 PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
-ADAPTERS = {"vsphere", "sqlserver", "store", "workloads"}
+ADAPTERS = {"vsphere", "sqlserver", "store", "workloads", "estate"}
 GROUND = {"errors", "assets", "__version__"}
 """What every layer with input and output may import."""
 

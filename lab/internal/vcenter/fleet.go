@@ -91,6 +91,9 @@ func (s *Server) fleetHost(cluster *mo.ClusterComputeResource, want scenario.Fle
 	host.ConfigManager.AdvancedOption = &managerRef
 	host.Summary = s.hosts[0].Summary
 	host.Summary.Config.Name, host.Summary.Config.Product = want.Name, &product
+	summary := *s.hosts[0].Summary.Hardware
+	summary.CpuModel = want.CPUModel
+	host.Summary.Hardware = &summary
 	host.Runtime = s.hosts[0].Runtime
 	if want.Disconnected {
 		host.Runtime.ConnectionState = types.HostSystemConnectionStateDisconnected

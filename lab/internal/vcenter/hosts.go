@@ -8,6 +8,7 @@ import (
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/scenario"
@@ -62,6 +63,8 @@ func (s *Server) createHost(
 	ref := info.Result.(types.ManagedObjectReference)
 	h := &host{s.registry.Get(ref).(*simulator.HostSystem), want, want.Release()}
 	h.shape()
+	// The host's own manager of advanced options shows them, and keeps both in step.
+	s.registry.Put(simulator.NewOptionManager(h.ConfigManager.AdvancedOption, nil, &h.Config.Option).(mo.Reference))
 	if cluster == nil {
 		s.compute(h).Name = want.Name
 	}

@@ -17,6 +17,7 @@ from vnuma.cli import (
     doctor,
     evidence,
     init,
+    inventory,
     lab,
     plan,
     power,
@@ -80,6 +81,7 @@ app.command("init")(init.init)
 app.command("demo")(demo.demo)
 app.command("setup")(setup.setup)
 app.command("schema")(schema.schema)
+app.add_typer(inventory.app, name="inventory")
 app.add_typer(lab.app, name="lab")
 
 

@@ -15,9 +15,7 @@ LEASE_KEY = f"{LEASE_PREFIX}run"
 
 EXTRA_CONFIG = "config.extraConfig"
 
-# Each typed setting's property path: leaves, since their parents carry much that nobody needs
-# (config.hardware has every device).
-_LEAVES: Mapping[str, str] = {
+LEAVES: Mapping[str, str] = {
     "numCPUs": "config.hardware.numCPU",
     "numCoresPerSocket": "config.hardware.numCoresPerSocket",
     "autoCoresPerSocket": "config.hardware.autoCoresPerSocket",
@@ -38,6 +36,9 @@ _LEAVES: Mapping[str, str] = {
     "cpuLimit": "config.cpuAllocation.limit",
     "cpuShares": "config.cpuAllocation.shares",
 }
+"""Each typed setting's property path: a leaf, since its parent carries much that nobody needs
+(config.hardware has every device).
+"""
 
 # What no design rule asks for: an estate of thousands is read without it.
 _NOT_FOR_RULES = {"memoryHotAddEnabled", "memoryLimit", "memoryShares", "cpuLimit", "cpuShares"}
@@ -46,12 +47,12 @@ FOR_RULES = tuple(name for name in TYPED if name not in _NOT_FOR_RULES)
 
 def paths(settings: Iterable[str] = TYPED) -> tuple[str, ...]:
     """The property paths that `settings_of` needs for these typed settings, extraConfig included."""
-    return (*(_LEAVES[name] for name in settings), EXTRA_CONFIG)
+    return (*(LEAVES[name] for name in settings), EXTRA_CONFIG)
 
 
 def settings_of(values: Mapping[str, Any], settings: Iterable[str] = TYPED) -> dict[str, Value]:
     """These typed settings (None where this release has none), governed and evidence extraConfig keys."""
-    typed: dict[str, Value] = {name: _value(name, values.get(_LEAVES[name])) for name in settings}
+    typed: dict[str, Value] = {name: _value(name, values.get(LEAVES[name])) for name in settings}
     extra = extra_config(values.get(EXTRA_CONFIG) or ())
     return typed | {key: text for key, text in sorted(extra.items()) if is_governed(key) or is_evidence(key)}
 

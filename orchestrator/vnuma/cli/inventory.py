@@ -1,0 +1,46 @@
+"""`vnuma inventory`: an estate in a file, to be checked elsewhere or later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, find_inventory
+from vnuma.cli.screen import plural, simulated_banner
+
+app = typer.Typer(
+    help="Save what a vCenter shows of VMs, hosts and clusters.", no_args_is_help=True, rich_markup_mode=None
+)
+
+
+@app.callback()
+def _root() -> None:
+    """Save what a vCenter shows of VMs, hosts and clusters."""
+
+
+@app.command()
+def save(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the snapshot (JSON).")],
+    inventory: InventoryOption = None,
+) -> None:
+    """Read every vCenter of the inventory and write one snapshot. Nothing is changed; no password is in it.
+
+    Examples: vnuma inventory save estate.json; vnuma check --inventory estate.json
+    """
+    from vnuma.engine import estates
+
+    for estate in estates.save(find_inventory(inventory), file):
+        if estate.simulated:
+            typer.echo(simulated_banner(estate.simulated))
+        hosts, clusters = plural(len(estate.hosts), "host"), plural(len(estate.clusters), "cluster")
+        typer.echo(f"{estate.source}: {plural(len(estate.vms), "VM")} on {hosts} in {clusters}")
+        for item in estate.unseen[:_LISTED]:
+            typer.echo(f"  not seen: {item.kind} {item.name}: {item.why}")
+        if len(estate.unseen) > _LISTED:
+            typer.echo(f"  and {len(estate.unseen) - _LISTED} more, all named in the file")
+    typer.echo(f"Snapshot   {file}")
+
+
+_LISTED = 10

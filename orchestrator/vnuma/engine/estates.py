@@ -1,0 +1,67 @@
+"""Reading whole vCenters: those of an inventory, each once, however many VMs it is named for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from vnuma.domain.estate import Estate
+from vnuma.engine.connections import vcenter
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.plan import scenario_of
+from vnuma.engine.target import Target
+from vnuma.errors import InputError, VmNotFound
+from vnuma.estate import snapshot
+from vnuma.vsphere import estate, read
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.refs import VmRef
+
+
+def read_all(inventory: Path) -> list[Estate]:
+    """Everything that the accounts of an Ansible inventory see."""
+    return [_read(target, lambda _session: None) for target in _one_for_each(read_targets(inventory))]
+
+
+def read_one(inventory: Path, name: str) -> list[Estate]:
+    """One VM with its host and cluster: an inventory's VM, else any of that name or path in a vCenter.
+
+    Raises VmNotFound when no vCenter of the inventory has it.
+    """
+    targets = read_targets(inventory)
+    if name in targets:
+        target = targets[name]
+        return [_read(target, lambda session: read.find_vm(session, target.vm))]
+    missing: VmNotFound | None = None
+    for target in _one_for_each(targets):
+        try:
+            return [_read(target, lambda session: read.find_vm(session, name))]
+        except VmNotFound as error:
+            missing = missing or error
+    raise missing or _no_vcenter(inventory)
+
+
+def save(inventory: Path, file: Path) -> list[Estate]:
+    """Read everything and write it as a snapshot."""
+    found = read_all(inventory)
+    if not found:
+        raise _no_vcenter(inventory)
+    snapshot.save(found, file)
+    return found
+
+
+def _read(target: Target, find: Callable[[Session], VmRef | None]) -> Estate:
+    with connect(vcenter(target)) as session:
+        found = estate.read_estate(session, find(session))
+        return replace(found, simulated=scenario_of(session.about.name))
+
+
+def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
+    """One target for each vCenter and account."""
+    return {
+        (target.vcenter.host, target.vcenter.port, target.vcenter.user): target for target in targets.values()
+    }.values()
+
+
+def _no_vcenter(inventory: Path) -> InputError:
+    return InputError(f"{inventory} names no vCenter.", fix="vnuma init writes an inventory with one.")

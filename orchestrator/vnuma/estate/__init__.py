@@ -1,0 +1,1 @@
+"""Files about an estate: snapshots, RVTools exports, waivers, earlier checks."""

@@ -1,0 +1,165 @@
+"""An RVTools export as an estate: as far as it goes, and with the names of what it lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from python_calamine import CalamineError, CalamineWorkbook
+
+from vnuma.domain.estate import Estate, Unseen
+from vnuma.errors import InputError
+from vnuma.estate.rvtools_hosts import Hosts, read_hosts
+from vnuma.estate.rvtools_vms import read_vms
+from vnuma.estate.sheet import Sheet, plain
+
+_VM_KEYS = {
+    "vm": ("VM", "VM Name", "VMName"),
+    "id": ("VM ID", "VMRef", "ObjectID"),
+    "uuid": ("VM UUID", "UUID"),
+    "host": ("Host",),
+    "server": ("VI SDK Server", "VISDKServer"),
+}
+
+# The columns that are used, each with the headers that versions of RVTools gave it (3.x, 4.x, and the
+# internal names that its command line once wrote: vInfoVMName).
+COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
+    "vInfo": {
+        **_VM_KEYS,
+        "power": ("Powerstate", "Power State"),
+        "template": ("Template",),
+        "placeholder": ("SRM Placeholder", "SRMPlaceHolder"),
+        "connection": ("Connection state", "ConnectionState"),
+        "cpus": ("CPUs", "# CPUs", "NumCPU"),
+        "memory": ("Memory", "Memory MB", "Memory MiB"),
+        "latency": ("Latency Sensitivity",),
+        "hardware": ("HW version", "HWVersion", "VM Version"),
+        "folder": ("Folder",),
+        "datacenter": ("Datacenter", "DataCenter"),
+        "cluster": ("Cluster",),
+        "os": ("OS according to the configuration file", "OS"),
+        "os_tools": ("OS according to the VMware Tools", "OSTools"),
+        "vcenter": ("VI SDK UUID", "VISDKUUID"),
+    },
+    "vCPU": {
+        **_VM_KEYS,
+        "cpus": ("CPUs", "# CPUs"),
+        "sockets": ("Sockets",),
+        "per_socket": ("Cores p/s", "Cores per socket"),
+        "hot_add": ("Hot Add", "HotAdd"),
+        "exposed": ("Numa Hotadd Exposed",),
+        "reservation": ("Reservation",),
+    },
+    "vMemory": {
+        **_VM_KEYS,
+        "size": ("Size MiB", "Size MB", "Size"),
+        "locked": ("Memory Reservation Locked To Max",),
+        "reservation": ("Reservation",),
+    },
+    "vHost": {
+        "host": ("Host", "Name"),
+        "datacenter": ("Datacenter",),
+        "cluster": ("Cluster",),
+        "model_cpu": ("CPU Model",),
+        "speed": ("Speed",),
+        "packages": ("# CPU", "#CPU", "NumCPU"),
+        "per_package": ("Cores per CPU",),
+        "cores": ("# Cores", "#Cores"),
+        "ht": ("HT Active",),
+        "memory": ("# Memory", "#Memory", "Memory"),
+        "policy": ("Host Power Policy", "Current CPU power man. policy"),
+        "version": ("ESX Version", "ESXVersion"),
+        "vendor": ("Vendor",),
+        "model": ("Model",),
+        "bios": ("BIOS Version",),
+        "server": ("VI SDK Server", "VISDKServer"),
+    },
+    "vCluster": {
+        "name": ("Name", "Cluster"),
+        "drs": ("DRS enabled", "DRSEnabled"),
+        "behavior": ("DRS default VM behavior",),
+        "server": ("VI SDK Server", "VISDKServer"),
+    },
+    "vMetaData": {
+        "version": ("RVTools version", "RVTools major version"),
+        "made": ("xlsx creation datetime",),
+    },
+}
+
+_OPTIONAL = {"vMetaData"}
+_NEEDED = {"vInfo": ("vm", "cpus", "memory")}
+_WORTH_NAMING = {
+    "vInfo": ("power", "hardware", "host"),
+    "vCPU": ("per_socket", "hot_add", "exposed"),
+    "vMemory": ("locked", "reservation"),
+    "vHost": ("packages", "cores", "ht", "memory", "policy", "version"),
+    "vCluster": ("drs",),
+}
+
+
+@dataclass(frozen=True)
+class Export:
+    """The sheets that are there; those that are missing are empty and told in `unseen`."""
+
+    sheets: Mapping[str, Sheet]
+    unseen: tuple[Unseen, ...]
+
+
+def read_rvtools(path: Path) -> Estate:
+    """Read an .xlsx that RVTools exported. Raises InputError when it is none, or has no VMs to read."""
+    export = _open(path)
+    hosts: Hosts = read_hosts(export.sheets)
+    vms, lost = read_vms(export.sheets, hosts)
+    metadata = next(iter(export.sheets["vMetaData"]), None)
+    release = metadata.text("version") if metadata else ""
+    return Estate(
+        source=path.name,
+        kind="rvtools",
+        read_at=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        product=f"RVTools {release}".strip(),
+        version="",
+        vms=tuple(vms),
+        clusters=tuple(hosts.with_memory(vms).clusters()),
+        unseen=(*export.unseen, *hosts.unseen, *lost),
+    )
+
+
+def _open(path: Path) -> Export:
+    try:
+        book = CalamineWorkbook.from_path(str(path))
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
+        ) from error
+    except CalamineError as error:
+        raise InputError(
+            f"{path} is not an Excel workbook ({error}).", fix="Export all tabs to xlsx in RVTools."
+        ) from error
+    present = {plain(name).removeprefix("rvtools").removeprefix("tab"): name for name in book.sheet_names}
+    sheets, unseen = {}, []
+    for name, aliases in COLUMNS.items():
+        found = present.get(plain(name))
+        rows = book.get_sheet_by_name(found).to_python() if found else []
+        sheets[name] = sheet = Sheet.of(name, rows, aliases)
+        if not found and name not in _OPTIONAL:
+            unseen.append(Unseen("sheet", name, "the export has no such sheet"))
+        missing = [column for column in _WORTH_NAMING.get(name, ()) if found and column not in sheet.columns]
+        unseen += [
+            Unseen("column", f"{name}: {aliases[column][0]}", "the sheet has no such column")
+            for column in missing
+        ]
+    _require(path, sheets["vInfo"], book.sheet_names)
+    return Export(sheets, tuple(unseen))
+
+
+def _require(path: Path, info: Sheet, names: list[str]) -> None:
+    missing = [COLUMNS["vInfo"][column][0] for column in _NEEDED["vInfo"] if column not in info.columns]
+    if missing:
+        has = ", ".join(names) or "no sheets"
+        raise InputError(
+            f"{path} is no RVTools export that can be checked: its sheet vInfo lacks {', '.join(missing)} "
+            f"(the file has {has}).",
+            fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
+        )

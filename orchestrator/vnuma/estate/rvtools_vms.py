@@ -1,0 +1,178 @@
+"""VMs of an RVTools export, put together from its sheets vInfo, vCPU and vMemory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.domain.estate import EstateVm, Unseen
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.setting import Power, Value
+from vnuma.estate.rvtools_hosts import Hosts
+from vnuma.estate.sheet import Row, Sheet
+
+_NOT_EXPORTED = "an RVTools export does not have it"
+_NEVER = dict.fromkeys(
+    (
+        *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode", "autoCoresPerSocket"),
+        EXTRA_CONFIG,
+    ),
+    _NOT_EXPORTED,
+)
+
+_POWER = {"poweredon": Power.ON, "poweredoff": Power.OFF, "suspended": Power.SUSPENDED}
+
+# The newest hardware version of a release's first edition, for exports without a column for it.
+_NEWEST = {(8, 0): 20, (7, 0): 17, (6, 7): 14, (6, 5): 13, (6, 0): 11}
+_OLDEST_KNOWN = 11
+
+_Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Where a setting comes from: sheet, column, and how the cell is read."""
+
+    setting: str
+    sheet: str
+    column: str
+    read: Callable[[Row, str], Value]
+
+
+_SOURCES = (
+    _Source("numCPUs", "vInfo", "cpus", Row.number),
+    _Source("memoryMB", "vInfo", "memory", Row.number),
+    _Source("latencySensitivity", "vInfo", "latency", lambda row, column: row.text(column).lower() or None),
+    _Source("numCoresPerSocket", "vCPU", "per_socket", Row.number),
+    _Source("cpuHotAddEnabled", "vCPU", "hot_add", Row.truth),
+    _Source("exposeVnumaOnCpuHotadd", "vCPU", "exposed", Row.truth),
+    _Source("cpuReservation", "vCPU", "reservation", Row.number),
+    _Source("memoryReservationLockedToMax", "vMemory", "locked", Row.truth),
+    _Source("memoryReservation", "vMemory", "reservation", Row.number),
+)
+
+
+def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
+    """Every VM that is no template; those that cannot be read, with the reason."""
+    others = {name: _indexed(sheets[name]) for name in ("vCPU", "vMemory")}
+    absent = _absent(sheets)
+    vms: list[EstateVm] = []
+    unseen: list[Unseen] = []
+    shared: dict[tuple[tuple[str, str], ...], Mapping[str, str]] = {}
+    for row in sheets["vInfo"]:
+        if row.truth("template"):
+            continue
+        why = _unreadable(row)
+        if why:
+            unseen.append(Unseen("vm", row.text("vm"), why))
+            continue
+        host = hosts.find(row.text("server"), row.text("host"))
+        settings, missing = _settings(row, others)
+        reasons = {**absent, **missing} | ({} if host else {"host": _why_no_host(row, hosts)})
+        reasons = {name: why for name, why in reasons.items() if name not in settings}
+        kept = shared.setdefault(tuple(sorted(reasons.items())), reasons)  # thousands of VMs, few reasons
+        vms.append(EstateVm(_facts(row, host, settings), kept))
+    return vms, unseen
+
+
+def _unreadable(row: Row) -> str:
+    connection = row.text("connection").lower()
+    if connection in {"inaccessible", "invalid", "disconnected"}:
+        return f"it was {connection} when RVTools ran"
+    if row.truth("placeholder"):
+        return "it is a placeholder of Site Recovery Manager, without a configuration of its own"
+    for column, what in (("cpus", "CPUs"), ("memory", "memory")):
+        if not row.number(column):
+            return f"its {what} is {row.text(column)!r}, not a number"
+    return ""
+
+
+def _absent(sheets: Mapping[str, Sheet]) -> dict[str, str]:
+    """Settings that no VM of this export has, with the reason."""
+    reasons = dict(_NEVER)
+    for source in _SOURCES:
+        sheet = sheets[source.sheet]
+        if not sheet.columns:
+            reasons[source.setting] = f"the export has no sheet {source.sheet}"
+        elif source.column not in sheet.columns and source.setting != "numCoresPerSocket":
+            reasons[source.setting] = f"the export's sheet {source.sheet} has no such column"
+    return reasons
+
+
+def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[str, Value], dict[str, str]]:
+    """What is known of the VM's settings, and why the rest of them is not."""
+    rows: dict[str, Row | None] = {name: _partner(row, index) for name, index in others.items()}
+    rows["vInfo"] = row
+    settings: dict[str, Value] = {}
+    missing: dict[str, str] = {}
+    for source in _SOURCES:
+        partner = rows[source.sheet]
+        value = source.read(partner, source.column) if partner else None
+        if value is not None:
+            settings[source.setting] = value
+        else:
+            missing[source.setting] = (
+                f"the export's sheet {source.sheet} does not say"
+                if partner
+                else f"the export's sheet {source.sheet} has no row of the VM"
+            )
+    sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
+    vcpus = settings.get("numCPUs")
+    if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int):
+        settings["numCoresPerSocket"] = vcpus // sockets
+    return settings, missing
+
+
+def _indexed(sheet: Sheet) -> dict[_Key, Row]:
+    """Rows by each name that a VM's row in another sheet may know it by."""
+    return {key: row for row in sheet for key in _keys(row)}
+
+
+def _keys(row: Row) -> list[_Key]:
+    server = row.text("server")
+    named = [("id", f"{server}/{row.text('id')}"), ("uuid", f"{server}/{row.text('uuid')}")]
+    keys = [(kind, value) for kind, value in named if not value.endswith("/")]
+    return [*keys, ("name", f"{server}/{row.text('host')}/{row.text('vm')}")]
+
+
+def _partner(row: Row, index: Mapping[_Key, Row]) -> Row | None:
+    return next((index[key] for key in _keys(row) if key in index), None)
+
+
+def _why_no_host(row: Row, hosts: Hosts) -> str:
+    name = row.text("host")
+    if not name:
+        return "the VM has no host (orphaned)"
+    return f"the export's sheet vHost does not show {name}" if hosts.by_name else "the export has no hosts"
+
+
+def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> VmFacts:
+    name = row.text("vm")
+    folder = [part for part in (row.text("datacenter"), "vm", *row.text("folder").split("/")) if part]
+    uuid = row.text("uuid")
+    return VmFacts(
+        moid=row.text("id") or uuid or f"{row.text('host')}/{name}",
+        name=name,
+        path="/" + "/".join([*folder, name]),
+        vcenter_uuid=row.text("vcenter") or row.text("server"),
+        instance_uuid=uuid or row.text("id") or name,
+        hardware_version=_hardware(row, host),
+        guest_id="",
+        guest_full_name=row.text("os_tools") or row.text("os"),
+        power=_POWER.get(re.sub(r"[^a-z]", "", row.text("power").lower()), Power.OFF),
+        host_moid=host.moid if host else "",
+        host_name=row.text("host"),
+        tools_running=bool(row.text("os_tools")),
+        change_version="",
+        settings=settings,
+    )
+
+
+def _hardware(row: Row, host: HostFacts | None) -> int:
+    """The hardware version; without a column for it, the newest that its host's release brought."""
+    digits = re.search(r"\d+", row.text("hardware"))
+    if digits:
+        return int(digits[0])
+    return _NEWEST.get(host.release.key, _OLDEST_KNOWN) if host else _OLDEST_KNOWN

@@ -1,0 +1,115 @@
+"""One sheet of an export as rows by column, whatever its version calls them; what is missing is named."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+_NOT_WORD = re.compile(r"[^a-z0-9#%]")
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
+
+# Excel in the language of whoever saved the file last.
+_YES = {
+    "true",
+    "1",
+    "yes",
+    "wahr",
+    "ja",
+    "vrai",
+    "oui",
+    "verdadero",
+    "si",
+    "sí",
+    "vero",
+    "waar",
+    "sant",
+    "prawda",
+}
+_NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
+
+
+def plain(header: object) -> str:
+    """A header without case, spaces and signs: `Cores p/s` and `cores P/S` are `coresps`."""
+    return _NOT_WORD.sub("", str(header).strip().lower())
+
+
+def number(value: object) -> int | None:
+    """A whole number, also from text with thousands separators of any language; None where it is none."""
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return round(value)
+    text = str(value).strip()
+    if _THOUSANDS.fullmatch(text):
+        return int(re.sub(r"[^-\d]", "", text))
+    try:
+        return round(float(text.replace(",", ".")))
+    except (ValueError, OverflowError):
+        return None
+
+
+def truth(value: object) -> bool | None:
+    """A yes or no in any of the languages known; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    text = str(value).strip().lower().removesuffix(".0")
+    return True if text in _YES else False if text in _NO else None
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A sheet's name and rows. `columns` maps the names we use to their position in this file."""
+
+    name: str
+    columns: Mapping[str, int]
+    rows: Sequence[Sequence[object]] = field(default=())
+
+    @classmethod
+    def of(cls, name: str, rows: Sequence[Sequence[object]], aliases: Mapping[str, Sequence[str]]) -> Sheet:
+        """Find each column by any of its headers; the first row holds them."""
+        header = [_header(name, cell) for cell in rows[0]] if rows else []
+        at = {
+            column: header.index(known)
+            for column, headers in aliases.items()
+            for known in [next((plain(h) for h in headers if plain(h) in header), "")]
+            if known
+        }
+        return cls(name, at, rows[1:])
+
+    def __iter__(self) -> Iterator[Row]:
+        return (
+            Row(self.columns, cells) for cells in self.rows if any(cell not in ("", None) for cell in cells)
+        )
+
+
+class Row:
+    """One row: its cells by the names that we use."""
+
+    __slots__ = ("_cells", "_columns")
+
+    def __init__(self, columns: Mapping[str, int], cells: Sequence[object]) -> None:
+        self._columns, self._cells = columns, cells
+
+    def cell(self, column: str) -> object:
+        """The cell, None where the sheet has no such column or the row ends before it."""
+        at = self._columns.get(column)
+        return self._cells[at] if at is not None and at < len(self._cells) else None
+
+    def text(self, column: str) -> str:
+        """The cell as text; empty where there is none."""
+        value = self.cell(column)
+        return "" if value is None else str(value).strip()
+
+    def number(self, column: str) -> int | None:
+        """The cell as a whole number."""
+        return number(self.cell(column))
+
+    def truth(self, column: str) -> bool | None:
+        """The cell as yes or no."""
+        return truth(self.cell(column))
+
+
+def _header(sheet: str, cell: object) -> str:
+    """A header without the sheet's name, which some versions put before it: vInfoVMName is vmname."""
+    return plain(cell).removeprefix(plain(sheet).removeprefix("tab"))

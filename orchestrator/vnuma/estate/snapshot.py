@@ -1,0 +1,84 @@
+"""An estate in a file: JSON with a format number, no credentials, readable by later versions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from vnuma import __version__
+from vnuma.domain.estate import Estate
+from vnuma.errors import InputError
+
+FORMAT = 1
+"""Raised when a reader of the format before would misunderstand the file; new optional fields do not."""
+
+READABLE_SINCE = "0.1.0"
+"""The first version of vnuma that reads this format."""
+
+KIND = "vnuma/inventory"
+
+_ESTATES = TypeAdapter(tuple[Estate, ...])
+
+
+def save(estates: Sequence[Estate], path: Path) -> None:
+    """Write estates as one snapshot. Raises InputError when the file cannot be written."""
+    document = {
+        "schema": f"{KIND}/{FORMAT}",
+        "readable_since": READABLE_SINCE,
+        "written_by": __version__,
+        "estates": _ESTATES.dump_python(tuple(estates), mode="json"),
+    }
+    try:
+        path.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The snapshot cannot be written to {path} ({error.strerror}).", fix="Name another file."
+        ) from error
+
+
+def load(path: Path) -> tuple[Estate, ...]:
+    """Read a snapshot of this format or an older one.
+
+    Raises InputError for a file that is none, is newer than this program, or is damaged.
+    """
+    return from_document(read_json(path), path)
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file's content. Raises InputError."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(
+            f"{path} is not a JSON document.", fix="vnuma inventory save FILE writes a snapshot."
+        ) from error
+
+
+def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
+    """The estates of a snapshot that was read already. Raises InputError."""
+    schema = str(document.get("schema", "")) if isinstance(document, dict) else ""
+    kind, _, number = schema.rpartition("/")
+    if kind != KIND or not number.isdigit():
+        raise InputError(
+            f"{path} is not a snapshot of an inventory.",
+            fix="vnuma inventory save FILE writes one; an Ansible inventory is given with -i.",
+        )
+    if int(number) > FORMAT:
+        raise InputError(
+            f"{path} has format {number}; this vnuma {__version__} reads up to format {FORMAT}.",
+            fix=f"Use vnuma {document.get('readable_since', 'of a later version')} or newer.",
+        )
+    try:
+        return _ESTATES.validate_python(document.get("estates"), strict=False)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(step) for step in first["loc"])
+        raise InputError(
+            f"{path} is damaged: estates.{where}: {first['msg']}.", fix="Save the snapshot anew."
+        ) from None

@@ -1,0 +1,257 @@
+"""A whole vCenter read in bulk: few round trips, only the properties that rules need, nothing changed."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from pyVmomi import vim, vmodl
+
+from vnuma.checks.subject import EXTRA_CONFIG
+from vnuma.domain.estate import Estate, EstateVm, Unseen
+from vnuma.domain.facts import ClusterFacts, HostFacts
+from vnuma.domain.setting import Power
+from vnuma.errors import PrivilegeMissing, VmNotFound
+from vnuma.vsphere import settings
+from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
+from vnuma.vsphere.faults import describe
+from vnuma.vsphere.inventory import container_properties, path_of
+from vnuma.vsphere.read import cluster_properties
+from vnuma.vsphere.session import Found, Query, Session
+
+_AT_ONCE = 500
+"""Objects in one request: large enough to be quick, small enough to be answered in time."""
+
+_CONNECTED = "connected"
+_VM_NEEDED = ("name", "config.hardware.numCPU", "config.instanceUuid", "config.version", "runtime.powerState")
+_HOST_NEEDED = (
+    "name",
+    "hardware.cpuInfo",
+    "hardware.systemInfo",
+    "hardware.memorySize",
+    "summary.config.product",
+)
+_OPTIONS = "configManager.advancedOption"
+
+
+def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Estate:
+    """Every VM, host and cluster that the account sees; with `only`, that VM beside those of its host.
+
+    What cannot be read is named in `unseen` and does not end the reading. Raises VCenterUnreachable.
+    """
+    refs: list[vim.ManagedEntity] = _refs(session)
+    if only is not None:
+        refs = [
+            *(ref for ref in refs if not isinstance(ref, vim.VirtualMachine)),
+            *_neighbours(session, only),
+        ]
+    objects = {found.ref: found for found in _read(session, refs)}
+    hosts, unseen = _hosts(session, objects)
+    vms = list(_vms(session, objects, hosts, unseen, _connected_hosts(objects)))
+    hosts = _with_memory(hosts, vms, {item.host for item in unseen if item.host})
+    return Estate(
+        source=session.transport.vcenter.host,
+        kind="vcenter",
+        read_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        product=session.about.name,
+        version=session.about.release.version,
+        vms=tuple(vm for vm in vms if only is None or vm.facts.moid == only._GetMoId()),
+        clusters=tuple(_clusters(objects, hosts)),
+        unseen=tuple(item.unseen for item in unseen),
+    )
+
+
+@dataclass(frozen=True)
+class _Miss:
+    """What could not be seen, and for a VM the host whose memory it may use."""
+
+    unseen: Unseen
+    host: str = ""
+
+
+def _refs(session: Session) -> list[vim.ManagedEntity]:
+    """References of everything that matters, from one container view."""
+    kinds = [vim.VirtualMachine, vim.HostSystem, vim.ClusterComputeResource]
+    kinds += [vim.Folder, vim.Datacenter, vim.VirtualApp]
+    content = session.content
+    view = content.viewManager.CreateContainerView(content.rootFolder, kinds, True)
+    try:
+        return list(view.view)
+    finally:
+        view.DestroyView()
+
+
+def _neighbours(session: Session, only: vim.VirtualMachine) -> list[vim.VirtualMachine]:
+    """The VM and those that run on its host."""
+    host = session.read(only, ("runtime.host",)).values.get("runtime.host")
+    others = session.read(host, ("vm",)).values.get("vm", ()) if host else ()
+    return list({only, *others})
+
+
+def _read(session: Session, refs: Sequence[vim.ManagedEntity]) -> Iterator[Found]:
+    kinds = [
+        _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES))),
+        _kind(session, vim.HostSystem, (*HOST_PATHS, _OPTIONS)),
+        cluster_properties(),
+        *container_properties(),
+    ]
+    for start in range(0, len(refs), _AT_ONCE):
+        some = refs[start : start + _AT_ONCE]
+        filters = [
+            Query.FilterSpec(
+                objectSet=[Query.ObjectSpec(obj=ref) for ref in some],
+                propSet=kinds,
+                reportMissingObjectsInResults=True,  # deleted since the view was made
+            )
+        ]
+        yield from session.retrieve(filters)
+
+
+def _kind(session: Session, kind: type, paths: Iterable[str]) -> Query.PropertySpec:
+    return Query.PropertySpec(type=kind, pathSet=session.known(kind, paths))
+
+
+def _hosts(session: Session, objects: Mapping[Any, Found]) -> tuple[dict[str, HostFacts], list[_Miss]]:
+    """The hosts that can be judged; a disconnected one shows what it was, not what it is."""
+    hosts, unseen = {}, []
+    for ref, found in objects.items():
+        if not isinstance(ref, vim.HostSystem):
+            continue
+        name, state = found.values.get("name", ref._GetMoId()), _state(found)
+        if state != _CONNECTED:
+            unseen.append(_Miss(Unseen("host", name, f"{state} from vCenter's point of view")))
+        elif any(path not in found.values for path in _HOST_NEEDED):
+            unseen.append(_Miss(Unseen("host", name, _why(found, _HOST_NEEDED))))
+        else:
+            facts = host_facts(found, drs_of(found, objects))
+            hosts[facts.moid] = replace(facts, advanced=_numa_options(found.values.get(_OPTIONS)))
+    return hosts, unseen
+
+
+def _numa_options(manager: Any) -> dict[str, str] | None:
+    """The host's advanced options Numa.*, None where the account may not read them.
+
+    One call for each host: as a property they come only together with a thousand others.
+    """
+    try:
+        options = manager.QueryOptions("Numa.") if manager else None
+    except vim.fault.InvalidName:
+        return {}
+    except (PrivilegeMissing, VmNotFound, vmodl.MethodFault):
+        return None
+    return None if options is None else {option.key: str(option.value) for option in options}
+
+
+def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:
+    """Hosts by reference with the reason that they cannot be judged; empty where they can."""
+    return {
+        ref: ""
+        if _state(found) == _CONNECTED
+        else f"{found.values.get('name', 'its host')} is {_state(found)}"
+        for ref, found in objects.items()
+        if isinstance(ref, vim.HostSystem)
+    }
+
+
+def _vms(
+    session: Session,
+    objects: Mapping[Any, Found],
+    hosts: Mapping[str, HostFacts],
+    unseen: list[_Miss],
+    states: Mapping[Any, str],
+) -> Iterator[EstateVm]:
+    overrides: dict[Any, str | None] = {}
+    for ref, found in objects.items():
+        if isinstance(ref, vim.ClusterComputeResource):
+            overrides |= drs_overrides(found.values.get("configurationEx"))
+    for ref, found in objects.items():
+        if not isinstance(ref, vim.VirtualMachine) or found.values.get("config.template"):
+            continue
+        host = found.values.get("runtime.host")
+        moid = host._GetMoId() if host else ""
+        if any(path not in found.values for path in _VM_NEEDED):
+            name = found.values.get("name", ref._GetMoId())
+            unseen.append(_Miss(Unseen("vm", name, _why(found, _VM_NEEDED)), moid))
+            continue
+        host_found = objects.get(host)
+        place = Place(
+            path_of(found, objects),
+            host_found.values.get("name", "") if host_found else "",
+            overrides.get(ref),
+        )
+        absent = _absent(found)
+        if moid not in hosts:
+            absent["host"] = states.get(host) or (
+                "the VM's host may not be read" if host else f"the VM has no host ({_state(found)})"
+            )
+        facts = vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
+        if absent:
+            kept = {name: value for name, value in facts.settings.items() if name not in absent}
+            facts = replace(facts, settings=kept)
+        yield EstateVm(facts, absent)
+
+
+def _absent(found: Found) -> dict[str, str]:
+    """Settings that the account may not read, with the reason."""
+    if not found.missing:
+        return {}
+    named = {path: name for name, path in settings.LEAVES.items()} | {settings.EXTRA_CONFIG: EXTRA_CONFIG}
+    return {named[path]: _in_words(fault) for path, fault in found.missing.items() if path in named}
+
+
+def _why(found: Found, needed: Iterable[str]) -> str:
+    """Why needed properties are not there."""
+    faults = [_in_words(found.missing[path]) for path in needed if path in found.missing]
+    return faults[0] if faults else f"vCenter shows no configuration ({_state(found)})"
+
+
+def _in_words(fault: vmodl.MethodFault) -> str:
+    if isinstance(fault, vim.fault.NoPermission):
+        return f"the account lacks the privilege {fault.privilegeId or 'System.Read'}"
+    return describe(fault)
+
+
+def _state(found: Found) -> str:
+    return str(found.values.get("runtime.connectionState", _CONNECTED))
+
+
+def _with_memory(
+    hosts: Mapping[str, HostFacts], vms: Iterable[EstateVm], uncounted: set[str]
+) -> dict[str, HostFacts]:
+    """Hosts with the memory of their running VMs, except those where a VM could not be read."""
+    running: dict[str, dict[str, int]] = defaultdict(dict)
+    for vm in vms:
+        memory = vm.facts.settings.get("memoryMB")
+        if vm.facts.power is Power.ON and isinstance(memory, int):
+            running[vm.facts.host_moid][vm.facts.moid] = memory
+    return {
+        moid: host if moid in uncounted else replace(host, powered_on_mb=running[moid])
+        for moid, host in hosts.items()
+    }
+
+
+def _clusters(objects: Mapping[Any, Found], hosts: Mapping[str, HostFacts]) -> Iterator[ClusterFacts]:
+    """Clusters with their hosts; a host of its own is a cluster of one."""
+    members: dict[Any, list[HostFacts]] = defaultdict(list)
+    unread: dict[Any, list[str]] = defaultdict(list)
+    for ref, found in objects.items():
+        if isinstance(ref, vim.HostSystem):
+            facts = hosts.get(ref._GetMoId())
+            if facts:
+                members[found.values.get("parent")].append(facts)
+            else:
+                unread[found.values.get("parent")].append(found.values.get("name", ref._GetMoId()))
+    for parent, some in members.items():
+        if parent not in objects:
+            in_cluster = isinstance(parent, vim.ClusterComputeResource)
+            for host in some:
+                yield ClusterFacts(host.moid, host.name, None if in_cluster else False, (host,))
+    for ref, found in objects.items():
+        if isinstance(ref, vim.ClusterComputeResource):
+            drs = found.values.get("configurationEx")
+            enabled = None if drs is None else bool(drs.drsConfig.enabled)
+            name = found.values.get("name", ref._GetMoId())
+            yield ClusterFacts(ref._GetMoId(), name, enabled, tuple(members[ref]), tuple(unread[ref]))

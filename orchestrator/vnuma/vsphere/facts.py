@@ -1,0 +1,136 @@
+"""From what the property collector returns to facts of a VM and of a host: the one place for both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyVmomi import vim
+
+from vnuma.domain.facts import HostFacts, NumaNode, Release, VmFacts
+from vnuma.domain.setting import TYPED, Power
+from vnuma.vsphere.session import Found
+from vnuma.vsphere.settings import EXTRA_CONFIG, LEASE_KEY, extra_config, settings_of
+
+_MIB = 1024 * 1024
+
+VM_PATHS = (
+    *("name", "parent", "parentVApp", "runtime.powerState", "runtime.host", "runtime.connectionState"),
+    *("guest.toolsRunningStatus", "guest.guestFullName", "config.instanceUuid", "config.version"),
+    *("config.guestId", "config.template", "config.changeVersion"),
+)
+"""What facts of a VM need, besides its settings (`settings.paths`)."""
+
+VM_STATE_PATHS = ("disabledMethod", "snapshot", "runtime.question", "config.files")
+"""What a study asks of its one VM besides."""
+
+HOST_PATHS = (
+    *("name", "parent", "runtime.connectionState", "summary.config.product", "summary.hardware.cpuModel"),
+    *("hardware.systemInfo", "hardware.cpuInfo", "hardware.numaInfo", "hardware.biosInfo"),
+    *("hardware.memorySize", "config.powerSystemInfo.currentPolicy.shortName"),
+)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a VM is: inventory path, its host's name and its own DRS setting."""
+
+    path: str
+    host_name: str
+    drs_override: str | None
+
+
+def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str] = TYPED) -> VmFacts:
+    """The facts of a VM, with these of its typed settings."""
+    values = vm.values
+    host, question = values.get("runtime.host"), values.get("runtime.question")
+    return VmFacts(
+        moid=vm.ref._GetMoId(),
+        name=values["name"],
+        path=place.path,
+        vcenter_uuid=vcenter_uuid,
+        instance_uuid=values["config.instanceUuid"],
+        hardware_version=int(values["config.version"].rpartition("-")[2]),
+        guest_id=values.get("config.guestId", ""),
+        guest_full_name=values.get("guest.guestFullName", ""),
+        power=Power(str(values["runtime.powerState"])),
+        host_moid=host._GetMoId() if host else "",
+        host_name=place.host_name,
+        tools_running=values.get("guest.toolsRunningStatus") == "guestToolsRunning",
+        change_version=values.get("config.changeVersion", ""),
+        settings=settings_of(values, settings),
+        lease=extra_config(values.get(EXTRA_CONFIG) or ()).get(LEASE_KEY),
+        question=question.text if question else None,
+        log_directory=values["config.files"].logDirectory if "config.files" in values else None,
+        disabled_methods=tuple(sorted(values.get("disabledMethod") or ())),
+        has_snapshot="snapshot" in values,
+        drs_override=place.drs_override,
+        is_template=bool(values.get("config.template")),
+    )
+
+
+def host_facts(host: Found, drs: Any) -> HostFacts:
+    """The facts of a host in a cluster with that configuration (None: in none, or out of sight)."""
+    values = host.values
+    cpu, system = values["hardware.cpuInfo"], values["hardware.systemInfo"]
+    product = values["summary.config.product"]
+    enabled = drs is not None and bool(drs.drsConfig.enabled)
+    nodes = _numa_nodes(values)
+    memory_mb = values["hardware.memorySize"] // _MIB
+    return HostFacts(
+        moid=host.ref._GetMoId(),
+        name=values["name"],
+        release=Release(product.version, product.build),
+        vendor=system.vendor,
+        model=system.model,
+        cpu_model=values.get("summary.hardware.cpuModel", ""),
+        bios=_bios(values.get("hardware.biosInfo")),
+        packages=cpu.numCpuPackages,
+        cores=cpu.numCpuCores,
+        threads=cpu.numCpuThreads,
+        memory_mb=memory_mb,
+        numa_nodes=nodes or (NumaNode(0, tuple(range(cpu.numCpuThreads)), memory_mb),),
+        mhz=round(cpu.hz / 1e6),
+        in_drs_cluster=enabled,
+        drs_default=_word(drs.drsConfig.defaultVmBehavior) if enabled else None,
+        numa_reported=bool(nodes),
+        power_policy=values.get("config.powerSystemInfo.currentPolicy.shortName"),
+    )
+
+
+def drs_of(host: Found | None, objects: Mapping[Any, Found]) -> Any:
+    """The cluster's configuration, or None for a host outside a cluster or a cluster out of sight."""
+    cluster = objects.get(host.values.get("parent")) if host else None
+    return cluster.values.get("configurationEx") if cluster else None
+
+
+def drs_overrides(drs: Any) -> dict[vim.ManagedEntity, str | None]:
+    """VMs with a DRS setting of their own: `disabled` or an automation level."""
+    return {
+        entry.key: "disabled" if entry.enabled is False else _word(entry.behavior)
+        for entry in (drs.drsVmConfig if drs is not None else ())
+    }
+
+
+def _numa_nodes(values: Mapping[str, Any]) -> tuple[NumaNode, ...]:
+    """The nodes that ESXi reports, if it does."""
+    info = values.get("hardware.numaInfo")
+    nodes = [
+        NumaNode(node.typeId, tuple(sorted(node.cpuID)), node.memoryRangeLength // _MIB)
+        for node in (info.numaNode if info else ())
+    ]
+    return tuple(sorted(nodes, key=lambda node: node.id))
+
+
+def _bios(info: Any) -> str:
+    """Version and date of the BIOS, as far as they are reported."""
+    if info is None:
+        return ""
+    parts = [info.biosVersion or "", f"{info.releaseDate:%Y-%m-%d}" if info.releaseDate else ""]
+    return " ".join(part for part in parts if part)
+
+
+def _word(value: Any) -> str | None:
+    """An enumeration's value as text; None where it is unset, which means the default."""
+    return None if value is None else str(value)

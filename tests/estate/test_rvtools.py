@@ -1,0 +1,187 @@
+"""RVTools exports of several versions and languages, whole and in pieces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.estate.workbooks import export, write
+from vnuma.domain.estate import Estate
+from vnuma.errors import InputError
+from vnuma.estate.rvtools import read_rvtools
+from vnuma.estate.sheet import number, truth
+
+
+def read(tmp_path: Path, sheets: dict[str, list[dict[str, Any]]]) -> Estate:
+    """An export of these sheets, read."""
+    return read_rvtools(write(tmp_path / "export.xlsx", sheets))
+
+
+def test_a_complete_export_becomes_an_estate(tmp_path: Path) -> None:
+    """Shape, hot-add, reservation, place and host of each VM are put together from three sheets."""
+    estate = read(tmp_path, export())
+    vm = estate.vms[1].facts
+    assert vm.settings == {
+        "numCPUs": 16,
+        "memoryMB": 65536,
+        "latencySensitivity": "normal",
+        "numCoresPerSocket": 4,
+        "cpuHotAddEnabled": True,
+        "exposeVnumaOnCpuHotadd": False,
+        "cpuReservation": 0,
+        "memoryReservationLockedToMax": True,
+        "memoryReservation": 65536,
+    }
+    assert (vm.name, vm.path, vm.key) == ("vm1", "/DC1/vm/Prod/SQL/vm1", "vc-uuid/uuid-1")
+    assert (vm.hardware_version, vm.host_name) == (19, "esx1")
+    host = estate.hosts[vm.host_moid]
+    assert (host.release.version, host.release.build) == ("7.0.3", "21930508")
+    assert (host.packages, host.cores, host.threads, host.cores_per_node) == (2, 40, 80, 20)
+    assert (host.power_policy, host.numa_reported) == ("static", False)
+    assert host.powered_on_mb == {"vm-1": 65536}
+    assert [(cluster.name, cluster.drs_enabled, len(cluster.hosts)) for cluster in estate.clusters] == [
+        ("cl", True, 2)
+    ]
+    assert estate.product == "RVTools 4.4.1"
+
+
+def test_what_no_export_has_is_not_known(tmp_path: Path) -> None:
+    """Affinity, extraConfig and manual vNUMA are absent with a reason, never taken for unset."""
+    vm = read(tmp_path, export()).vms[0]
+    assert "cpuAffinity" not in vm.facts.settings
+    assert vm.absent["cpuAffinity"] == vm.absent["extraConfig"] == "an RVTools export does not have it"
+
+
+def test_the_assumption_about_nodes_is_told(tmp_path: Path) -> None:
+    """An export has no NUMA nodes: that one a socket is assumed stands among what could not be seen."""
+    assert any("one for each socket is assumed" in item.why for item in read(tmp_path, export()).unseen)
+
+
+def test_the_internal_names_of_old_versions_are_known(tmp_path: Path) -> None:
+    """Headers such as vInfoVMName and sheets such as tabvInfo mean the same."""
+    old = {
+        "VM": "VMName",
+        "Host": "Host",
+        "VM ID": "ObjectID",
+        "HW version": "HWVersion",
+        "VI SDK UUID": "VISDKUUID",
+    }
+    sheets = export()
+    sheets["tabvInfo"] = [
+        {f"vInfo{old.get(header, header).replace(' ', '')}": cell for header, cell in row.items()}
+        for row in sheets.pop("vInfo")
+    ]
+    estate = read(tmp_path, sheets)
+    assert [vm.facts.name for vm in estate.vms] == ["vm0", "vm1", "vm2"]
+    assert estate.vms[0].facts.settings["numCoresPerSocket"] == 4
+
+
+def test_text_cells_in_another_language_are_read(tmp_path: Path) -> None:
+    """Numbers with points or spaces for thousands and words for yes and no, all of them text."""
+    sheets = export(vms=1, hosts=1)
+    sheets["vInfo"][0] |= {"CPUs": "16", "Memory": "65.536", "Template": "FALSCH"}
+    sheets["vCPU"][0] |= {"Hot Add": "WAHR", "Cores p/s": "4,0"}
+    sheets["vHost"][0] |= {"# Memory": "524\u202f288", "HT Active": "VRAI"}
+    estate = read(tmp_path, sheets)
+    settings = estate.vms[0].facts.settings
+    assert (settings["memoryMB"], settings["numCoresPerSocket"], settings["cpuHotAddEnabled"]) == (
+        65536,
+        4,
+        True,
+    )
+    assert next(iter(estate.hosts.values())).memory_mb == 524288
+
+
+@pytest.mark.parametrize(
+    ("sheet", "setting"),
+    [("vCPU", "cpuHotAddEnabled"), ("vMemory", "memoryReservationLockedToMax"), ("vHost", "host")],
+)
+def test_a_missing_sheet_is_named_and_the_rest_is_read(tmp_path: Path, sheet: str, setting: str) -> None:
+    """Without a sheet its settings have a reason, and the sheet stands among what could not be seen."""
+    sheets = export()
+    del sheets[sheet]
+    estate = read(tmp_path, sheets)
+    assert len(estate.vms) == 3
+    assert ("sheet", sheet) in {(item.kind, item.name) for item in estate.unseen}
+    assert estate.vms[0].absent[setting]
+
+
+def test_a_missing_column_is_named(tmp_path: Path) -> None:
+    """A column that this version does not write is named, with the setting that is not known for it."""
+    sheets = export()
+    for row in sheets["vCPU"]:
+        del row["Numa Hotadd Exposed"]
+    estate = read(tmp_path, sheets)
+    assert ("column", "vCPU: Numa Hotadd Exposed") in {(item.kind, item.name) for item in estate.unseen}
+    assert "exposeVnumaOnCpuHotadd" in estate.vms[0].absent
+
+
+def test_rows_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    """Inaccessible VMs, placeholders, rows without numbers and hosts without cores do not end the reading."""
+    sheets = export(vms=6, hosts=2)
+    sheets["vInfo"][0]["Connection state"] = "inaccessible"
+    sheets["vInfo"][1]["SRM Placeholder"] = "True"
+    sheets["vInfo"][2]["CPUs"] = "n/a"
+    sheets["vInfo"][3]["Template"] = "True"
+    sheets["vInfo"][4]["Host"] = sheets["vCPU"][4]["Host"] = None
+    sheets["vHost"][1]["# Cores"] = sheets["vHost"][1]["Cores per CPU"] = None
+    estate = read(tmp_path, sheets)
+    assert [vm.facts.name for vm in estate.vms] == ["vm4", "vm5"]
+    assert [vm.absent.get("host") for vm in estate.vms] == [
+        "the VM has no host (orphaned)",
+        "the export's sheet vHost does not show esx1",
+    ]
+    assert {item.name: item.why for item in estate.unseen if item.kind == "vm"} == {
+        "vm0": "it was inaccessible when RVTools ran",
+        "vm1": "it is a placeholder of Site Recovery Manager, without a configuration of its own",
+        "vm2": "its CPUs is 'n/a', not a number",
+    }
+    assert estate.clusters[0].unread == ("esx1",)
+
+
+def test_vms_of_one_name_keep_their_own_rows(tmp_path: Path) -> None:
+    """Sheets are joined by vCenter and identifier, not by the name alone."""
+    sheets = export(vms=2, hosts=1)
+    for name in ("vInfo", "vCPU", "vMemory"):
+        for row in sheets[name]:
+            row["VM"] = "twin"
+    sheets["vCPU"][1]["Cores p/s"] = 16
+    assert [vm.facts.settings["numCoresPerSocket"] for vm in read(tmp_path, sheets).vms] == [4, 16]
+
+
+@pytest.mark.parametrize("missing", ["vInfo", "CPUs"])
+def test_a_file_without_vms_is_refused(tmp_path: Path, missing: str) -> None:
+    """Without the sheet vInfo, or without its vCPUs, there is nothing to check."""
+    sheets = export()
+    if missing == "vInfo":
+        del sheets["vInfo"]
+    else:
+        for row in sheets["vInfo"]:
+            del row[missing]
+    with pytest.raises(InputError, match=r"no RVTools export that can be checked: its sheet vInfo lacks"):
+        read(tmp_path, sheets)
+
+
+def test_another_file_is_refused(tmp_path: Path) -> None:
+    """A file that is no workbook is refused with what to export."""
+    file = tmp_path / "export.xlsx"
+    file.write_text("VM;CPUs\n")
+    with pytest.raises(InputError, match="is not an Excel workbook"):
+        read_rvtools(file)
+
+
+@given(st.integers(0, 10**12), st.sampled_from([",", ".", " ", "'", "\u00a0", "\u202f", ""]))
+def test_thousands_are_read_whatever_separates_them(value: int, separator: str) -> None:
+    """Any language's way to write a whole number gives that number."""
+    assert number(f"{value:,}".replace(",", separator)) == value
+
+
+@given(st.text())
+def test_no_text_breaks_a_cell(text: str) -> None:
+    """Whatever stands in a cell is a value or none."""
+    assert number(text) is None or isinstance(number(text), int)
+    assert truth(text) in (True, False, None)
