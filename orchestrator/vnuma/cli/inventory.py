@@ -35,7 +35,7 @@ def save(
         if estate.simulated:
             typer.echo(simulated_banner(estate.simulated))
         hosts, clusters = plural(len(estate.hosts), "host"), plural(len(estate.clusters), "cluster")
-        typer.echo(f"{estate.source}: {plural(len(estate.vms), "VM")} on {hosts} in {clusters}")
+        typer.echo(f"{estate.source}: {plural(len(estate.vms), 'VM')} on {hosts} in {clusters}")
         for item in estate.unseen[:_LISTED]:
             typer.echo(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:
