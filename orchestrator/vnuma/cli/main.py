@@ -21,6 +21,7 @@ from vnuma.cli import (
     lab,
     plan,
     power,
+    predict,
     report,
     restore,
     results,
@@ -63,6 +64,7 @@ def _root(
 
 
 app.command("check")(check.check)
+app.command("predict")(predict.predict)
 app.command("plan")(plan.plan)
 app.command("power")(power.power)
 app.command("run")(run.run)

@@ -48,3 +48,11 @@ def duration(seconds: float | None) -> str:
 def plural(count: int, noun: str) -> str:
     """`1 block`, `2 blocks`."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def aligned(rows: list[list[str]]) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]

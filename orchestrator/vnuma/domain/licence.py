@@ -102,6 +102,8 @@ _WINDOWS_SOCKETS = (
 def windows_sockets(caption: str) -> int | None:
     """Most sockets that this Windows uses, by its caption; None: not known. General knowledge."""
     words = caption.lower()
+    if "windows" not in words:
+        return None
     if "essentials" in words:
         return 2
     return next((sockets for pattern, sockets in _WINDOWS_SOCKETS if re.search(pattern, words)), None)

@@ -29,3 +29,22 @@ DEFAULT_MINIMUM_VCPUS = 9
 def has_virtual_numa(vm: VmFacts, host: HostFacts) -> bool:
     """Whether this VM on this host has virtualNuma and automatic cores per socket."""
     return host.release.key >= VIRTUAL_NUMA_SINCE and vm.hardware_version >= VIRTUAL_NUMA_HARDWARE
+
+
+# Newest hardware version of each release, newest first (VMware KB 1003746).
+_HARDWARE = (
+    ((9, 0), 22),
+    ((8, 0), 20),
+    ((7, 0), 17),
+    ((6, 7), 14),
+    ((6, 5), 13),
+    ((6, 0), 11),
+    ((5, 5), 10),
+    ((5, 1), 9),
+    ((5, 0), 8),
+)
+
+
+def hardware_version_of(release: tuple[int, int]) -> int:
+    """The virtual hardware version that a release gives new VMs (its updates may have newer ones)."""
+    return next((version for since, version in _HARDWARE if release >= since), 7)

@@ -1,0 +1,194 @@
+"""`vnuma predict`: what guest and SQL Server will see of a shape, before anything is deployed."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from enum import StrEnum
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vnuma.cli.screen import WIDEST, aligned
+from vnuma.cli.shape_options import (
+    EditionOption,
+    EsxiOption,
+    HardwareOption,
+    HostsOption,
+    MemoryOption,
+    SetOption,
+    SqlYearOption,
+    ThreadsOption,
+    VcpusOption,
+    WindowsOption,
+    guest_of,
+    hardware_of,
+    hosts_of,
+    settings_of,
+)
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from vnuma.domain.forecast import Forecast
+    from vnuma.domain.topology import Topology
+
+
+class PredictFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+def predict(
+    vcpus: VcpusOption,
+    memory: MemoryOption,
+    host_nodes: HostsOption,
+    esxi: EsxiOption = "8.0",
+    cores_per_socket: Annotated[
+        int | None,
+        typer.Option("--cores-per-socket", min=1, help="One shape; without it, every shape of these vCPUs."),
+    ] = None,
+    threads_per_core: ThreadsOption = 2,
+    hardware: HardwareOption = None,
+    set_: SetOption = None,
+    edition: EditionOption = "developer",
+    sql: SqlYearOption = 2022,
+    windows: WindowsOption = "",
+    soft_numa: Annotated[
+        bool, typer.Option("--soft-numa/--no-soft-numa", help="Automatic soft-NUMA (SQL Server 2016 on).")
+    ] = True,
+    format_: Annotated[PredictFormat, typer.Option("--format", help="text or json.")] = PredictFormat.TEXT,
+) -> None:
+    """Predict what the guest will see: vNUMA nodes, SQL Server's nodes, the cores that editions use.
+
+    A prediction carries its confidence: where documents disagree, the other readings are named.
+
+    Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
+    vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0
+    """
+    from vnuma.domain.forecast import forecast_on
+
+    hosts = hosts_of(host_nodes, esxi, threads_per_core)
+    version = hardware_of(hardware, hosts)
+    guest = guest_of(edition, sql, windows, soft_numa=soft_numa)
+    extra = settings_of(set_)
+    rows = [
+        one
+        for shape in _shapes(vcpus, cores_per_socket)
+        for one in forecast_on(
+            {
+                "numCPUs": vcpus,
+                "numCoresPerSocket": shape.cores_per_socket,
+                "memoryMB": memory * 1024,
+                **extra,
+            },
+            version,
+            hosts,
+            guest,
+        )
+    ]
+    if format_ is PredictFormat.JSON:
+        typer.echo(
+            json.dumps({"schema": "vnuma/predict/1", "rows": [_document(row) for row in rows]}, indent=2)
+        )
+        return
+    typer.echo(f"{vcpus} vCPUs, {memory} GB, hardware version {version}; SQL Server {sql} {edition}\n")
+    typer.echo("\n".join(_table(rows)))
+
+
+def _shapes(vcpus: int, cores_per_socket: int | None) -> tuple[Topology, ...]:
+    from vnuma.domain.topology import Topology, topologies
+
+    if cores_per_socket is None:
+        return topologies(vcpus)
+    if vcpus % cores_per_socket:
+        raise InputError(
+            f"{cores_per_socket} cores per socket do not divide {vcpus} vCPUs (rule T01).",
+            fix="Use one of " + " ".join(str(shape.cores_per_socket) for shape in topologies(vcpus)) + ".",
+        )
+    return (Topology(vcpus // cores_per_socket, cores_per_socket),)
+
+
+def _table(rows: list[Forecast]) -> list[str]:
+    unlike = len({row.hosts for row in rows}) > 1
+    header = ["Shape", "vNUMA nodes", "confidence", "SQL memory/CPU nodes", "cores used", "memory"]
+    body = [
+        [
+            str(row.topology),
+            f"{row.prediction.vnuma_nodes} ({sizes(row.prediction.node_sizes)})",
+            _sure(row),
+            f"{row.prediction.vnuma_nodes}/{row.sql_cpu_nodes}",
+            _cores(row),
+            _memory(row),
+            *([", ".join(row.hosts)] if unlike else []),
+        ]
+        for row in rows
+    ]
+    lines = aligned([[*header, *(["host"] if unlike else [])], *body])
+    return [*lines, "", *_why(rows)]
+
+
+def sizes(nodes: tuple[int, ...]) -> str:
+    """The sizes of nodes, short: 2 x 8, or 18+12."""
+    return f"{len(nodes)} x {nodes[0]}" if len(set(nodes)) == 1 else "+".join(map(str, nodes))
+
+
+def _sure(row: Forecast) -> str:
+    others = "".join(f", else {count}" for count in row.prediction.alternatives)
+    return row.prediction.confidence + others
+
+
+def _cores(row: Forecast) -> str:
+    """The cores that Windows and SQL Server use, of all; the other reading where there is one."""
+    otherwise = f", else {row.by_sql.otherwise}" if row.by_sql.otherwise else ""
+    return f"{row.usable_cores} of {row.topology.vcpus}{otherwise}"
+
+
+def _memory(row: Forecast) -> str:
+    if row.too_wide:
+        return "more vCPUs than cores"
+    if row.remote_mb is None:
+        return "not known"
+    return "local" if row.remote_mb == 0 else f"{row.remote_mb / 1024:.4g} GB remote"
+
+
+def _why(rows: list[Forecast]) -> list[str]:
+    """Each reason once, with the shapes that it holds for."""
+    reasons: dict[str, list[str]] = {}
+    for row in rows:
+        told = [row.prediction.because]
+        told += [row.by_sql.because] if row.by_sql.cores < row.topology.vcpus else []
+        if row.by_windows and row.by_windows.cores < row.topology.vcpus:
+            told.append(row.by_windows.because)
+        for reason in told:
+            shapes = reasons.setdefault(reason, [])
+            shapes += [str(row.topology)] if str(row.topology) not in shapes else []
+    return [
+        line
+        for reason, shapes in reasons.items()
+        for line in wrap(f"{', '.join(shapes)}: {reason}", WIDEST, subsequent_indent="  ")
+    ]
+
+
+def _document(row: Forecast) -> dict[str, Any]:
+    """One row as JSON: all that is known, unrounded."""
+    return {
+        "topology": str(row.topology),
+        "hosts": list(row.hosts),
+        "esxi": row.release,
+        "vnuma_nodes": row.prediction.vnuma_nodes,
+        "node_sizes": list(row.prediction.node_sizes),
+        "clients": list(row.prediction.clients),
+        "alternatives": list(row.prediction.alternatives),
+        "because": row.prediction.because,
+        "sql_memory_nodes": row.prediction.vnuma_nodes,
+        "sql_cpu_nodes": row.sql_cpu_nodes,
+        "usable_cores": row.usable_cores,
+        "by_sql": asdict(row.by_sql),
+        "by_windows": asdict(row.by_windows) if row.by_windows else None,
+        "remote_mb": row.remote_mb,
+        "more_vcpus_than_cores": row.too_wide,
+        "confidence": row.confidence,
+    }

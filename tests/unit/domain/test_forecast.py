@@ -1,0 +1,113 @@
+"""What guest, Windows and SQL Server see: the paper's arms on every release, editions, unlike hosts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.hosts import host_of
+from vnuma.domain.forecast import Forecast, Guest, forecast, forecast_on
+from vnuma.domain.setting import Settings
+from vnuma.domain.topology import Topology, topologies
+
+ARMS = topologies(16)
+FOLLOW: Settings = {"numa.vcpu.followcorespersocket": "1"}
+
+
+def settings_of(shape: Topology, extra: Settings | None = None) -> Settings:
+    """The paper's VM in one shape."""
+    base: Settings = {"numCPUs": 16, "numCoresPerSocket": shape.cores_per_socket, "memoryMB": 65536}
+    return {**base, **(extra or {})}
+
+
+def seen(release: str, hardware: int, extra: Settings | None = None) -> list[Forecast]:
+    """The five arms on the paper's host."""
+    host = host_of(release=release)
+    return [forecast(settings_of(shape, extra), hardware, host, Guest()) for shape in ARMS]
+
+
+@pytest.mark.parametrize(
+    ("release", "hardware", "extra", "memory", "cpu"),
+    [
+        ("6.0.0", 11, {}, [1, 2, 4, 8, 1], [2, 2, 4, 8, 2]),
+        ("6.5.0", 13, {}, [1, 1, 1, 1, 1], [2, 2, 2, 2, 2]),
+        ("6.7.0", 14, {}, [1, 1, 1, 1, 1], [2, 2, 2, 2, 2]),
+        ("7.0.3", 17, {}, [1, 1, 1, 1, 1], [2, 2, 2, 2, 2]),
+        ("6.5.0", 13, FOLLOW, [1, 2, 4, 8, 1], [2, 2, 4, 8, 2]),
+        ("7.0.3", 17, FOLLOW, [1, 2, 4, 8, 1], [2, 2, 4, 8, 2]),
+        ("8.0.2", 20, FOLLOW, [1, 2, 4, 8, 1], [2, 2, 4, 8, 2]),
+        ("8.0.2", 20, {}, [1, 1, 1, 1, 1], [2, 2, 2, 2, 2]),
+    ],
+)
+def test_the_papers_arms_on_each_release(
+    release: str, hardware: int, extra: Settings, memory: list[int], cpu: list[int]
+) -> None:
+    """vNUMA nodes are SQL Server's memory nodes; its CPU nodes follow automatic soft-NUMA."""
+    arms = seen(release, hardware, extra)
+
+    assert [arm.prediction.vnuma_nodes for arm in arms] == memory
+    assert [arm.sql_cpu_nodes for arm in arms] == cpu
+
+
+def test_up_to_6_0_the_other_reading_is_named() -> None:
+    """A VM that fits one host node may get one node instead, by Denneman's condition."""
+    arms = seen("6.0.0", 11)
+
+    assert [(arm.confidence, arm.prediction.alternatives) for arm in arms] == [
+        ("high", ()),
+        ("low", (1,)),
+        ("low", (1,)),
+        ("low", (1,)),
+        ("high", ()),
+    ]
+
+
+@pytest.mark.parametrize(("size", "nodes"), [(16, 1), (8, 2), (4, 4), (2, 8), (1, 16)])
+def test_esxi_8_gives_the_intended_nodes_by_a_manual_size(size: int, nodes: int) -> None:
+    """coresPerNumaNode 1 is the only way to 16 nodes."""
+    extra: Settings = {"coresPerNumaNode": size, "autoCoresPerNumaNode": False}
+    one = forecast(settings_of(Topology(16 // size, size), extra), 20, host_of(release="8.0.2"), Guest())
+
+    assert one.prediction.vnuma_nodes == nodes
+
+
+def test_without_soft_numa_cpu_nodes_are_memory_nodes() -> None:
+    """Switched off, or before SQL Server 2016."""
+    host = host_of(release="7.0.3")
+    for guest in (Guest(soft_numa=False), Guest(sql_major=12)):
+        assert forecast(settings_of(Topology(1, 16)), 17, host, guest).sql_cpu_nodes == 1
+
+
+def test_express_uses_4_4_4_2_1_cores_of_the_arms() -> None:
+    """The paper's five shapes under the lesser of one socket and four cores."""
+    host = host_of()
+    arms = [forecast(settings_of(shape), 11, host, Guest("Express Edition", 15)) for shape in ARMS]
+
+    assert [arm.usable_cores for arm in arms] == [4, 4, 4, 2, 1]
+    assert [arm.by_sql.otherwise for arm in arms] == [None, None, None, 4, 4]
+
+
+def test_windows_limits_count_too() -> None:
+    """Pro uses two sockets, and that is never sure."""
+    one = forecast(settings_of(Topology(4, 4)), 17, host_of(release="7.0.3"), Guest(windows="Windows 11 Pro"))
+
+    assert (one.usable_cores, one.confidence) == (8, "low")
+
+
+@pytest.mark.parametrize(("memory_gb", "remote_gb"), [(64, 0), (96, 0), (128, 32)])
+def test_memory_beyond_the_node_is_remote(memory_gb: int, remote_gb: int) -> None:
+    """One client on a node of 96 GB."""
+    extra: Settings = {"memoryMB": memory_gb * 1024}
+    one = forecast(settings_of(Topology(1, 16), extra), 17, host_of(release="7.0.3"), Guest())
+
+    assert one.remote_mb == remote_gb * 1024
+
+
+def test_hosts_that_give_the_same_are_told_together() -> None:
+    """Two alike and one with smaller nodes are two rows."""
+    big, small = host_of(release="7.0.3"), replace(host_of(release="7.0.3", nodes=4, cores=8), name="esx09")
+    rows = forecast_on(settings_of(Topology(1, 16)), 17, [big, small, replace(big, name="esx02")], Guest())
+
+    assert [row.hosts for row in rows] == [("esx01", "esx02"), ("esx09",)]
+    assert [row.prediction.vnuma_nodes for row in rows] == [1, 2]
