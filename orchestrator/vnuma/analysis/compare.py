@@ -47,7 +47,7 @@ class Inference:
 
     basis: Basis
     se: float
-    df: int
+    df: float
     t: float | None
     adjusted_p: float
     constant: float

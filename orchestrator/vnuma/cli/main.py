@@ -13,6 +13,7 @@ from vnuma.cli import (
     audit,
     calibrate,
     check,
+    compare,
     demo,
     doctor,
     evidence,
@@ -73,6 +74,7 @@ app.command("stop")(stop.stop)
 app.command("restore")(restore.restore)
 app.command("results")(results.results)
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("export")(archive.export)
 app.command("import")(archive.import_)
 app.command("audit")(audit.audit)

@@ -1,0 +1,117 @@
+"""Two runs of the same study: how an arm's times changed from one to the other.
+
+Blocks of different runs are not pairs, so each arm is compared by Welch's t on its boots' cell values
+(B. L. Welch 1947, Biometrika 34:28), Bonferroni over the arms. Nothing randomises the time between two
+runs: whatever else changed meanwhile is in the difference.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from vnuma.analysis.compare import Contrast, Inference, Interval, finite, t_ratio
+from vnuma.analysis.distributions import t_quantile, t_two_sided
+from vnuma.analysis.result import CellPoint
+from vnuma.analysis.verdict import Rules, Verdict, Withheld, decide
+
+ALPHA = 0.05
+
+
+@dataclass(frozen=True)
+class Change:
+    """One arm, after against before: `verdict.ratio` is time after / time before.
+
+    `gap` is how its difference from the reference changed, in the same terms and exploratory; None for
+    the reference itself.
+    """
+
+    arm: str
+    before: int
+    after: int
+    verdict: Verdict
+    gap: Verdict | None
+
+
+def changes(
+    before: Mapping[str, Mapping[int, float]],
+    after: Mapping[str, Mapping[int, float]],
+    reference: str,
+    margin: float,
+    withheld: Withheld | None,
+) -> tuple[Change, ...]:
+    """Every arm that both runs have, in the order of the first. Values: arm -> block -> Y."""
+    arms = [arm for arm in before if arm in after]
+    rules = Rules(margin, withheld, control_failed=False)
+
+    def verdict(arm: str, one: Iterable[float], other: Iterable[float]) -> Verdict:
+        return decide(_contrast(arm, list(one), list(other), len(arms)), rules, ALPHA)
+
+    return tuple(
+        Change(
+            arm,
+            len(before[arm]),
+            len(after[arm]),
+            verdict(arm, before[arm].values(), after[arm].values()),
+            None
+            if arm == reference
+            else verdict(arm, _gaps(before, arm, reference), _gaps(after, arm, reference)),
+        )
+        for arm in arms
+    )
+
+
+def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, dict[int, float]]:
+    """Arm -> block -> Y, the mean of ln(median) over the sizes at these places; A/A columns averaged."""
+    found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for point in points:
+        value = statistics.fmean(math.log(point.medians_ms[index]) for index in sizes)
+        found[point.arm][point.block].append(value)
+    return {
+        arm: {block: statistics.fmean(values) for block, values in blocks.items()}
+        for arm, blocks in found.items()
+    }
+
+
+def _gaps(values: Mapping[str, Mapping[int, float]], arm: str, reference: str) -> list[float]:
+    base = values.get(reference, {})
+    return [value - base[block] for block, value in values[arm].items() if block in base]
+
+
+def _contrast(arm: str, before: Sequence[float], after: Sequence[float], family: int) -> Contrast:
+    """As a contrast, so that words come from the one verdict table."""
+    boots = min(len(before), len(after))
+    if not boots:
+        return Contrast(arm, arm, 0, None, None, None, ())
+    estimate = statistics.fmean(after) - statistics.fmean(before)
+    inference = _welch(estimate, before, after, family) if boots >= 2 else None
+    return Contrast(arm, arm, boots, estimate, inference, None, ())
+
+
+def _welch(estimate: float, before: Sequence[float], after: Sequence[float], family: int) -> Inference:
+    squares = [statistics.variance(values) / len(values) for values in (before, after)]
+    total = sum(squares)
+    if total < 1e-24:
+        total, df = 0.0, len(before) + len(after) - 2.0
+    else:
+        df = total**2 / sum(
+            square**2 / (len(values) - 1) for square, values in zip(squares, (before, after), strict=True)
+        )
+    se = math.sqrt(total)
+    t = t_ratio(estimate, se)
+    constant = t_quantile(1 - ALPHA / (2 * family), df)
+    return Inference(
+        basis="own",
+        se=se,
+        df=df,
+        t=finite(t),
+        adjusted_p=0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df)),
+        constant=constant,
+        half_width=constant * se,
+        interval=Interval.around(estimate, constant * se),
+        equivalence=Interval.around(estimate, t_quantile(1 - ALPHA / family, df) * se),
+        unadjusted=Interval.around(estimate, t_quantile(1 - ALPHA / 2, df) * se),
+    )

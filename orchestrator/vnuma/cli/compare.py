@@ -1,0 +1,74 @@
+"""`vnuma compare`: two runs of the same study, before and after a change, or on two hosts."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import StoreOption
+
+
+class CompareFormat(StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def compare(
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Name of a run, as quick.4.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The run to hold against it.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="A difference in what must agree that is meant; may be repeated."),
+    ] = None,
+    fail_if: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="'slower>2%' or 'faster>2%': then exit code 10.")
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write JUnit XML: one test case an arm.")
+    ] = None,
+    format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
+    store: StoreOption = None,
+) -> None:
+    """Say how each topology's times changed from one run to another, if the runs may be compared.
+
+    --fail-if is met when a whole 95% interval lies beyond the limit, and never by an arm without a word.
+
+    Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%' --junit x.xml
+    """
+    from vnuma.engine.context import store_url
+    from vnuma.errors import InputError, ThresholdMet
+    from vnuma.report.comparison import text
+    from vnuma.report.comparison.condition import parse_condition
+    from vnuma.report.comparison.pair import compare_runs
+    from vnuma.report.model import load_run
+    from vnuma.report.words import listed
+    from vnuma.store.open import open_store
+
+    condition = parse_condition(fail_if) if fail_if else None
+    if junit and condition is None:
+        raise InputError("--junit reports a condition: give --fail-if too.", fix="--fail-if 'slower>2%'")
+    opened = open_store(store_url(store), create=False)
+    found = compare_runs(load_run(opened, before), load_run(opened, after), allow or ())
+    render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
+    typer.echo(render(found, condition), nl=False)
+    if condition is None:
+        return
+    if junit:
+        try:
+            junit.write_text(text.as_junit(found, condition), encoding="utf-8")
+        except OSError as error:
+            raise InputError(
+                f"{junit} cannot be written ({error.strerror}).", fix="Name another file."
+            ) from error
+    met = [
+        f"{pair.after.name} {change.arm}"
+        for pair, change, state in text.states(found, condition)
+        if state == "met"
+    ]
+    if met:
+        raise ThresholdMet(f"{condition} is true of {listed(met)}.", fix=f"vnuma report {after}")

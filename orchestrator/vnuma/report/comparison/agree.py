@@ -1,0 +1,83 @@
+"""What two runs must have in common before their times may be compared, and what else differs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vnuma.report.configuration import configuration
+from vnuma.report.model import LoadedRun
+from vnuma.store.rows import Vm
+
+_MUST_GROUPS = frozenset({"SQL Server", "Dataset", "Client"})
+_MUST_OF_VM = frozenset({"Guest", "Memory"})
+_NEVER_SHOWN = frozenset({"Product and study", "VM before the run"})
+"""Differs by nature (name, path, dates) or is set by the arms."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same; `key` is what --allow takes, None where it may differ."""
+
+    key: str | None
+    name: str
+    before: str
+    after: str
+
+    @property
+    def words(self) -> str:
+        """As in "SQL Server, Version: 15.0.1 -> 15.0.2"."""
+        return f"{self.name}: {self.before} -> {self.after}"
+
+
+def differences(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> list[Difference]:
+    """Everything that is not the same in two runs' VMs, what must agree first."""
+    found = [*_study(before, after), *_configuration(before, one, after, other)]
+    return sorted(found, key=lambda item: item.key is None)
+
+
+def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
+    pairs = {
+        "source": [
+            f"the lab, scenario {run.simulated}" if run.simulated else "hardware" for run in (before, after)
+        ],
+        "workload": [run.study.workload.name for run in (before, after)],
+        "form": [run.study.workload.forms[0] for run in (before, after)],
+        "sizes": [", ".join(map(str, run.study.workload.sizes)) for run in (before, after)],
+        "iterations": [
+            f"{run.study.design.iterations} after {run.study.design.warmups} warm-ups"
+            for run in (before, after)
+        ],
+        "vcpus": [str(run.study.vcpus) for run in (before, after)],
+        "reference": [run.study.reference for run in (before, after)],
+    }
+    for name, (was, now) in pairs.items():
+        if was != now:
+            yield Difference(f"study.{name}", f"Study, {name}", was, now)
+    for label in before.study.labels:
+        if label in after.study.labels:
+            one, other = _arm(before, label), _arm(after, label)
+            if one != other:
+                yield Difference(f"arm.{_key(label)}", f"Arm {label}", one, other)
+
+
+def _arm(run: LoadedRun, label: str) -> str:
+    """What an arm sets, without what every arm of the study leaves as it is."""
+    values = run.study.arm(label).model_dump(mode="json", exclude_defaults=True, exclude={"name", "label"})
+    return ", ".join(f"{name} {value}" for name, value in sorted(values.items()))
+
+
+def _configuration(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> Iterator[Difference]:
+    theirs = {group: dict(pairs) for group, pairs in configuration(after, other)}
+    for group, pairs in configuration(before, one):
+        for name, value in pairs:
+            now = theirs.get(group, {}).get(name, "not known")
+            must = group in _MUST_GROUPS or (group == "VM before the run" and name in _MUST_OF_VM)
+            if value != now and (must or group not in _NEVER_SHOWN):
+                key = f"{_key(group)}.{_key(name)}" if must else None
+                yield Difference(key, f"{group}, {name}", value, now)
+
+
+def _key(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")

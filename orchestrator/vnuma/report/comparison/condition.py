@@ -1,0 +1,42 @@
+"""`--fail-if 'slower>2%'`: a condition on every arm, decided by the interval's limit, not the estimate."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.verdict import Verdict
+from vnuma.errors import InputError
+
+State = Literal["met", "not met", "not evaluated"]
+
+_FORM = re.compile(r"\s*(slower|faster)\s*>\s*([0-9]+(?:\.[0-9]+)?)\s*%\s*")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """`word` by more than `share` (0.02 is 2%): true when the whole 95% interval lies beyond."""
+
+    word: Literal["slower", "faster"]
+    share: float
+
+    def __str__(self) -> str:
+        return f"{self.word}>{self.share * 100:g}%"
+
+    def of(self, verdict: Verdict) -> State:
+        """Whether it holds of one arm; not evaluated where the arm may have no word."""
+        if verdict.withheld or verdict.interval is None or verdict.provisional:
+            return "not evaluated"
+        if self.word == "slower":
+            return "met" if verdict.interval.low > 1 + self.share else "not met"
+        return "met" if verdict.interval.high < 1 - self.share else "not met"
+
+
+def parse_condition(text: str) -> Condition:
+    """From text as people write it. InputError for anything else."""
+    found = _FORM.fullmatch(text)
+    if found is None or not math.isfinite(float(found[2])):
+        raise InputError(f"'{text}' is not a condition.", fix="Use --fail-if 'slower>2%' or 'faster>2%'.")
+    return Condition("slower" if found[1] == "slower" else "faster", float(found[2]) / 100)

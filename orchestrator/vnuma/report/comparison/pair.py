@@ -1,0 +1,98 @@
+"""Pair two runs' VMs, refuse what must not be compared, and compute what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from vnuma.analysis.between import Change, boot_values, changes
+from vnuma.analysis.result import Analysis
+from vnuma.errors import InputError
+from vnuma.report.comparison.agree import Difference, differences
+from vnuma.report.model import LoadedRun
+from vnuma.store.rows import Vm
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One VM in both runs, with what differs and what changed over the sizes that both have."""
+
+    before: Vm
+    after: Vm
+    sizes: tuple[int, ...]
+    differ: tuple[Difference, ...]
+    changes: tuple[Change, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs; `before` and `after` as loaded."""
+
+    before: LoadedRun
+    after: LoadedRun
+    pairs: tuple[Pair, ...]
+
+
+def compare_runs(before: LoadedRun, after: LoadedRun, allowed: Collection[str] = ()) -> Comparison:
+    """Compare two runs. InputError names everything that must agree and does not, unless allowed."""
+    if before.run.id == after.run.id:
+        raise InputError(
+            f"{before.run.name} cannot be compared with itself.", fix="vnuma status lists the runs."
+        )
+    pairs = []
+    for one, other in _vms(before, after):
+        differ = differences(before, one, after, other)
+        _refuse(before, after, [item for item in differ if item.key and item.key not in allowed])
+        pairs.append(_pair(before, one, after, other, tuple(differ)))
+    return Comparison(before, after, tuple(pairs))
+
+
+def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
+    """VMs of the same name; a single VM of each run whatever their names."""
+    if len(before.vms) == len(after.vms) == 1:
+        return [(before.vms[0], after.vms[0])]
+    pairs = [(vm, twin) for vm in before.vms if (twin := after.vm(vm.name))]
+    if not pairs:
+        names = [", ".join(vm.name for vm in run.vms) or "no VM" for run in (before, after)]
+        raise InputError(
+            f"{before.run.name} ({names[0]}) and {after.run.name} ({names[1]}) have no VM in common.",
+            fix="Compare runs of the same VMs, or runs of one VM each.",
+        )
+    return pairs
+
+
+def _refuse(before: LoadedRun, after: LoadedRun, broken: list[Difference]) -> None:
+    if not broken:
+        return
+    lines = "\n".join(f"  {item.key}: {item.before} -> {item.after}" for item in broken)
+    options = " ".join(f"--allow {item.key}" for item in broken)
+    raise InputError(
+        f"{before.run.name} and {after.run.name} differ in what must agree:\n{lines}",
+        fix=f"If that is the change you study: vnuma compare {before.run.name} {after.run.name} {options}",
+    )
+
+
+def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple[Difference, ...]) -> Pair:
+    ours, theirs = before.study.workload.sizes, after.study.workload.sizes
+    sizes = tuple(size for size in ours if size in theirs)
+    arms = [label for label in before.study.labels if label in after.study.labels]
+    if not sizes or not arms:
+        what = "size" if not sizes else "arm"
+        raise InputError(f"{before.run.name} and {after.run.name} have no {what} in common.")
+    first, second = _primary(before, one), _primary(after, other)
+    values = [
+        boot_values(analysis.points, [own.index(size) for size in sizes])
+        for analysis, own in ((first, ours), (second, theirs))
+    ]
+    found = changes(
+        {arm: values[0].get(arm, {}) for arm in arms},
+        {arm: values[1].get(arm, {}) for arm in arms},
+        before.study.reference,
+        before.result.design.equivalence,
+        first.withheld or second.withheld,
+    )
+    return Pair(one, other, sizes, differ, found)
+
+
+def _primary(loaded: LoadedRun, vm: Vm) -> Analysis:
+    return next(analysis for analysis in loaded.result.primary if analysis.vm == vm.name)

@@ -1,0 +1,150 @@
+"""A comparison for the terminal, for programs, and as JUnit XML for pipelines."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from vnuma.analysis.between import Change
+from vnuma.analysis.verdict import Verdict
+from vnuma.report.comparison.condition import Condition, State
+from vnuma.report.comparison.pair import Comparison, Pair
+from vnuma.report.words import banner, count, verdict_words
+
+WIDTH = 80
+CAUTION = (
+    "Between runs, time is not randomised: read this as a change in everything that differs, "
+    "not as the effect of one setting."
+)
+
+
+def as_text(found: Comparison, condition: Condition | None) -> str:
+    """One part a VM, the caution last."""
+    before, after = found.before, found.after
+    parts = [banner(run.simulated) for run in (before, after) if run.simulated][:1]
+    for pair in found.pairs:
+        parts.append("\n".join(_pair_lines(found, pair, condition)))
+    parts += [
+        f"{run.run.name} is still going: its figures will change." for run in (before, after) if run.partial
+    ]
+    return "\n\n".join([*parts, textwrap.fill(CAUTION, WIDTH)]) + "\n"
+
+
+def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[str]:
+    sizes = ", ".join(f"{size:,}" for size in pair.sizes)
+    form = found.before.study.workload.forms[0]
+    yield _wrap(
+        f"{pair.after.name}: {found.before.run.name} -> {found.after.run.name}, elapsed time over "
+        f"sizes {sizes} rows a side, form {form}, lower is faster"
+    )
+    broken = [item for item in pair.differ if item.key]
+    yield _wrap(
+        "Must agree  " + ("differs, as allowed: " + "; ".join(i.words for i in broken) if broken else "equal")
+    )
+    other = [item.words for item in pair.differ if not item.key]
+    yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else that is known"))
+    longest = max(len(change.arm) for change in pair.changes)
+    for change in pair.changes:
+        words = verdict_words(change.verdict) + _judged(change.verdict, condition)
+        yield _wrap(f"{change.arm:<{longest}}  {words} (n = {change.before}, {change.after})", longest + 2)
+    gaps = [f"{c.arm} {_estimate(c.gap)}" for c in pair.changes if c.gap]
+    if gaps:
+        reference = found.before.study.reference
+        yield _wrap(f"Gap to {reference}, after against before (exploratory): {'; '.join(gaps)}")
+
+
+def _judged(verdict: Verdict, condition: Condition | None) -> str:
+    state = condition.of(verdict) if condition else "not met"
+    return {"met": f"; FAILS {condition}", "not met": "", "not evaluated": f"; {condition} not evaluated"}[
+        state
+    ]
+
+
+def _estimate(verdict: Verdict) -> str:
+    return verdict_words(verdict) if verdict.ratio is not None else "not known"
+
+
+def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Change, State]]:
+    """The condition on every arm of every VM."""
+    for pair in found.pairs:
+        for change in pair.changes:
+            yield pair, change, condition.of(change.verdict)
+
+
+def as_junit(found: Comparison, condition: Condition) -> str:
+    """One test case an arm and VM: failed where the condition is met, skipped where nobody can tell."""
+    judged = list(states(found, condition))
+    suite = ET.Element(
+        "testsuite",
+        name=f"vnuma compare {found.before.run.name} {found.after.run.name} {condition}",
+        tests=str(len(judged)),
+        failures=str(sum(state == "met" for *_, state in judged)),
+        skipped=str(sum(state == "not evaluated" for *_, state in judged)),
+    )
+    for pair, change, state in judged:
+        case = ET.SubElement(suite, "testcase", classname=f"vnuma.{pair.after.name}", name=change.arm)
+        words = f"{change.arm} {verdict_words(change.verdict)}"
+        if state == "met":
+            ET.SubElement(case, "failure", message=f"{condition}: {words}").text = CAUTION
+        elif state == "not evaluated":
+            ET.SubElement(case, "skipped", message=words)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode", xml_declaration=True) + "\n"
+
+
+def as_json(found: Comparison, condition: Condition | None) -> str:
+    """One document: unrounded, null where nothing is known."""
+    runs = [found.before, found.after]
+    document = {
+        "schema": "vnuma/comparison/1",
+        "simulated": any(run.simulated for run in runs),
+        "before": found.before.run.name,
+        "after": found.after.run.name,
+        "fail_if": None if condition is None else str(condition),
+        "caution": CAUTION,
+        "vms": [_vm(pair, condition) for pair in found.pairs],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _vm(pair: Pair, condition: Condition | None) -> dict[str, Any]:
+    return {
+        "before": pair.before.name,
+        "after": pair.after.name,
+        "sizes": list(pair.sizes),
+        "differs": [
+            {"must_agree": item.key, "name": item.name, "before": item.before, "after": item.after}
+            for item in pair.differ
+        ],
+        "arms": [
+            {
+                "arm": change.arm,
+                "boots_before": change.before,
+                "boots_after": change.after,
+                **_figures(change.verdict),
+                "gap": None if change.gap is None else _figures(change.gap),
+                "fail_if": None if condition is None else condition.of(change.verdict),
+            }
+            for change in pair.changes
+        ],
+    }
+
+
+def _figures(verdict: Verdict) -> dict[str, Any]:
+    interval = verdict.interval
+    return {
+        "ratio": verdict.ratio,
+        "interval_95": None if interval is None else [interval.low, interval.high],
+        "verdict": str(verdict.word),
+        "withheld": None if verdict.withheld is None else str(verdict.withheld),
+        "reason": None if interval else f"too few boots ({count(verdict.boots, 'boot')})",
+    }
+
+
+def _wrap(text: str, indent: int = 2) -> str:
+    return textwrap.fill(
+        text, WIDTH, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False
+    )

@@ -1,0 +1,187 @@
+"""Two runs side by side: refused where they must agree, judged by the interval, said for pipelines."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+from scipy import stats
+from typer.testing import CliRunner
+
+from tests.report.build import ARMS, Story, build, noisy, study_text
+from vnuma.analysis.between import changes
+from vnuma.analysis.verdict import Withheld, Word
+from vnuma.cli.main import app
+from vnuma.errors import InputError, ThresholdMet
+from vnuma.report.comparison.condition import Condition, parse_condition
+from vnuma.report.comparison.pair import Comparison, compare_runs
+from vnuma.report.comparison.text import as_json, as_junit, as_text
+from vnuma.report.model import load_run
+from vnuma.store.open import Store
+from vnuma.store.rows import RunState
+
+TEXT = study_text(sizes="500", forms="client")
+SLOWER = Condition("slower", 0.02)
+
+
+def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **changed: object) -> Story:
+    """A run whose times, or those of one arm, are multiplied."""
+    plain = noisy(sd)
+
+    def ms(label: str, block: int, size: int, form: str) -> float:
+        hit = only is None or label.removesuffix(" (A/A)") == only
+        return plain(label, block, size, form) * (factor if hit else 1.0)
+
+    return Story(**{"text": TEXT, "ms": ms, **changed})  # type: ignore[arg-type]
+
+
+def compared(store: Store, before: Story, after: Story, *allow: str) -> Comparison:
+    """Both written into the store and compared."""
+    first, second = (load_run(store, build(store, item).name) for item in (before, after))
+    return compare_runs(first, second, allow)
+
+
+def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(store: Store) -> None:
+    """Only 4x4 was slowed by 5%: it alone is slower, and its gap to the reference grew by as much."""
+    (pair,) = compared(store, story(), story(1.05, only="4x4", esxi="8.0.2 build 1")).pairs
+    words = {change.arm: change.verdict.word for change in pair.changes}
+    slowed = next(change for change in pair.changes if change.arm == "4x4")
+
+    assert words == {arm: Word.SLOWER if arm == "4x4" else Word.EQUIVALENT for arm in ARMS}
+    assert slowed.verdict.ratio == pytest.approx(1.05)
+    assert slowed.gap is not None
+    assert slowed.gap.ratio == pytest.approx(1.05)
+    assert next(change for change in pair.changes if change.arm == "1x16").gap is None
+
+
+def test_the_interval_is_welchs_with_bonferroni() -> None:
+    """Against scipy's t-test for unequal variances, to 1e-9."""
+    generator = np.random.default_rng(6)
+    one, other = generator.normal(9, 0.01, 8), generator.normal(9.01, 0.03, 6)
+    before = {"1x16": dict(enumerate(one)), "2x8": dict(enumerate(one[::-1]))}
+    after = {"1x16": dict(enumerate(other)), "2x8": dict(enumerate(other))}
+    first, _ = changes(before, after, "1x16", 0.01, None)
+    expected = stats.ttest_ind(other, one, equal_var=False).confidence_interval(1 - 0.05 / 2)
+    interval = first.verdict.interval
+    assert interval is not None
+    assert [math.log(interval.low), math.log(interval.high)] == pytest.approx(
+        [expected.low, expected.high], abs=1e-9
+    )
+
+
+def test_what_must_agree_is_refused_with_the_command_that_allows_it(store: Store) -> None:
+    """Different sizes: both are named, and so is the option; with it the common sizes are compared."""
+    other = story(text=study_text(sizes="500, 1000", forms="client"))
+    with pytest.raises(InputError, match=r"study\.sizes: 500 -> 500, 1000") as caught:
+        compared(store, story(), other)
+    assert "--allow study.sizes" in str(caught.value.fix)
+
+    found = compare_runs(load_run(store, "quick.1"), load_run(store, "quick.2"), ["study.sizes"])
+    assert found.pairs[0].sizes == (500,)
+    assert "differs, as allowed: Study, sizes: 500 -> 500, 1000" in " ".join(as_text(found, None).split())
+
+
+def test_simulated_and_measured_runs_do_not_mix(store: Store) -> None:
+    """The lab's figures say nothing about hardware."""
+    with pytest.raises(InputError, match=r"study\.source: the lab, scenario paper -> hardware"):
+        compared(store, story(), story(scenario=None))
+
+
+def test_arms_that_were_set_otherwise_are_refused(store: Store) -> None:
+    """The same name is not the same arm."""
+    other = TEXT.replace("affinity: physical_cores, ", "")
+    with pytest.raises(InputError, match=r"arm\.1x16: "):
+        compared(store, story(), story(text=other))
+
+
+def test_what_may_differ_is_said(store: Store) -> None:
+    """Another host and release are what such a comparison is for."""
+    text = as_text(compared(store, story(), story(host="esx02", esxi="8.0.2 build 1")), None)
+
+    assert "Must agree  equal" in text
+    flat = " ".join(text.split())
+    assert "Host, Name: esx01 -> esx02" in flat
+    assert "Host, ESXi: 6.0.0 build 5050593 -> 8.0.2 build 1" in flat
+    assert "time is not randomised" in flat
+    assert text.startswith("SIMULATED")
+
+
+@pytest.mark.parametrize(
+    ("factor", "sd", "state"), [(1.05, 0.002, "met"), (1.021, 0.004, "not met"), (0.9, 0.002, "not met")]
+)
+def test_the_condition_looks_at_the_limit(store: Store, factor: float, sd: float, state: str) -> None:
+    """An estimate beyond 2% is not enough; the whole interval has to be."""
+    (pair,) = compared(store, story(sd=sd), story(factor, sd=sd)).pairs
+
+    assert {SLOWER.of(change.verdict) for change in pair.changes} == {state}
+
+
+def test_too_few_boots_are_not_evaluated_and_never_fail(store: Store) -> None:
+    """Three blocks give no word: skipped in JUnit, exit code 0."""
+    few = study_text(sizes="500", forms="client", blocks=3)
+    found = compared(store, story(text=few), story(1.5, text=few))
+    suite = ET.fromstring(as_junit(found, SLOWER))
+
+    assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "0", "5")
+    assert len(suite.findall("testcase/skipped")) == 5
+
+
+def test_withheld_words_stay_withheld() -> None:
+    """An A/A alarm in either run leaves no word about the change."""
+    values = {"1x16": {block: 9.0 + block / 1e4 for block in range(8)}}
+    (change,) = changes(values, values, "1x16", 0.01, Withheld.A_A_ALARM)
+
+    assert change.verdict.withheld is Withheld.A_A_ALARM
+    assert SLOWER.of(change.verdict) == "not evaluated"
+
+
+def test_junit_and_json_tell_the_same_failure(store: Store) -> None:
+    """The failed arm, its words and the caution stand in both."""
+    found = compared(store, story(), story(1.05, only="8x2"))
+    suite = ET.fromstring(as_junit(found, SLOWER))
+    document = json.loads(as_json(found, SLOWER))
+    (failed,) = [case for case in suite.findall("testcase") if case.find("failure") is not None]
+
+    assert (failed.get("classname"), failed.get("name")) == ("vnuma.sql16", "8x2")
+    assert [arm["arm"] for arm in document["vms"][0]["arms"] if arm["fail_if"] == "met"] == ["8x2"]
+    assert document["simulated"] is True
+
+
+def test_a_run_that_goes_on_is_said_to(store: Store) -> None:
+    """Its figures will change."""
+    text = as_text(compared(store, story(), story(stop_after=14, state=RunState.RUNNING)), None)
+
+    assert "quick.2 is still going" in text
+
+
+def test_a_run_is_not_compared_with_itself(store: Store) -> None:
+    """It would be equivalent, and say nothing."""
+    loaded = load_run(store, build(store, story()).name)
+    with pytest.raises(InputError, match="with itself"):
+        compare_runs(loaded, loaded)
+
+
+@pytest.mark.parametrize("text", ["slower", "slower>2", "slower<2%", "bigger>2%", "slower>nan%", ">2%"])
+def test_other_conditions_are_refused(text: str) -> None:
+    """With the form that is right."""
+    with pytest.raises(InputError, match="is not a condition"):
+        parse_condition(text)
+
+
+def test_the_command_exits_with_10_and_writes_junit(store: Store, tmp_path: Path) -> None:
+    """As a pipeline calls it."""
+    for item in (story(), story(1.05)):
+        build(store, item)
+    junit = tmp_path / "junit.xml"
+    arguments = ["compare", "quick.1", "quick.2", "--store", f"sqlite:///{store.place}"]
+    result = CliRunner().invoke(app, [*arguments, "--fail-if", "slower > 2 %", "--junit", str(junit)])
+
+    assert isinstance(result.exception, ThresholdMet)
+    assert result.exception.exit_code == 10
+    assert "sql16 1x16" in str(result.exception)
+    assert ET.parse(junit).getroot().get("failures") == "5"
+    assert CliRunner().invoke(app, arguments).exit_code == 0
