@@ -38,7 +38,7 @@ def differences(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> list
 
 
 def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
-    pairs = {
+    pairs: dict[str, list[str]] = {
         "source": [
             f"the lab, scenario {run.simulated}" if run.simulated else "hardware" for run in (before, after)
         ],
