@@ -5,10 +5,32 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.engine.context import store_url
+from vnuma.store import facts, runs, samples
+from vnuma.store.open import open_store
+from vnuma.store.rows import Sample
+
+
+def stored_samples() -> list[Sample]:
+    """Every sample of the newest run."""
+    store = open_store(store_url())
+    with store.read() as connection:
+        run = runs.get_run(connection, "latest")
+        return [stored.sample for stored in samples.iter_samples(connection, run.id)]
+
+
+def stored_facts(scope: str, key: str) -> list[object]:
+    """The values of a fact of the newest run, in the order recorded."""
+    store = open_store(store_url())
+    with store.read() as connection:
+        run = runs.get_run(connection, "latest")
+        return [fact.value for fact in facts.facts_of_run(connection, run.id, scope) if fact.key == key]
 
 
 def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -> None:
@@ -16,7 +38,11 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
-    study = write_study(tmp_path, workload={"sizes": [20, 30], "forms": ["client", "server", "into"]})
+    study = write_study(
+        tmp_path,
+        design={"sentinel": True},
+        workload={"sizes": [20, 30], "forms": ["client", "server", "into"]},
+    )
 
     ran = vnuma("run", study, "-i", inventory)
 
@@ -30,6 +56,13 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
     document = json.loads(vnuma("results", "small.1", "--format", "json").out)
     assert document["simulated"] is True
     assert vnuma("results", "small.1", "--format", "csv").out.count("\n") > 2
+
+    for sample in stored_samples():
+        assert isinstance(sample.execution, dict)
+        assert sample.execution["clock"] == "query_stats"  # these joins take less than 100 ms
+        assert sample.execution["plan_hash"].startswith("0x")
+        assert sample.execution["message_elapsed_ms"] == pytest.approx(sample.elapsed_ms, abs=0.51)
+    assert len(stored_facts("sentinel", "elapsed_ms")) == 2
 
     page = vnuma("report", "small.1", cwd=tmp_path)
     assert page.code == 0

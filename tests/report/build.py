@@ -217,6 +217,7 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
     facts.add_attempt_facts(conn, attempt, token, "boot", boot_document())
     facts.add_attempt_facts(conn, attempt, token, "dataset", dataset_document())
     plan = {
+        "query_hash": "0x1",
         "query_plan_hash": "0x1",
         "degree_of_parallelism": 1,
         "execution_modes": ["Row"],

@@ -16,7 +16,7 @@ SMALL: dict[str, Any] = {
     "reference": "1x16",
     "arms": ["1x16", "4x4"],
     "all_arms": {"affinity": "physical_cores", "memory_reservation": "locked"},
-    "design": {"blocks": 1, "seed": 3, "a_a": False, "warmups": 0, "iterations": 2},
+    "design": {"blocks": 1, "seed": 3, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 2},
     "workload": {"sizes": [20], "forms": ["client"]},
     "dataset": {"transaction_history_rows": 200, "sales_order_detail_rows": 200},
     "quiet": {"for_s": 0},

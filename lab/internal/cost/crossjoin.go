@@ -35,13 +35,25 @@ type Run struct {
 	Iteration    int // executions of cross joins since that boot
 }
 
-// Timing is what SET STATISTICS TIME reports, in whole milliseconds.
-type Timing struct{ CPU, Elapsed int64 }
+// Timing is what SET STATISTICS TIME reports, in whole milliseconds, and the same in microseconds as
+// sys.dm_exec_query_stats has it.
+type Timing struct{ CPU, Elapsed, CPUMicros, ElapsedMicros int64 }
+
+// Milliseconds is the timing of a time in milliseconds; fractions count in the microseconds alone.
+func Milliseconds(cpu, elapsed float64) Timing {
+	return Timing{CPU: int64(math.Round(cpu)), Elapsed: int64(math.Round(elapsed)),
+		CPUMicros: int64(math.Round(cpu * 1000)), ElapsedMicros: int64(math.Round(elapsed * 1000))}
+}
+
+// Scaled is a timing that takes a multiple of the time.
+func (t Timing) Scaled(factor float64) Timing {
+	return Milliseconds(float64(t.CPUMicros)/1000*factor, float64(t.ElapsedMicros)/1000*factor)
+}
 
 // CrossJoin is the time of one execution.
 func (m Model) CrossJoin(r Run) Timing {
 	ms := m.Expected(r) * m.noise(r)
-	return Timing{CPU: int64(math.Round(ms * m.CPUShare)), Elapsed: int64(math.Round(ms))}
+	return Milliseconds(ms*m.CPUShare, ms)
 }
 
 // Expected is the time in milliseconds without noise and drift: the truth of the scenario.

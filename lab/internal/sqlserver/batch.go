@@ -165,8 +165,9 @@ func (o outcome) measured(started time.Time) cost.Timing {
 	if o.timing != nil {
 		return *o.timing
 	}
-	ms := time.Since(started).Milliseconds()
-	return cost.Timing{CPU: ms, Elapsed: ms}
+	passed := time.Since(started)
+	ms, micros := passed.Milliseconds(), passed.Microseconds()
+	return cost.Timing{CPU: ms, Elapsed: ms, CPUMicros: micros, ElapsedMicros: micros}
 }
 
 // asSQL gives every failure the form of a server error.

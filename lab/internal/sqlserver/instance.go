@@ -56,6 +56,7 @@ type Instance struct {
 	softNUMA  bool
 	affinity  string // of ALTER SERVER CONFIGURATION
 	guids     *rand.Rand
+	stats     []queryStat // of cross joins since the boot, the latest last
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -103,6 +104,7 @@ func (i *Instance) Start(b guest.Boot) error {
 		return errors.New("SQL Server runs already")
 	}
 	i.boot, i.started, i.joins = b, time.Now().UTC(), 0
+	i.stats = nil
 	i.topology = i.layout(b)
 	i.recover()
 	if b.Faults.NeverListens {

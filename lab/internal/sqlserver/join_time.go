@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"math"
 	"time"
 
 	"vnuma.dev/lab/internal/cost"
@@ -105,8 +104,7 @@ func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
 	})
 	i.joins++
 	if slow := i.boot.Faults.SlowFactor; slow > 0 {
-		t.CPU = int64(math.Round(float64(t.CPU) * slow))
-		t.Elapsed = int64(math.Round(float64(t.Elapsed) * slow))
+		t = t.Scaled(slow)
 	}
 	return t
 }

@@ -41,6 +41,9 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 			return outcome{}, err
 		}
 	}
+	if out.timing != nil {
+		b.s.inst.remember(queryStatOf(st, p, r, *out.timing))
+	}
 	if b.s.options.statisticsXML {
 		out.plan = showplanXML(st, p, r)
 	}

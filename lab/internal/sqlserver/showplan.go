@@ -81,21 +81,19 @@ type drawing struct {
 // showplanXML describes the plan of a query that has just run.
 func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
 	hints := st.Query.Hints
-	d := &drawing{run: r, noSpool: hints.NoPerformanceSpool}
-	root := d.operator(p, 1)
 	kind := "SELECT"
 	if intoTarget(st.Query) != nil {
 		kind = "SELECT INTO"
-		root = d.over("Table Insert", "Insert", root)
 	}
+	root := rootOf(st, p, r)
 	i := r.inst
 	plan := queryPlan{DOP: 1, Root: root, Hardware: hardware{Memory: i.targetKB() / 4, Pages: i.targetKB() / 32, DOP: max(i.boot.VCPUs/2, 1)}}
 	if hints.MaxDOP == 1 {
 		plan.Serial = "MaxDOPSetToOne"
 	}
-	shape := shapeOf(root)
+	query, hash := hashesOf(root)
 	out := showplan{Version: "1.539", Build: i.version.text, Statement: statement{Text: kind, ID: 1, Type: kind, Level: "FULL",
-		Rows: root.Rows, QueryHash: hash64(strings.ReplaceAll(shape, "Table Spool", "")), PlanHash: hash64(shape), Plan: plan}}
+		Rows: root.Rows, QueryHash: "0x" + query, PlanHash: "0x" + hash, Plan: plan}}
 	text, err := xml.Marshal(out)
 	if err != nil { // every field has a form in XML
 		panic(err)
@@ -103,10 +101,26 @@ func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
 	return string(text)
 }
 
+// rootOf draws the whole plan.
+func rootOf(st *tsql.SelectStatement, p plan, r *run) operator {
+	d := &drawing{run: r, noSpool: st.Query.Hints.NoPerformanceSpool}
+	root := d.operator(p, 1)
+	if intoTarget(st.Query) != nil {
+		root = d.over("Table Insert", "Insert", root)
+	}
+	return root
+}
+
+// hashesOf are query hash and plan hash, both of the shape: literals do not matter.
+func hashesOf(root operator) (query, plan string) {
+	shape := shapeOf(root)
+	return hash64(strings.ReplaceAll(shape, "Table Spool", "")), hash64(shape)
+}
+
 func hash64(s string) string {
 	h := fnv.New64a()
 	h.Write([]byte(s))
-	return fmt.Sprintf("0x%016X", h.Sum64())
+	return fmt.Sprintf("%016X", h.Sum64())
 }
 
 func shapeOf(o operator) string {

@@ -21,6 +21,7 @@ from vnuma.analysis.power import blocks_to_decide, detectable_effect
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import METRICS, AnalysisDesign, CellRecord, Metric, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
+from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
@@ -95,10 +96,11 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
     by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
+    watched = check_sentinel(cells.boots, [column.label for column in design.columns])
     first = check_first_iteration(cells.boots)
     odd = odd_cells(full) if full else ()
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
-    found = Findings(design, cells, comparison, arms, a_a, control, drift, first, odd, groups)
+    found = Findings(design, cells, comparison, arms, a_a, control, drift, watched, first, odd, groups)
     return Analysis(
         vm=vm,
         form=form,
@@ -122,6 +124,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
         positive_control=control,
         gate=comparison.gates,
         drift=drift,
+        sentinel=watched,
         first_iteration=first,
         odd_cells=odd,
         bimodality=groups,

@@ -15,6 +15,7 @@ from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution
 from vnuma.analysis.verdict import Word
+from vnuma.domain.study import COARSE_BELOW_MS
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Findings:
     a_a: AaCheck | NotEvaluated
     control: ControlCheck | NotEvaluated
     drift: Drift | NotEvaluated
+    sentinel: Drift | NotEvaluated
     first: FirstIteration | NotEvaluated
     odd: Sequence[OddCell]
     bimodality: Bimodality | NotEvaluated
@@ -103,12 +105,29 @@ def _data(found: Findings) -> Iterator[Caution]:
             "Only one of the reference arm's two columns has cells: no A/A check.",
             "Repeat the other column's cells.",
         )
+    coarse = _coarse(found)
+    if coarse:
+        yield Caution(
+            "coarse_clock",
+            f"Times come in whole milliseconds, which is a coarse grid at size {_all(coarse)}.",
+            "Measure larger sizes, or set workload.clock: query_stats.",
+        )
     if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations_ms):
         yield Caution(
             "few_iterations",
             "Some boots have fewer than 3 timed iterations: one slow iteration moves their median.",
             "Set design.iterations: 3 (an odd number, at most 7).",
         )
+
+
+def _coarse(found: Findings) -> list[str]:
+    """Sizes at which every time is a whole number of milliseconds below 100."""
+    names = []
+    for index, size in enumerate(found.design.sizes):
+        times = [time for boot in found.cells.boots for time in boot.iterations_ms[index]]
+        if times and max(times) < COARSE_BELOW_MS and all(time == int(time) for time in times):
+            names.append(f"{size:,}")
+    return names
 
 
 def _checks(found: Findings) -> Iterator[Caution]:
@@ -129,6 +148,14 @@ def _checks(found: Findings) -> Iterator[Caution]:
                     f"Times moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
                     "Random order keeps the comparison fair; look for what changed on the host.",
                 )
+    if isinstance(found.sentinel, Drift):
+        slopes = (found.sentinel.between_blocks, found.sentinel.within_blocks)
+        if any(isinstance(slope, Slope) and slope.alarm for slope in slopes):
+            yield Caution(
+                "sentinel_drift",
+                "The sentinel, a query that no arm is meant to change, drifted in the course of the run.",
+                "The host itself was not steady: look at its load and power policy, then repeat.",
+            )
     if isinstance(found.first, FirstIteration) and found.first.alarm:
         yield Caution(
             "first_iteration",

@@ -23,13 +23,17 @@ NOT_BEGUN = ("pending", "skipped")
 
 @dataclass(frozen=True)
 class Boot:
-    """One analysed cell: its timed iterations and their median in ms, by size in the design's order."""
+    """One analysed cell: its timed iterations and their median in ms, by size in the design's order.
+
+    `sentinel_ms` is the median of the drift sentinel's times; None without any.
+    """
 
     label: str
     arm: str
     block: int
     position: int | None
     iterations_ms: tuple[tuple[float, ...], ...]
+    sentinel_ms: float | None = None
 
     @property
     def medians_ms(self) -> tuple[float, ...]:
@@ -116,7 +120,8 @@ def collect(
             if flaw:
                 missing.append(Missing(column.label, block, "not measured", flaw))
             else:
-                boots.append(Boot(column.label, column.arm, block, record.position, values))
+                watched = statistics.median(record.sentinel_ms) if record.sentinel_ms else None
+                boots.append(Boot(column.label, column.arm, block, record.position, values, watched))
     left_out = {cell.block: cell.reason for cell in records.values() if cell.outcome == "skipped"}
     ended_by = next(iter(left_out.values()), "")
     not_begun = set(range(1, design.blocks + 1)) - begun - left_out.keys()

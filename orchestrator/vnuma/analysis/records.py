@@ -42,6 +42,7 @@ class CellRecord:
     Only `valid` cells are analysed; `pending` and `skipped` ones were not begun, `claimed` ones are running.
 
     `position` is the cell's place in the order of the whole run of that VM; None if it is unknown.
+    `sentinel_ms` are the drift sentinel's times on that boot, if it was run.
     """
 
     label: str
@@ -51,6 +52,7 @@ class CellRecord:
     outcome: str
     reason: str = ""
     position: int | None = None
+    sentinel_ms: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True)

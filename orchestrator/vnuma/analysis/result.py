@@ -101,6 +101,7 @@ class Analysis:
     positive_control: ControlCheck | NotEvaluated
     gate: tuple[GateFlag, ...]
     drift: Drift | NotEvaluated
+    sentinel: Drift | NotEvaluated
     first_iteration: FirstIteration | NotEvaluated
     odd_cells: tuple[OddCell, ...]
     bimodality: Bimodality | NotEvaluated

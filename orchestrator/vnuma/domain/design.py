@@ -35,6 +35,10 @@ class Design(Strict):
             "them at once, so that they load each other. VMs on different hosts never wait."
         ),
     )
+    sentinel: bool = Field(
+        default=True,
+        description="Run a short reference query on each boot, apart: an alarm when the host itself drifts.",
+    )
     warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
     iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
     equivalence: Percent = Field(

@@ -125,9 +125,9 @@ def _check_reference(study: Study) -> Iterator[Problem]:
 
 def _check_sizes(study: Study) -> Iterator[Problem]:
     """A size beyond the smaller table would silently give fewer rows than n x n."""
-    if study.dataset.source != "generated":
+    rows = study.dataset.smaller_table_rows
+    if rows is None:
         return
-    rows = min(study.dataset.transaction_history_rows, study.dataset.sales_order_detail_rows)
     for index, size in enumerate(study.workload.sizes):
         if size > rows:
             yield Problem(

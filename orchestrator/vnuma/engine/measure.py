@@ -7,10 +7,12 @@ from dataclasses import asdict, dataclass
 
 from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
+from vnuma.engine.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
+from vnuma.engine.sentinel import run_sentinel
 from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed, PrivilegeMissing
-from vnuma.sqlserver import plan, topology, waits
+from vnuma.sqlserver import execution, plan, topology, waits
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.timing import Timing, timed
@@ -36,6 +38,15 @@ class Turn:
         return f"{self.query.size:,} x {self.query.size:,}, {self.query.form}, {kind} {self.iteration}"
 
 
+@dataclass(frozen=True)
+class _Bench:
+    """One boot's connection, what is asked of each form's executions, and the clocks chosen so far."""
+
+    connection: pyodbc.Connection
+    probes: dict[str, execution.Probe]
+    clocks: dict[str, Clock]
+
+
 def turns(study: Study) -> Iterator[Turn]:
     """Every execution of one boot in order: the warm-ups of a query, then its timed iterations."""
     for query in queries(study.workload):
@@ -54,11 +65,18 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     stored = 0
     with step(context, attempt, "measure"):
         with connect(context.sql(), context.study.dataset.database) as connection:
-            _store_plans(context, attempt, connection)
+            if context.study.design.sentinel:
+                run_sentinel(context, attempt, connection)
+            hashes = _store_plans(context, attempt, connection)
+            bench = _Bench(
+                connection,
+                {form: execution.prepare(connection, found) for form, found in hashes.items()},
+                chosen_so_far(context),
+            )
             for turn in turns(context.study):
                 _stop_if_asked(context)
                 _announce(context, attempt, turn)
-                _measure(context, attempt, connection, turn)
+                _measure(context, attempt, bench, turn)
                 stored += 1
             pages = topology.xtp_pages_kb(connection)
         _same_host(context, attempt)
@@ -68,9 +86,9 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     return stored
 
 
-def _measure(context: VmContext, attempt: Attempt, connection: pyodbc.Connection, turn: Turn) -> None:
+def _measure(context: VmContext, attempt: Attempt, bench: _Bench, turn: Turn) -> None:
     """Time one execution and store it before anything else; a failure is a sample with a reason."""
-    query = turn.query
+    query, connection = turn.query, bench.connection
     try:
         before = waits.session_waits(connection)
         timing = timed(
@@ -83,10 +101,14 @@ def _measure(context: VmContext, attempt: Attempt, connection: pyodbc.Connection
             cleanup=query.cleanup,
         )
         spent = waits.difference(before, waits.session_waits(connection))
+        ran = execution.read(connection, bench.probes[query.form], timing.elapsed_ms)
+        row = timed_by(
+            _row(turn, timing, spent, None), clock_of(context, bench.clocks, query, timing, ran), ran
+        )
     except (MeasurementFailed, ConnectionDropped) as error:
         _store(context, attempt, _row(turn, None, None, str(error)))
         raise
-    _store(context, attempt, _row(turn, timing, spent, None))
+    _store(context, attempt, row)
 
 
 def _row(
@@ -115,14 +137,20 @@ def _store(context: VmContext, attempt: Attempt, row: Sample) -> None:
         samples.add_samples(connection, attempt.id, context.token, [row])
 
 
-def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connection) -> None:
-    """The actual plan of every query, from one untimed run each of the smallest size: once per cell."""
+def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connection) -> dict[str, str]:
+    """The actual plan of every query, from one untimed run each of the smallest size: once per cell.
+
+    Returns the hash of each form's query, which its sizes share; empty where there was no plan.
+    """
     smallest = min(context.study.workload.sizes)
+    hashes = {}
     for query in queries(context.study.workload):
         if query.size == smallest:
-            seen = {query.form: _plan_document(connection, query)}
+            document = _plan_document(connection, query)
+            hashes[query.form] = str(document.get("query_hash", ""))
             with context.store.write() as write:
-                facts.add_attempt_facts(write, attempt.id, context.token, "plan", seen)
+                facts.add_attempt_facts(write, attempt.id, context.token, "plan", {query.form: document})
+    return hashes
 
 
 def _plan_document(connection: pyodbc.Connection, query: Query) -> dict[str, object]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.report.executions import of_vm
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
 from vnuma.store.rows import Vm
@@ -30,6 +31,7 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
         ("Host", _host(loaded, vm)),
         ("VM before the run", _machine(loaded, vm)),
         ("SQL Server", _server(loaded, vm)),
+        ("Timed executions", _executions(loaded, vm)),
         ("Dataset", _dataset(loaded, vm)),
         ("Client", _client(loaded)),
         ("Product and study", _product(loaded)),
@@ -113,6 +115,12 @@ def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
         ("Memory model", _each(servers, "memory_model")),
         ("Trace flags", _each(servers, "trace_flags")),
     ]
+
+
+def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
+    """How the timed iterations ran, form by form; a run of an older product does not know."""
+    known = {item.form: item.words for item in of_vm(loaded.executions, vm.name)}
+    return [(f"Form {form}", known.get(form, UNKNOWN)) for form in loaded.study.workload.forms]
 
 
 def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:

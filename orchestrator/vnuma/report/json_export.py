@@ -127,6 +127,7 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "a_a": _a_a(analysis.a_a),
         "positive_control": _control(analysis.positive_control),
         "drift": _drift(analysis.drift),
+        "sentinel": _drift(analysis.sentinel),
         "missing_cells": [
             {"label": item.label, "block": item.block, "outcome": item.outcome, "reason": item.reason}
             for item in analysis.missing

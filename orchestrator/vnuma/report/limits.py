@@ -9,8 +9,10 @@ from typing import Literal
 
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
+from vnuma.report.executions import of_vm
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
@@ -43,6 +45,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
+        _sentinel(loaded, analysis),
         _effective(loaded, vm),
         _put_back(vm),
     ]
@@ -81,6 +84,10 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
         names = listed(sorted(spools))
         text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
         yield Statement("limits it", "A worktable was measured too.", text)
+    ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
+    if ran and len(ran.plans) > 1:
+        text = f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may be the optimiser's."
+        yield Statement("limits it", "The plan changed.", text)
 
 
 def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
@@ -158,13 +165,22 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
     blocks = count(analysis.blocks, "block")
     order = ORDER_WORDS[design.order].removeprefix("in ")
     words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
-    drift = analysis.drift
+    return Statement(_alarming(analysis.drift), "Order and drift.", words)
+
+
+def _sentinel(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    """The host's own drift, by a query that no arm is meant to change."""
+    watched, what = analysis.sentinel, "The host itself (sentinel)."
+    if not isinstance(watched, Drift):
+        kind: Kind = "not evaluated" if loaded.study.design.sentinel else "not run"
+        return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
+    return Statement(_alarming(watched), what, drift_words(watched))
+
+
+def _alarming(drift: Drift | NotEvaluated) -> Kind:
     slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
     known = [slope for slope in slopes if isinstance(slope, Slope)]
-    kind: Kind = (
-        "not evaluated" if not known else "limits it" if any(slope.alarm for slope in known) else "no alarm"
-    )
-    return Statement(kind, "Order and drift.", words)
+    return "not evaluated" if not known else "limits it" if any(s.alarm for s in known) else "no alarm"
 
 
 def _effective(loaded: LoadedRun, vm: Vm) -> Statement:

@@ -12,6 +12,7 @@ from vnuma.analysis.records import Sample as AnalysisSample
 from vnuma.analysis.result import RunResult
 from vnuma.domain.study import Published, Study
 from vnuma.domain.study_file import parse_study
+from vnuma.report.executions import ExecutionTotals, FormExecutions
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.analysed import analysis_sample, cell_records
 from vnuma.store.open import Store
@@ -49,6 +50,7 @@ class LoadedRun:
     attempts: tuple[Attempt, ...]
     facts: tuple[Fact, ...]
     waits: tuple[WaitShare, ...]
+    executions: tuple[FormExecutions, ...]
 
     @property
     def simulated(self) -> str | None:
@@ -113,11 +115,22 @@ def load_run(store: Store, run: str) -> LoadedRun:
         machines = vms.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
         waits = _WaitTotals()
-        timed = list(_counted(iter_samples(connection, row.id), waits))
+        executions = ExecutionTotals()
+        timed = list(_counted(iter_samples(connection, row.id), waits, executions))
     names = {vm.id: vm.name for vm in machines}
-    result = analysis.analyse(timed, cell_records(planned, tried, names), analysis.design_of(study))
+    result = analysis.analyse(timed, cell_records(planned, tried, names, known), analysis.design_of(study))
     return LoadedRun(
-        row, study, text.yaml, text.sha256, result, machines, planned, tried, known, waits.shares()
+        row,
+        study,
+        text.yaml,
+        text.sha256,
+        result,
+        machines,
+        planned,
+        tried,
+        known,
+        waits.shares(),
+        executions.forms(),
     )
 
 
@@ -149,9 +162,12 @@ class _WaitTotals:
         return tuple(sorted(found, key=lambda item: (-item[1], item[0])))
 
 
-def _counted(stored: Iterable[StoredSample], waits: _WaitTotals) -> Iterator[AnalysisSample]:
+def _counted(
+    stored: Iterable[StoredSample], waits: _WaitTotals, executions: ExecutionTotals
+) -> Iterator[AnalysisSample]:
     """Samples of valid attempts, as the analysis takes them."""
     for item in stored:
         if item.attempt_outcome is Outcome.VALID:
             waits.add(item)
+            executions.add(item)
             yield analysis_sample(item)

@@ -27,6 +27,7 @@ class PlanFacts:
     `Batch`, as run where the plan says so and as estimated otherwise.
     """
 
+    query_hash: str
     query_plan_hash: str
     degree_of_parallelism: int | None
     execution_modes: tuple[str, ...]
@@ -95,6 +96,7 @@ def parse_plan(text: str) -> PlanFacts:
     parallel = plan.get("DegreeOfParallelism") if plan is not None else None
     operators = list(statement.iter(f"{_NAMESPACE}RelOp"))
     return PlanFacts(
+        query_hash=statement.get("QueryHash", ""),
         query_plan_hash=statement.get("QueryPlanHash", ""),
         degree_of_parallelism=int(parallel) if parallel is not None and parallel.isdecimal() else None,
         execution_modes=tuple(sorted({mode for operator in operators for mode in _modes(operator)})),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vnuma.analysis.records import CellRecord, Sample
-from vnuma.store.rows import Attempt, AttemptLine, Cell, CellState
+from vnuma.store.rows import Attempt, AttemptLine, Cell, CellState, Fact
 from vnuma.store.samples import StoredSample
 
 
@@ -30,12 +30,18 @@ def analysis_sample(stored: StoredSample) -> Sample:
 
 
 def cell_records(
-    planned: Iterable[Cell], tried: Iterable[Attempt | AttemptLine], names: Mapping[int, str]
+    planned: Iterable[Cell],
+    tried: Iterable[Attempt | AttemptLine],
+    names: Mapping[int, str],
+    known: Iterable[Fact] = (),
 ) -> list[CellRecord]:
     """Cells with the reason why they have no result: their own, or that of their last attempt.
 
-    `names` are the VMs' inventory names by id.
+    `names` are the VMs' inventory names by id; `known` are facts, of which the sentinel's times are taken.
     """
+    watched = {
+        fact.attempt_id: fact.value for fact in known if (fact.scope, fact.key) == ("sentinel", "elapsed_ms")
+    }
     last = {attempt.cell_id: attempt for attempt in tried}
     return [
         CellRecord(
@@ -46,9 +52,18 @@ def cell_records(
             outcome=str(cell.state),
             reason=_reason(cell, last.get(cell.id)),
             position=cell.position,
+            sentinel_ms=_sentinel(cell, last.get(cell.id), watched),
         )
         for cell in planned
     ]
+
+
+def _sentinel(
+    cell: Cell, last: Attempt | AttemptLine | None, watched: Mapping[int | None, object]
+) -> tuple[float, ...]:
+    """The sentinel's times of a cell's valid attempt, which is its last."""
+    times = watched.get(last.id) if last and cell.state is CellState.VALID else None
+    return tuple(map(float, times)) if isinstance(times, list) else ()
 
 
 def _reason(cell: Cell, last: Attempt | AttemptLine | None) -> str:

@@ -259,7 +259,8 @@ class Sample:
     """One iteration: measured, with `elapsed_ms`, or failed, with a `reason`. Never both.
 
     `cpu_ms` and `elapsed_ms` are SQL Server's own; `client_ms` is the controller's clock. `waits`
-    holds wait statistics by difference. None means: not known.
+    holds wait statistics by difference, `execution` where and how it ran and which clock timed it
+    (`engine.clock`). None means: not known.
     """
 
     workload: str
@@ -275,6 +276,7 @@ class Sample:
     client_ms: float | None = None
     rows: int | None = None
     waits: object = None
+    execution: object = None
     reason: str | None = None
 
     def __post_init__(self) -> None:

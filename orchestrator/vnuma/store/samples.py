@@ -170,7 +170,7 @@ def _places(run_id: int) -> Select[*tuple[Any, ...]]:
 def _stored(row: Row[*tuple[Any, ...]], place: Row[*tuple[Any, ...]]) -> StoredSample:
     values = {name: row._mapping[name] for name in _SAMPLE_FIELDS}
     owner = {**place._mapping, "attempt_outcome": _outcome(place.attempt_outcome)}
-    return StoredSample(**owner, sample=Sample(**values, waits=row.waits_json))
+    return StoredSample(**owner, sample=Sample(**values, waits=row.waits_json, execution=row.execution_json))
 
 
 def _outcome(stored: str | None) -> Outcome | None:
@@ -179,11 +179,12 @@ def _outcome(stored: str | None) -> Outcome | None:
 
 def _values(attempt_id: int, sample: Sample) -> dict[str, object]:
     values: dict[str, object] = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
-    return {**values, "attempt_id": attempt_id, "outcome": sample.outcome, "waits_json": sample.waits}
+    documents = {"waits_json": sample.waits, "execution_json": sample.execution}
+    return {**values, **documents, "attempt_id": attempt_id, "outcome": sample.outcome}
 
 
 _ORDER = (_sample.attempt_id, _sample.at, _sample.warmup.desc(), _sample.iteration)
-_SAMPLE_FIELDS = tuple(item.name for item in fields(Sample) if item.name != "waits")
+_SAMPLE_FIELDS = tuple(item.name for item in fields(Sample) if item.name not in ("waits", "execution"))
 _OWN_COLUMNS = (
     *("attempt_id", "workload", "size", "form", "iteration", "warmup", "reason"),
     *("cpu_ms", "elapsed_ms", "client_ms", "rows", "at"),

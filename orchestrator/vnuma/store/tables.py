@@ -182,6 +182,7 @@ sample = Table(
     Column("client_ms", Double),
     Column("rows", BigInteger),
     Column("waits_json", CanonicalJson),
+    Column("execution_json", CanonicalJson),
     Column("at", UtcTime, nullable=False),
     PrimaryKeyConstraint("attempt_id", "workload", "size", "form", "iteration", "warmup"),
     CheckConstraint("outcome IN ('measured','failed')", name="outcome"),

@@ -9,6 +9,8 @@ from vnuma.workloads.query import Metric, Query
 NAME = "cross_join"
 METRIC = Metric(name="elapsed time of one execution", unit="ms", better="lower")
 
+SENTINEL_SIZE = 500
+
 _TEMPORARY = "#vnuma_cross"
 _LEFT = "SELECT TOP ({size}) * FROM Production.TransactionHistory ORDER BY TransactionID"
 _RIGHT = "SELECT TOP ({size}) * FROM Sales.SalesOrderDetail ORDER BY SalesOrderID, SalesOrderDetailID"
@@ -64,6 +66,12 @@ def cross_join_queries(workload: CrossJoin) -> tuple[Query, ...]:
         for size in workload.sizes
         for form in workload.forms
     )
+
+
+def sentinel(workload: CrossJoin, smaller_table_rows: int | None) -> Query:
+    """The drift sentinel's query: one aggregate over 500 x 500 pairs, whatever the study measures."""
+    size = min(SENTINEL_SIZE, smaller_table_rows or SENTINEL_SIZE)
+    return cross_join(size, "server", maxdop=workload.maxdop, spool=workload.spool)
 
 
 def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:

@@ -9,7 +9,7 @@ from vnuma.domain.study import CrossJoin
 from vnuma.workloads import cross_join
 from vnuma.workloads.query import Metric, Query
 
-__all__ = ["WORKLOADS", "Metric", "Query", "Workload", "queries", "refuse_too_large"]
+__all__ = ["WORKLOADS", "Metric", "Query", "Workload", "queries", "refuse_too_large", "sentinel"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +28,11 @@ WORKLOADS: Mapping[str, Workload] = {
 def queries(workload: CrossJoin) -> tuple[Query, ...]:
     """Every query that one boot runs for a study's workload, in order."""
     return cross_join.cross_join_queries(workload)
+
+
+def sentinel(workload: CrossJoin, smaller_table_rows: int | None) -> Query:
+    """The short reference query of every boot."""
+    return cross_join.sentinel(workload, smaller_table_rows)
 
 
 def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:

@@ -1,0 +1,25 @@
+"""Did the host itself drift? The same two slopes as for the times, on a query that no arm changes much.
+
+An alarm only, never a covariate: the sentinel runs inside the arm, so adjusting for it removes the
+effect (a true 2.0% became 0.53%). Column effects are fitted first: they are the arms', not time's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vnuma.analysis.cells import Boot, grid
+from vnuma.analysis.drift import Drift, check_drift
+from vnuma.analysis.fit import fit
+from vnuma.analysis.records import NotEvaluated
+
+
+def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotEvaluated:
+    """Slopes of ln(median sentinel time) over blocks and within them, where boots have one."""
+    watched = [boot for boot in boots if boot.sentinel_ms]
+    if not watched:
+        return NotEvaluated("no boot ran the sentinel")
+    cells = grid(watched, labels, lambda boot: math.log(boot.sentinel_ms or 1.0))
+    positions = {(boot.block, boot.label): boot.position for boot in watched if boot.position is not None}
+    return check_drift(fit(cells), positions)

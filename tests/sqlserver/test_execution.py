@@ -1,0 +1,72 @@
+"""Where and how a statement ran: read after it, in a statement of its own."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+import pyodbc
+import pytest
+
+from vnuma.sqlserver import execution, plan
+from vnuma.sqlserver.timing import Timing, timed
+from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.query import Query
+
+
+def run(study: pyodbc.Connection, query: Query) -> Timing:
+    """Time one query."""
+    return timed(study, query.sql, expected_rows=query.expected_rows, rows_from=query.rows_from, timeout_s=20)
+
+
+@pytest.mark.parametrize("form", ["client", "server"])
+def test_an_execution_has_its_plan_place_and_microseconds(study: pyodbc.Connection, form: str) -> None:
+    """The plan is that of the untimed run at another size; the microseconds agree with the message."""
+    wide = cross_join(150, "client" if form == "client" else "server")
+    narrow = cross_join(20, "client" if form == "client" else "server")
+    seen = plan.actual_plan(study, narrow.sql)
+    probe = execution.prepare(study, seen.query_hash)
+    run(study, narrow)
+
+    timing = run(study, wide)
+    ran = execution.read(study, probe, timing.elapsed_ms)
+
+    assert ran.elapsed_us is not None
+    assert round(ran.elapsed_us / 1000) == timing.elapsed_ms
+    assert (ran.plan_hash, ran.dop, ran.grant_kb) == (seen.query_plan_hash, 1, 0)
+    assert 0 <= ran.scheduler_id < 16
+    assert ran.node_id in range(4)
+    assert ran.reason is None
+
+
+def test_statistics_of_another_execution_are_not_taken(study: pyodbc.Connection) -> None:
+    """A time that is not the message's belongs to something else; the place is still known."""
+    seen = plan.actual_plan(study, cross_join(20, "server").sql)
+    probe = execution.prepare(study, seen.query_hash)
+    timing = run(study, cross_join(20, "server"))
+
+    ran = execution.read(study, probe, timing.elapsed_ms + 50)
+
+    assert ran.elapsed_us is None
+    assert ran.reason == execution.NO_STATISTICS
+    assert ran.scheduler_id >= 0
+
+
+def test_without_a_plan_the_place_alone_is_known(study: pyodbc.Connection) -> None:
+    """No hash, no statistics; and whatever stands where a hash belongs is not sent to the server."""
+    probe = execution.prepare(study, "0x1; DROP TABLE x")
+
+    assert "DROP" not in probe.statement
+    assert execution.read(study, probe, 5).reason == execution.NO_STATISTICS
+
+
+def test_reading_it_is_cheap(study: pyodbc.Connection) -> None:
+    """A few milliseconds against seconds of boot and join; usually far less."""
+    probe = execution.prepare(study, plan.actual_plan(study, cross_join(20, "server").sql).query_hash)
+    spent = []
+    for _ in range(20):
+        began = time.perf_counter()
+        execution.read(study, probe, 5)
+        spent.append((time.perf_counter() - began) * 1000)
+
+    assert statistics.median(spent) < 15
