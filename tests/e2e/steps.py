@@ -57,7 +57,7 @@ class Steps:
 
     def take(self) -> VmContext:
         """Take the VM over, as a run does at its start and when it is resumed."""
-        token = take(self.store, self.run, self.vm, self.target, Patience(PATIENCE_S))
+        token = take(self.store, self.run, self.study, self.vm, self.target, Patience(PATIENCE_S))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
         return VmContext(self.store, self.run, self.study, self.vm, self.target, token, self.home)

@@ -113,7 +113,7 @@ def test_a_shape_that_the_host_cannot_give_is_refused_before_anything_changes(
     checked = shape(tmp_path, inventory, arm, "--check").only("vm_topology")
     failed = shape(tmp_path, inventory, arm).only("vm_topology")
 
-    assert (failed["error"], failed["exit_code"]) == ("PreflightBlocked", 5)
+    assert (failed["error"], failed["exit_code"]) == ("ArmImpossible", 5)
     assert failed["msg"] == checked["msg"]
     assert settings_now(running) == before
 

@@ -45,18 +45,19 @@ type Instance struct {
 	version version
 	address string
 
-	mu        sync.Mutex // guards all below, the databases included
-	boot      guest.Boot
-	topology  topology
-	started   time.Time
-	server    *tds.Server
-	databases []*database
-	sessions  map[int]*Session
-	joins     int // cross joins run since the boot
-	softNUMA  bool
-	affinity  string // of ALTER SERVER CONFIGURATION
-	guids     *rand.Rand
-	stats     []queryStat // of cross joins since the boot, the latest last
+	mu          sync.Mutex // guards all below, the databases included
+	boot        guest.Boot
+	topology    topology
+	started     time.Time
+	server      *tds.Server
+	databases   []*database
+	sessions    map[int]*Session
+	joins       int    // cross joins run since the boot
+	softNUMA    bool   // automatic soft-NUMA, for the next start
+	softNUMANow bool   // the same, in use since the start
+	affinity    string // of ALTER SERVER CONFIGURATION
+	guids       *rand.Rand
+	stats       []queryStat // of cross joins since the boot, the latest last
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -105,6 +106,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	}
 	i.boot, i.started, i.joins = b, time.Now().UTC(), 0
 	i.stats = nil
+	i.softNUMANow = i.softNUMA
 	i.topology = i.layout(b)
 	i.recover()
 	if b.Faults.NeverListens {

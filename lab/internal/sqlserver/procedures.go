@@ -252,7 +252,7 @@ func configure(b *batch, args []argument) error {
 		wanted, _ = args[0].value.(string)
 	}
 	var rows [][]any
-	for _, c := range configurations(nil) {
+	for _, c := range configurations(&viewContext{run: &run{inst: b.s.inst}}) {
 		if strings.HasPrefix(c["name"].(string), fold(wanted)) {
 			rows = append(rows, []any{c["name"], c["minimum"], c["maximum"], c["value"], c["value_in_use"]})
 		}

@@ -326,6 +326,11 @@ func configurations(v *viewContext) []viewRow {
 	add(1569, "lightweight pooling", 0, 0, 1)
 	add(503, "max worker threads", 0, 128, 65535)
 	add(518, "show advanced options", 1, 0, 1)
+	if inst := v.inst(); inst.version.major >= 13 {
+		add(269, "automatic soft-NUMA disabled", boolInt(!inst.softNUMA), 0, 1)
+		last := out[len(out)-1]
+		last["value_in_use"], last["is_dynamic"] = boolInt(!inst.softNUMANow), false
+	}
 	return out
 }
 

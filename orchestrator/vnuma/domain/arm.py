@@ -187,6 +187,17 @@ class ArmSettings(Strict):
             "an earlier power-on; `clear` removes them, and they are put back afterwards."
         ),
     )
+    soft_numa: Switch = Field(
+        default="keep",
+        description=(
+            "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
+            "before the power-cycle that brings it about, and put back after the run. Needs ALTER SETTINGS."
+        ),
+    )
+    maxdop: Literal["keep"] | Annotated[int, Field(ge=0, le=64)] = Field(
+        default="keep",
+        description="MAXDOP hint on every statement of this arm; `keep` takes the workload's.",
+    )
     numa: NumaKeys = Field(
         default={},
         description=(

@@ -190,6 +190,21 @@ class Study(Strict):
         }
         return arm.model_copy(update=common)
 
+    def workload_of(self, label: str) -> CrossJoin:
+        """The workload as that arm runs it: with a MAXDOP of its own, if it has one."""
+        maxdop = self.arm(label).maxdop
+        return self.workload if maxdop == "keep" else self.workload.model_copy(update={"maxdop": maxdop})
+
+    @property
+    def maxdops(self) -> tuple[int, ...]:
+        """Every MAXDOP hint that some arm runs with, in the order of the arms; 0 is the server's own."""
+        return tuple(dict.fromkeys(self.workload_of(label).maxdop for label in self.labels))
+
+    @property
+    def sets_soft_numa(self) -> bool:
+        """Whether any arm switches SQL Server's automatic soft-NUMA."""
+        return any(self.arm(label).soft_numa != "keep" for label in self.labels)
+
     @property
     def labels(self) -> tuple[str, ...]:
         """The arms' names, in the order of the file."""

@@ -97,7 +97,14 @@ def _dataset_spec(options: Document) -> DatasetSpec:
 
 
 def _arm(options: Document) -> Arm:
-    return _parsed(Arm, options["arm"], "arm")
+    arm = _parsed(Arm, options["arm"], "arm")
+    for name in ("soft_numa", "maxdop"):
+        if getattr(arm, name) != "keep":
+            raise InputError(
+                f"option arm is wrong: {name} is no setting of the VM; only a run sets it, and puts it back.",
+                fix=f"Leave {name} out here, or write a study and use vnuma run.",
+            )
+    return arm
 
 
 def _parsed(model: type[Model], data: Document, option: str) -> Model:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,6 +23,9 @@ from vnuma.vsphere import lease_mark, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
+SOFT_NUMA = "sql.softNuma"
+"""SQL Server's automatic soft-NUMA in baselines, changes and audit lines."""
+
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
@@ -33,9 +37,18 @@ def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
         )
 
 
-def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> int:
+def take_over(
+    store: Store,
+    run: Run,
+    vm: Vm,
+    session: Session,
+    ref: VmRef,
+    *,
+    guest: Callable[[], dict[str, object]],
+) -> int:
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
+    `guest` reads what of the guest's own settings belongs to the baseline; it is asked once in a run.
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
     Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
     PreflightBlocked when it was changed after this run had put it back.
@@ -44,11 +57,12 @@ def take_over(store: Store, run: Run, vm: Vm, session: Session, ref: VmRef) -> i
     refuse_other(vm, facts)
     refuse_if_marked(facts, run)
     _refuse_if_changed_since(run, vm, facts)
+    inside = guest() if vm.baseline is None else {}
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
-            vms.save_baseline(connection, vm.id, token, baseline_document(facts))
+            vms.save_baseline(connection, vm.id, token, baseline_document(facts, inside))
     with Journal(store, vm.vm_key, vm.name, run).change("mark", [Edit(lease_mark.LEASE_KEY, None, run.name)]):
         lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     return token
@@ -67,10 +81,11 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
         )
 
 
-def baseline_document(vm: VmFacts) -> dict[str, object]:
-    """Everything that is put back, as JSON: settings, power state and where the VM ran."""
+def baseline_document(vm: VmFacts, guest: dict[str, object]) -> dict[str, object]:
+    """Everything that is put back, as JSON: settings, the guest's own, power state and where the VM ran."""
     return {
         "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
+        "guest": guest,
         "power": str(vm.power),
         "host": vm.host_name,
         "hardware_version": vm.hardware_version,
@@ -81,6 +96,12 @@ def baseline_settings(vm: Vm) -> dict[str, Value]:
     """The settings of a stored baseline, with lists as the tuples that they were."""
     settings = _document(vm)["settings"]
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+def baseline_soft_numa(vm: Vm) -> bool | None:
+    """Whether SQL Server's automatic soft-NUMA was on; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(SOFT_NUMA)
+    return value if isinstance(value, bool) else None
 
 
 def baseline_power(vm: Vm) -> Power:

@@ -10,6 +10,7 @@ from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.domain.setting import Power
+from vnuma.engine import soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
@@ -97,6 +98,9 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         with connect(server) as connection:
             guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
         judgement = _judge(arm, vm, host, guest)
+        wrong = soft_numa.mismatch(arm, server, journal_of(context))
+        if wrong:
+            judgement = replace(judgement, mismatches=(*judgement.mismatches, wrong))
         with context.store.write() as connection:
             attempts.save_effective(
                 connection, attempt.id, context.token, _document(vm.settings, guest, judgement)

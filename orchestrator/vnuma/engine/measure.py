@@ -47,9 +47,9 @@ class _Bench:
     clocks: dict[str, Clock]
 
 
-def turns(study: Study) -> Iterator[Turn]:
-    """Every execution of one boot in order: the warm-ups of a query, then its timed iterations."""
-    for query in queries(study.workload):
+def turns(study: Study, arm: str) -> Iterator[Turn]:
+    """Every execution of one boot of an arm in order: the warm-ups of a query, then its timed iterations."""
+    for query in queries(study.workload_of(arm)):
         for iteration in range(1, study.design.warmups + 1):
             yield Turn(query, iteration, warmup=True)
         for iteration in range(1, study.design.iterations + 1):
@@ -73,7 +73,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
                 {form: execution.prepare(connection, found) for form, found in hashes.items()},
                 chosen_so_far(context),
             )
-            for turn in turns(context.study):
+            for turn in turns(context.study, attempt.arm):
                 _stop_if_asked(context)
                 _announce(context, attempt, turn)
                 _measure(context, attempt, bench, turn)
@@ -144,7 +144,7 @@ def _store_plans(context: VmContext, attempt: Attempt, connection: pyodbc.Connec
     """
     smallest = min(context.study.workload.sizes)
     hashes = {}
-    for query in queries(context.study.workload):
+    for query in queries(context.study.workload_of(attempt.arm)):
         if query.size == smallest:
             document = _plan_document(connection, query)
             hashes[query.form] = str(document.get("query_hash", ""))

@@ -29,6 +29,7 @@ class PowerRules:
     tools_s: float = 600
     task_s: float = 300
     retry_s: float = 900
+    sql_s: float = 600
 
     @classmethod
     def of(cls, study: Study) -> PowerRules:
@@ -40,6 +41,7 @@ class PowerRules:
             limits.tools_timeout_s,
             limits.task_timeout_s,
             limits.vcenter_retry_s,
+            limits.sql_timeout_s,
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -16,13 +17,14 @@ from vnuma.domain.change import Change, Edit, change_back, differences
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power, Value, is_evidence
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import baseline_power, baseline_settings, foreign_mark
-from vnuma.engine.connections import vcenter
+from vnuma.engine.baseline import baseline_power, baseline_settings, baseline_soft_numa, foreign_mark
+from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
 from vnuma.engine.locking import vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.restore_guest import GuestBack
 from vnuma.engine.target import Target
 from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import (
@@ -91,7 +93,7 @@ def restore(
 
     def once(_tries: int) -> Restored:
         with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
-            return _on_vsphere(store, run, vm, session, choice, rules, fence, say)
+            return _on_vsphere(store, run, vm, target, session, choice, rules, fence, say)
 
     try:
         outcome = persist(once, Patience(rules.retry_s), tell_of_vm(store, vm, "putting back", say))
@@ -137,6 +139,7 @@ def _on_vsphere(
     store: Store,
     run: Run,
     vm: Vm,
+    target: Target,
     session: Session,
     choice: Choice,
     rules: PowerRules,
@@ -150,7 +153,7 @@ def _on_vsphere(
     if vm.baseline is None or _is_anothers(store, run, vm, facts):
         outcome = Restored(vm.name, False, 0, 0, facts.power)
     else:
-        outcome = _put_back(store, run, vm, session, ref, facts, choice, rules, fence, say)
+        outcome = _put_back(store, run, vm, target, session, ref, facts, choice, rules, fence, say)
     _unmark(session, ref, run, _journal(store, run, vm))
     return outcome
 
@@ -225,6 +228,7 @@ def _put_back(
     store: Store,
     run: Run,
     vm: Vm,
+    target: Target,
     session: Session,
     ref: VmRef,
     facts: VmFacts,
@@ -242,6 +246,9 @@ def _put_back(
         )
     if choice == "theirs":
         baseline |= {item.setting: item.now for item in foreign}
+    server = partial(sql_server, target)
+    inside = GuestBack(session, ref, server, baseline_soft_numa(vm), rules, fence, journal, say)
+    inside.before_shape(facts)
     change = change_back(facts.settings, baseline)
     if change:
         facts = _apply(session, ref, facts, change, rules, fence, journal, say)
@@ -252,6 +259,7 @@ def _put_back(
         raise NotAtBaseline(
             f"{vm.name} reads back different from its baseline: {names}.", fix=f"vnuma restore {vm.name}"
         )
+    facts = inside.after_shape(facts)
     wanted = baseline_power(vm)
     if wanted is Power.ON and facts.power is not Power.ON:
         say(f"powering {vm.name} on")
@@ -259,7 +267,9 @@ def _put_back(
             power.power_on(session, ref, host_moid=facts.host_moid, fence=fence, timeout_s=rules.task_s)
     elif wanted is Power.OFF and facts.power is not Power.OFF:
         shut_down(session, ref, rules, fence, journal)
-    return Restored(vm.name, bool(change), checked, checked, read.read_vm(session, ref).power)
+    state = read.read_vm(session, ref).power
+    checked += inside.prove(state)
+    return Restored(vm.name, bool(change), checked, checked, state)
 
 
 def _apply(

@@ -10,6 +10,7 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power, Settings
+from vnuma.engine import soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_settings
@@ -123,6 +124,8 @@ def _shape_once(
         attempts.save_predicted(
             connection, attempt.id, context.token, prediction_document(planned.prediction)
         )
+    if vm.power is Power.ON:
+        soft_numa.switch_for(arm, context.sql, journal_of(context))
     return shape(
         session,
         ref,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from vnuma.domain.order import plan_cells
@@ -14,6 +15,7 @@ from vnuma.engine.permit import Permit
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import LOCK, refuse_blocked
+from vnuma.engine.soft_numa import guest_baseline
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
@@ -96,25 +98,28 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     return run
 
 
-def take(store: Store, run: Run, vm: Vm, target: Target, patience: Patience) -> int:
+def take(store: Store, run: Run, study: Study, vm: Vm, target: Target, patience: Patience) -> int:
     """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
 
     def once(_tries: int) -> int:
         with store.read() as connection:
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
         with connect(vcenter(target)) as session:
-            return take_over(store, run, now, session, read.find_vm(session, target.vm))
+            ref = read.find_vm(session, target.vm)
+            return take_over(store, run, now, session, ref, guest=partial(guest_baseline, study, target))
 
     return persist(once, patience, tell_of_vm(store, vm, "taking over"))
 
 
-def take_all(store: Store, run: Run, targets: Mapping[str, Target], patience: Patience) -> dict[str, int]:
+def take_all(
+    store: Store, run: Run, study: Study, targets: Mapping[str, Target], patience: Patience
+) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
     tokens = {}
     for name, target in targets.items():
-        tokens[name] = take(store, run, rows[name], target, patience)
+        tokens[name] = take(store, run, study, rows[name], target, patience)
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens

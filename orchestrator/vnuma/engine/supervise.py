@@ -167,7 +167,7 @@ def _launch_until_done(
     fruitless, output = 0, ""
     while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        tokens = take_all(store, run, targets, Patience(study.power.vcenter_retry_s))
+        tokens = take_all(store, run, study, targets, Patience(study.power.vcenter_retry_s))
         with private_folder() as folder:
             secrets = resolve_all(targets.values())
             private = Private(url, str(home_folder()), run.name, secrets, tokens).write(folder)

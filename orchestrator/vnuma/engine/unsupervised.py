@@ -33,7 +33,7 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: Target) -> int:
     """
     refuse_if_looked_after(run)
     say_alive(store, run)
-    token = take_vm(store, run, vm, target, Patience(study.power.vcenter_retry_s))
+    token = take_vm(store, run, study, vm, target, Patience(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return token

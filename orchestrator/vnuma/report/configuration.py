@@ -101,14 +101,14 @@ def _machine(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
     servers = list(loaded.attempt_facts(vm, "boot", "server").values())
-    workload = loaded.study.workload
+    maxdops = loaded.study.maxdops
     return [
         ("Version", _each(servers, "version")),
         ("Edition", _each(servers, "edition")),
         ("Full version", _each(servers, "version_text")),
         ("Collation", _each(servers, "collation")),
         ("Schedulers", _each(servers, "scheduler_count")),
-        ("MAXDOP in every statement", "the server's own" if workload.maxdop == 0 else str(workload.maxdop)),
+        ("MAXDOP in every statement", ", ".join(str(n) if n else "the server's own" for n in maxdops)),
         ("MAXDOP of the server", _each(servers, "max_dop")),
         ("max server memory", _each(servers, "max_server_memory_mb", " MB")),
         ("Automatic soft-NUMA", _each(servers, "soft_numa")),

@@ -47,7 +47,8 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     valid = sum(cell.state is CellState.VALID for cell in cells)
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
     sizes = listed([f"{size:,}" for size in study.workload.sizes])
-    maxdop = f"MAXDOP {study.workload.maxdop}" if study.workload.maxdop else "the server's own MAXDOP"
+    hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
+    maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
     parts = [
         f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
         f"sockets x cores per socket unless named) were compared in "

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.domain.study_file import parse_study
+from vnuma.engine.measure import turns
 from vnuma.errors import InputError
 
 STUDIES = Path(__file__).parents[3] / "studies"
@@ -127,3 +128,15 @@ def test_percentages_are_read_as_ratios() -> None:
     study = parse_study(f"{GOOD}design: {{precision: 0.5%, equivalence: 2%, order: williams}}\n", "a.yml")
 
     assert (study.design.precision, study.design.equivalence, study.design.most_blocks) == (0.005, 0.02, 24)
+
+
+def test_an_arms_own_maxdop_stands_in_its_statements() -> None:
+    """Without one it runs with the workload's."""
+    arms = "  - {topology: 2x8, name: parallel, maxdop: 8}\n"
+    study = parse_study(GOOD.replace("  - 2x8\n", arms), "a.yml")
+
+    sql = {label: {turn.query.sql[-18:] for turn in turns(study, label)} for label in study.labels}
+
+    assert all("MAXDOP 1)" in text for text in sql["1x16"])
+    assert all("MAXDOP 8)" in text for text in sql["parallel"])
+    assert study.maxdops == (1, 8)

@@ -1,0 +1,111 @@
+"""Automatic soft-NUMA as a factor: switched for a boot, seen by SQL Server, and put back from anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.lab import LabHandle
+from vnuma.domain.arm import Arm
+from vnuma.domain.setting import Power, is_evidence
+from vnuma.engine import soft_numa
+from vnuma.engine.attempt import Attempt, finish
+from vnuma.engine.audit import audit_lines, journal_of
+from vnuma.engine.baseline import baseline_settings, baseline_soft_numa
+from vnuma.engine.boot import Seen, boot_cell, ready_cell
+from vnuma.engine.connections import sql_server
+from vnuma.engine.context import VmContext
+from vnuma.errors import PreflightBlocked
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
+from vnuma.store.rows import Outcome
+
+ON = SoftNuma(True, True)
+ARMS = [{"topology": "1x16", "soft_numa": "on"}, {"topology": "1x16", "name": "whole", "soft_numa": "off"}]
+DESIGN = {"blocks": 1, "order": "fixed", "a_a": False, "warmups": 0, "iterations": 1}
+
+
+def prepared(home: Path, running: LabHandle, arms: Sequence[dict[str, str]] = ARMS) -> Steps:
+    """A study of one topology with and without soft-NUMA, in this order."""
+    return Steps.prepared(home, running, reference="1x16", arms=list(arms), design=DESIGN)
+
+
+def state(steps: Steps) -> SoftNuma | None:
+    """What SQL Server has now."""
+    with connect(sql_server(steps.target)) as connection:
+        return read_soft_numa(connection)
+
+
+def boot(context: VmContext, attempt: Attempt) -> Seen:
+    """Power on and look; the attempt counts."""
+    boot_cell(context, attempt)
+    seen = ready_cell(context, attempt)
+    finish(context, attempt, Outcome.VALID, None, None)
+    return seen
+
+
+def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Sixteen cores are two CPU nodes with it and one without; every switch has its audit line."""
+    steps = prepared(tmp_path / "a", lab())
+    context = steps.take()
+    assert baseline_soft_numa(steps.vm) is True
+
+    split = boot(context, steps.shape(context))
+    whole = boot(context, steps.shape(context))
+
+    assert (split.guest.numa_nodes, split.guest.sql_cpu_nodes) == (1, 2)
+    assert (whole.guest.numa_nodes, whole.guest.sql_cpu_nodes) == (1, 1)
+    assert state(steps) == SoftNuma(False, False)
+
+    done = steps.put_back()
+
+    assert state(steps) == ON
+    checked = [name for name in baseline_settings(steps.vm) if not is_evidence(name)]
+    assert done.equal == done.settings == len(checked) + 1
+    switches = [line.change for line in audit_lines(steps.store, None) if line.action == "soft-NUMA"]
+    assert [(change[0]["before"], change[0]["after"]) for change in switches] == [
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_it_is_put_back_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactory) -> None:
+    """The VM is started for it, and once more to bring it about."""
+    steps = prepared(tmp_path / "a", lab(), ARMS[::-1])
+    steps.shape(steps.take())
+
+    done = steps.put_back()
+
+    assert state(steps) == ON
+    assert done.power is Power.ON
+
+
+def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_right(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """A server that did not answer before the power-cycle is switched after it."""
+    steps = prepared(tmp_path / "a", lab())
+    context = steps.take()
+    off = Arm.model_validate({"topology": "1x16", "soft_numa": "off"})
+
+    said = soft_numa.mismatch(off, sql_server(steps.target), journal_of(context))
+
+    assert said is not None
+    assert "automatic soft-NUMA is on, the arm needs off" in said
+    assert state(steps) == SoftNuma(configured=False, in_use=True)
+    steps.put_back()
+    assert state(steps) == ON
+
+
+def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path, lab: LabFactory) -> None:
+    """What is not known cannot be put back: the VM must run when the study starts."""
+    steps = prepared(tmp_path / "a", lab(vms=[{"name": "sql16", "power": "off"}]))
+
+    with pytest.raises(PreflightBlocked, match="An arm sets soft_numa, so SQL Server's own setting must be"):
+        steps.take()
