@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 
 import pytest
@@ -114,3 +115,23 @@ def test_a_read_unit_is_a_snapshot_and_cannot_write(store: Store) -> None:
         assert runs.list_runs(conn) == ()
     with pytest.raises(StoreError), store.read() as conn:
         runs.save_study(conn, "quick", "a: 1\n")
+
+
+def test_whoever_looks_at_a_run_first_is_seen_by_the_second(store: Store) -> None:
+    """Of two processes that want to look after a run the second waits, and then finds the first."""
+    run = new_run(store)
+    seen: list[int | None] = []
+
+    def second() -> None:
+        with store.write() as conn:
+            seen.append(runs.lock_run(conn, run.id).supervisor_pid)
+
+    thread = threading.Thread(target=second)
+    with store.write() as conn:
+        runs.lock_run(conn, run.id)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        runs.touch_supervisor(conn, run.id, pid=4711, host="ctl1")
+    thread.join(10)
+    assert seen == [4711]

@@ -12,6 +12,7 @@ from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, vcenter_of
 from vnuma.errors import LoginRefused, VCenterUnreachable, VmNotFound
 from vnuma.vsphere.connect import Session, SessionExpired, connect
+from vnuma.vsphere.faults import UnexpectedFault
 from vnuma.vsphere.read import find_vm, read_vm
 
 
@@ -77,3 +78,13 @@ def test_fields_of_newer_apis_are_known_by_version(session: Session) -> None:
     session.transport.version = "vim.version.version12"  # vSphere 6.7
     assert not session.knows(vim.VirtualMachine, "config.numaInfo")
     assert session.known(vim.VirtualMachine, ["config.hardware", "config.numaInfo"]) == ["config.hardware"]
+
+
+def test_a_fault_that_nobody_expected_leaves_the_session_in_words(lab: LabFactory) -> None:
+    """Callers know one tree of errors: a raw fault would end the work on other VMs too."""
+    off = lab({"vms": [{"name": "sql16", "power": "off"}]})
+    with (
+        pytest.raises(UnexpectedFault, match="answered InvalidPowerState"),
+        connect(vcenter_of(off)) as opened,
+    ):
+        find_vm(opened, "sql16").ShutdownGuest()

@@ -61,7 +61,7 @@ class VmContext:
     @contextmanager
     def vsphere(self) -> Iterator[Session]:
         """A vSphere session, with the VM's lock held and the token checked: for one step."""
-        with vm_lock(self.home, self.vm.vm_key, self.vm.name, wait=True):
+        with vm_lock(self.home, self.vm.vm_key, self.vm.name):
             self.fence()
             with connect(vcenter(self.target)) as session:
                 yield session

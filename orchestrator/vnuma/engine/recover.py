@@ -54,8 +54,7 @@ def look_after(store: Store, run: Run) -> None:
     Raises VmHeld while another does.
     """
     with store.write() as connection:
-        now = runs.get_run(connection, run.name)
-        refuse_if_alive(now)
+        refuse_if_alive(runs.lock_run(connection, run.id))
         runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
 
 

@@ -21,7 +21,7 @@ from vnuma.engine.baseline import baseline_power, baseline_settings, baseline_so
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
-from vnuma.engine.locking import vm_lock
+from vnuma.engine.locking import StillLocked, vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack
@@ -92,7 +92,7 @@ def restore(
             leases.require_current(connection, vm.vm_key, token)
 
     def once(_tries: int) -> Restored:
-        with vm_lock(home, vm.vm_key, vm.name, wait=True), connect(vcenter(target)) as session:
+        with vm_lock(home, vm.vm_key, vm.name, say=say), connect(vcenter(target)) as session:
             return _on_vsphere(store, run, vm, target, session, choice, rules, fence, say)
 
     try:
@@ -100,7 +100,7 @@ def restore(
     except RestoreConflict as error:
         _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
-    except (AttemptFailed, EnvironmentProblem) as error:
+    except (AttemptFailed, EnvironmentProblem, StillLocked) as error:
         _record(store, vm, token, RestoreOutcome.FAILED, error.what)
         raise _may_be_away(vm, error) from error
     except StoreError as error:

@@ -89,6 +89,11 @@ def get_run(conn: Connection, ref: str | int) -> Run:
     return run_of(row)
 
 
+def lock_run(conn: Connection, run_id: int) -> Run:
+    """The run as it is now; nobody else changes its row until this transaction ends."""
+    return run_of(conn.execute(select(tables.run).where(_run.id == run_id).with_for_update()).one())
+
+
 def list_runs(conn: Connection) -> tuple[Run, ...]:
     """All runs, oldest first."""
     return tuple(run_of(row) for row in conn.execute(select(tables.run).order_by(_run.id)))

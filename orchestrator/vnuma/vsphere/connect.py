@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyVmomi import vim
+from pyVmomi import vim, vmodl
 
 from vnuma.domain.facts import Release
 from vnuma.errors import LoginRefused
-from vnuma.vsphere.faults import SessionExpired
+from vnuma.vsphere.faults import SessionExpired, unexpected
 from vnuma.vsphere.session import About, Session
 from vnuma.vsphere.tls import context_for
 from vnuma.vsphere.transport import Transport, api_version
@@ -29,6 +29,9 @@ def connect(vcenter: VCenter) -> Session:
         content = vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
         key = _login(vcenter, content)
         return Session(transport, content, key, _about(content, transport))
+    except vmodl.MethodFault as fault:
+        transport.close()
+        raise unexpected(fault, vcenter.address) from fault
     except BaseException:
         transport.close()
         raise

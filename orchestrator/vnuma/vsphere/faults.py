@@ -14,6 +14,18 @@ class SessionExpired(VCenterUnreachable):
     """vCenter no longer knows our session: it expired, was ended, or vCenter restarted."""
 
 
+class UnexpectedFault(EnvironmentProblem):
+    """vSphere answered with a fault that no caller expected."""
+
+
+def unexpected(fault: Exception, address: str) -> UnexpectedFault:
+    """The error for a fault that nobody has given a meaning: vSphere's own words, and where to look."""
+    return UnexpectedFault(
+        f"{address} answered {describe(fault)}.",
+        fix="Look at the VM's recent tasks and events in vCenter, then try again.",
+    )
+
+
 class NotNow(VCenterUnreachable):
     """vSphere could not carry something out at the moment: another task, or a host out of reach."""
 

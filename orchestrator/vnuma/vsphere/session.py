@@ -13,7 +13,7 @@ from pyVmomi.Version import IsChildVersion
 
 from vnuma.domain.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
-from vnuma.vsphere.faults import expected
+from vnuma.vsphere.faults import expected, unexpected
 from vnuma.vsphere.transport import Transport
 
 Query = vmodl.query.PropertyCollector
@@ -63,7 +63,13 @@ class Session:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """Log out. A fault that nobody expected leaves the session as an EnvironmentProblem."""
+        try:
+            if isinstance(error, vmodl.MethodFault):
+                translated = self.translate(error) or unexpected(error, self.transport.vcenter.address)
+                raise translated from error
+        finally:
+            self.close()
 
     def close(self) -> None:
         """Log out and drop the connections. A session that is gone already needs no logout."""

@@ -1,0 +1,40 @@
+"""The lock on a VM: one step at a time, and nobody waits for ever or without a word."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from vnuma.engine.locking import StillLocked, vm_lock
+
+
+def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None:
+    """The holder's process is named while waiting and in the error."""
+    said: list[str] = []
+    with (
+        vm_lock(tmp_path, "v/1", "sql16"),
+        pytest.raises(StillLocked, match=f"process {os.getpid()} on this machine has been changing sql16"),
+        vm_lock(tmp_path, "v/1", "sql16", wait_s=0.02, say=said.append),
+    ):
+        pass
+    assert said == [f"waiting for process {os.getpid()}, which is changing sql16"]
+
+
+def test_a_lock_is_handed_on_as_soon_as_it_is_free(tmp_path: Path) -> None:
+    """Whoever waits gets it; another VM's lock is not waited for."""
+    got, waits = threading.Event(), threading.Event()
+
+    def second() -> None:
+        with vm_lock(tmp_path, "v/1", "sql16", say=lambda _: waits.set()):
+            got.set()
+
+    with vm_lock(tmp_path, "v/1", "sql16"), vm_lock(tmp_path, "v/2", "sql17"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        assert waits.wait(10)
+        assert not got.is_set()
+    thread.join(10)
+    assert got.is_set()
