@@ -23,6 +23,7 @@ from vnuma.cli import (
     plan,
     power,
     predict,
+    reanalyse,
     report,
     restore,
     results,
@@ -74,6 +75,7 @@ app.command("stop")(stop.stop)
 app.command("restore")(restore.restore)
 app.command("results")(results.results)
 app.command("report")(report.report)
+app.command("reanalyse")(reanalyse.reanalyse)
 app.command("compare")(compare.compare)
 app.command("export")(archive.export)
 app.command("import")(archive.import_)

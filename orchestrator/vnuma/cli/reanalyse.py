@@ -1,0 +1,34 @@
+"""`vnuma reanalyse`: what a published table of medians can and cannot show."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class ReanalyseFormat(StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+
+
+def reanalyse(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="CSV: rows_per_side, then one column an arm, in ms.")
+    ],
+    format_: Annotated[
+        ReanalyseFormat, typer.Option("--format", help="table or markdown.")
+    ] = ReanalyseFormat.TABLE,
+) -> None:
+    """Compute a published table of medians anew: percentages, what drift alone would do, what it shows.
+
+    Examples: vnuma reanalyse studies/published/dakic2019.csv
+    """
+    from vnuma.report.published import as_page, as_text, read_publication
+
+    found = read_publication(table)
+    typer.echo(as_text(found) if format_ is ReanalyseFormat.TABLE else as_page(found), nl=False)
