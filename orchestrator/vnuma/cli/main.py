@@ -9,6 +9,7 @@ import typer
 
 from vnuma import __version__
 from vnuma.cli import (
+    advise,
     archive,
     audit,
     calibrate,
@@ -67,6 +68,7 @@ def _root(
 
 app.command("check")(check.check)
 app.command("predict")(predict.predict)
+app.command("advise")(advise.advise)
 app.command("plan")(plan.plan)
 app.command("power")(power.power)
 app.command("run")(run.run)

@@ -1,0 +1,232 @@
+"""Which topologies are worth having for a VM of that size, which to avoid, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from math import ceil
+
+from vnuma.checks.catalogue import find_rule
+from vnuma.checks.evaluate import evaluate
+from vnuma.checks.finding import Severity
+from vnuma.checks.sqlserver import maxdop_guidance
+from vnuma.checks.subject import Subject
+from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.forecast import Forecast, Guest, forecast_on
+from vnuma.domain.prediction import host_shape, predict
+from vnuma.domain.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
+from vnuma.domain.setting import TYPED, Power, Settings, Value
+from vnuma.domain.topology import Topology, topologies
+
+# What a shape may trip by itself, before anything is deployed.
+SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))
+# A node below this gives a query too few CPUs: Microsoft's guidance keeps MAXDOP within a node.
+SMALLEST_NODE = 4
+
+
+class Worth(IntEnum):
+    """How a candidate stands; lower is better."""
+
+    HAVING = 0
+    TESTING = 1
+    AVOIDING = 2
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One topology: what the guest gets, what speaks for it and against it."""
+
+    topology: Topology
+    worth: Worth
+    forecasts: tuple[Forecast, ...]
+    reasons: tuple[str, ...]
+    settings: Settings
+    """What has to be set besides cores per socket for its nodes to be its sockets; empty: nothing."""
+
+    @property
+    def nodes(self) -> int:
+        """vNUMA nodes on the first host."""
+        return self.forecasts[0].prediction.vnuma_nodes
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Candidates, best first; `nodes_needed` is the fewest host nodes that hold vCPUs and memory."""
+
+    candidates: tuple[Candidate, ...]
+    nodes_needed: int
+    other_vcpus: tuple[int, ...]
+    """Numbers of vCPUs near the one asked for that the nodes divide; empty: it is divided already."""
+    unused: str = ""
+    """Why some CPUs stay unused in every shape; empty: they do not."""
+
+    def worth(self, *kinds: Worth) -> tuple[Candidate, ...]:
+        """The candidates of these kinds, best first."""
+        return tuple(one for one in self.candidates if one.worth in kinds)
+
+
+def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest) -> Advice:
+    """Every topology of these vCPUs, judged on every host. Hosts whose memory is 0 are judged by cores."""
+    by_host = {host.name: _nodes_needed(vcpus, memory_mb, host) for host in hosts}
+    needed = max(by_host.values())
+    seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
+    most = max(one.usable_cores for shape in seen for one in shape.forecasts)
+    found = [_candidate(shape, hosts, by_host, most) for shape in seen]
+    low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
+    return Advice(
+        tuple(sorted(found, key=lambda one: _rank(one, needed))),
+        needed,
+        tuple(count for count in (low, high) if count) if vcpus % needed else (),
+        f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
+    )
+
+
+def planned_vm(settings: Settings, hardware: int) -> VmFacts:
+    """A VM that does not exist yet, as the rules read one."""
+    defaults: dict[str, Value] = {**dict.fromkeys(TYPED), "cpuHotAddEnabled": False, "cpuAffinity": ()}
+    return VmFacts(
+        moid="",
+        name="planned",
+        path="",
+        vcenter_uuid="",
+        instance_uuid="",
+        hardware_version=hardware,
+        guest_id="",
+        guest_full_name="",
+        power=Power.OFF,
+        host_moid="",
+        host_name="",
+        tools_running=False,
+        change_version="",
+        settings={**defaults, **settings},
+    )
+
+
+def _nodes_needed(vcpus: int, memory_mb: int, host: HostFacts) -> int:
+    by_memory = ceil(memory_mb / host.node_memory_mb) if host.node_memory_mb else 1
+    return max(ceil(vcpus / host.cores_per_node), by_memory)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    """A shape with the settings that make its nodes, and what each host gives it."""
+
+    topology: Topology
+    vm: VmFacts
+    extra: Settings
+    forecasts: tuple[Forecast, ...]
+
+
+def _seen(
+    shape: Topology, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest, needed: int
+) -> _Seen:
+    settings: dict[str, Value] = {
+        "numCPUs": shape.vcpus,
+        "numCoresPerSocket": shape.cores_per_socket,
+        "memoryMB": memory_mb,
+    }
+    extra = _node_per_socket(shape, settings, hosts, hardware) if shape.sockets >= needed else {}
+    vm = planned_vm({**settings, **extra}, hardware)
+    return _Seen(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
+
+
+def _candidate(seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, int], most: int) -> Candidate:
+    shape, first, needed = seen.topology, seen.forecasts[0], max(by_host.values())
+    against = [*_rules_against(seen.vm, hosts)]
+    against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, by_host, most))
+    counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
+    if len(counts) > 1:
+        against.append(f"T19: {' or '.join(map(str, counts))} nodes, by the host of the power-on")
+    if against:
+        return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
+    matched = first.prediction.vnuma_nodes == needed == shape.sockets
+    reasons = (*_for(shape, first, needed), _parallelism(first))
+    return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
+
+
+def _node_per_socket(
+    shape: Topology, settings: Settings, hosts: Sequence[HostFacts], hardware: int
+) -> dict[str, Value]:
+    """What makes each socket a vNUMA node where the release would do otherwise."""
+    if shape.cores_per_socket == 1:
+        return {}
+    plain = [predict(host_shape(host), settings, hardware) for host in hosts]
+    if all(seen.vnuma_nodes == shape.sockets and seen.confidence == "high" for seen in plain):
+        return {}
+    extra = _following(shape, hosts, hardware)
+    seen = [predict(host_shape(host), {**settings, **extra}, hardware) for host in hosts]
+    return extra if all(one.vnuma_nodes == shape.sockets for one in seen) else {}
+
+
+def _following(shape: Topology, hosts: Sequence[HostFacts], hardware: int) -> dict[str, Value]:
+    """The setting of these releases that makes a socket a node."""
+    releases = {host.release.key for host in hosts}
+    if min(releases) >= VIRTUAL_NUMA_SINCE and hardware >= VIRTUAL_NUMA_HARDWARE:
+        return {"coresPerNumaNode": shape.cores_per_socket}
+    return {FOLLOW: "1"} if max(releases) >= DECOUPLED_SINCE else {}
+
+
+def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Rules that the shape trips, each with the hosts on which it does where that is not all."""
+    tripped: dict[str, list[str]] = {}
+    for host in hosts:
+        known = [one for one in SHAPE_RULES if host.node_memory_mb or one.id != "T09"]
+        (evaluation,) = evaluate([Subject(vm=vm, host=host)], known)
+        for found in evaluation.failures:
+            if found.severity is not Severity.INFO:
+                words = f"{found.rule}: {found.title[0].lower()}{found.title[1:]}"
+                tripped.setdefault(words, []).append(host.name)
+    for words, names in tripped.items():
+        yield words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
+
+
+def _against(one: Forecast, by_host: Mapping[str, int], most: int) -> Iterator[str]:
+    """Everything else that speaks against a shape on one host, or on several alike."""
+    host_nodes = {by_host[name] for name in one.hosts}
+    needed = max(host_nodes)
+    shape, nodes = one.topology, one.prediction.vnuma_nodes
+    smallest = min(one.prediction.node_sizes)
+    if one.remote_mb:
+        yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
+    if one.usable_cores < most:
+        yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.by_sql.because}"
+    if nodes < needed:
+        yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
+    for count in sorted(host_nodes):
+        if nodes > count and nodes % count:
+            yield f"{_nodes(nodes)} lie unevenly on {count} host nodes"
+    if nodes > needed and smallest < SMALLEST_NODE:
+        yield f"nodes of {smallest} vCPUs: MAXDOP within a node leaves a query {smallest}"
+    if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
+        sockets = "1 socket says" if shape.sockets == 1 else f"{shape.sockets} sockets say"
+        yield f"{sockets} nothing of the {_nodes(nodes)}"
+
+
+def _nodes(count: int) -> str:
+    return f"{count} vNUMA node{'s' if count > 1 else ''}"
+
+
+def _for(shape: Topology, seen: Forecast, needed: int) -> Iterator[str]:
+    nodes = seen.prediction.vnuma_nodes
+    if nodes == needed == 1:
+        yield "vCPUs and memory fit one host NUMA node: everything is local"
+    elif nodes == needed == shape.sockets:
+        yield f"the fewest nodes that hold it, {shape.cores_per_socket} vCPUs and a socket each"
+    elif nodes > needed:
+        yield f"{nodes} nodes where {needed} would do: smaller nodes, more remote access; measure it"
+    else:
+        yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
+    if seen.prediction.confidence == "low":
+        yield f"not sure: {seen.prediction.because}"
+
+
+def _parallelism(seen: Forecast) -> str:
+    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus)
+    nodes = f"{seen.prediction.vnuma_nodes} memory and {seen.sql_cpu_nodes} CPU nodes"
+    return f"SQL Server: {nodes}, MAXDOP up to {most}"
+
+
+def _rank(one: Candidate, needed: int) -> tuple[int, int, int, int]:
+    """Better first: worth, then how few nodes are too many, then the fewest sockets."""
+    return one.worth, abs(one.nodes - needed), len(one.reasons), one.topology.sockets

@@ -1,0 +1,73 @@
+"""The study file that tests what was advised, on the real host."""
+
+from __future__ import annotations
+
+from vnuma.checks.advice import Advice, Candidate, Worth
+from vnuma.domain.forecast import Forecast
+
+ARMS = 4
+
+
+def study_text(advice: Advice, *, vm: str, name: str, memory_mb: int) -> str:
+    """YAML of a study of the best candidates, with the reasons as comments. Raises ValueError when only one
+    shape could be tested."""
+    arms = arms_of(advice)
+    if len(arms) < 2:
+        raise ValueError(
+            "only one topology of these vCPUs can run on every host: there is nothing to compare"
+        )
+    vcpus = arms[0].topology.vcpus
+    lines = [
+        f"# Topologies worth comparing for {vcpus} vCPUs and {memory_mb // 1024} GB, best guess first.",
+        "# Written by vnuma advise. The VM should be a test clone.",
+        f"name: {name}",
+        f"title: Topologies of a {vcpus}-vCPU SQL Server VM",
+        f"vm: {vm}",
+        f"vcpus: {vcpus}",
+        f"reference: {arms[0].topology}",
+        "arms:",
+    ]
+    for arm in arms:
+        lines.append(f"  # {arm.reasons[0]}")
+        lines.append(f"  - {_arm(arm)}")
+    return "\n".join([*lines, *_rest(memory_mb)]) + "\n"
+
+
+def _arm(arm: Candidate) -> str:
+    """Its nodes are stated where they are its sockets; otherwise what the release predicts counts."""
+    if arm.nodes != arm.topology.sockets:
+        return str(arm.topology)
+    return f"{{topology: {arm.topology}, vnuma_nodes: {arm.nodes}}}"
+
+
+def arms_of(advice: Advice) -> tuple[Candidate, ...]:
+    """The arms: what is worth having or testing; with fewer than two, the least bad that can run too."""
+    good = advice.worth(Worth.HAVING, Worth.TESTING)[:ARMS]
+    spare = [one for one in advice.worth(Worth.AVOIDING) if _can_run(one)]
+    return good if len(good) > 1 else (*good, *spare)[:2]
+
+
+def _can_run(one: Candidate) -> bool:
+    """It powers on, its nodes are even, and it has the vCPUs that it is said to have."""
+    return all(_comparable(seen) for seen in one.forecasts) and one.topology.cores_per_socket > 1
+
+
+def _comparable(seen: Forecast) -> bool:
+    even = len(set(seen.prediction.node_sizes)) == 1
+    return even and not seen.too_wide and seen.usable_cores == seen.topology.vcpus
+
+
+def _rest(memory_mb: int) -> list[str]:
+    return [
+        "all_arms:",
+        "  affinity: none  # ESXi's NUMA scheduler places the VM",
+        f"  memory_mb: {memory_mb}",
+        "  memory_reservation: locked",
+        "design:",
+        "  blocks: 8",
+        "  seed: 1",
+        "workload:",
+        "  name: cross_join",
+        "  sizes: [1000, 2000, 3000]",
+        "  forms: [server, client]",
+    ]

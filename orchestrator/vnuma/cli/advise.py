@@ -1,0 +1,146 @@
+"""`vnuma advise`: which topologies a VM of that size should have, and the study that would tell."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vnuma.cli.screen import WIDEST
+from vnuma.cli.shape_options import (
+    EditionOption,
+    EsxiOption,
+    HardwareOption,
+    HostsOption,
+    MemoryOption,
+    SqlYearOption,
+    ThreadsOption,
+    VcpusOption,
+    WindowsOption,
+    guest_of,
+    hardware_of,
+    hosts_of,
+)
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from vnuma.checks.advice import Advice, Candidate
+
+
+class AdviseFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+_HEADINGS = ("Worth having", "Worth testing", "To avoid")
+
+
+def advise(
+    vcpus: VcpusOption,
+    memory: MemoryOption,
+    host_nodes: HostsOption,
+    esxi: EsxiOption = "8.0",
+    threads_per_core: ThreadsOption = 2,
+    hardware: HardwareOption = None,
+    edition: EditionOption = "developer",
+    sql: SqlYearOption = 2022,
+    windows: WindowsOption = "",
+    write: Annotated[
+        Path | None, typer.Option("--write", metavar="FILE", help="Write the study that tests the best.")
+    ] = None,
+    vm: Annotated[str, typer.Option("--vm", help="The VM's inventory name in that study.")] = "sql-clone",
+    format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
+) -> None:
+    """Advise on topologies, best first, each with its reasons; --write makes the study that tests them.
+
+    It rests on predictions: measure before you rely on it.
+
+    Examples: vnuma advise --vcpus 30 --memory 256 --host-nodes 2x20/384@7.0;
+    vnuma advise --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 8.0 --vm sql16 --write advised.yml
+    """
+    from vnuma.checks.advice import advise as advice_for
+
+    hosts = hosts_of(host_nodes, esxi, threads_per_core)
+    version = hardware_of(hardware, hosts)
+    advice = advice_for(vcpus, memory * 1024, hosts, version, guest_of(edition, sql, windows))
+    if write:
+        _write(write, advice, vm, memory * 1024)
+    if format_ is AdviseFormat.JSON:
+        typer.echo(json.dumps(_document(advice), indent=2))
+        return
+    typer.echo("\n".join(_text(advice, vcpus, memory, host_nodes)))
+    if write:
+        typer.echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
+
+
+def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
+    """The study file; an existing one is not overwritten. Raises InputError."""
+    from vnuma.checks.advised_study import study_text
+    from vnuma.domain.study_file import parse_study
+
+    try:
+        text = study_text(advice, vm=vm, name="advised", memory_mb=memory_mb)
+        parse_study(text, str(path))
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except ValueError as error:
+        raise InputError(f"No study was written: {error}.", fix="Try another number of vCPUs.") from error
+    except FileExistsError:
+        raise InputError(f"{path} exists already.", fix="Name another file.") from None
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written ({error.strerror}).", fix="Name another place."
+        ) from error
+
+
+def _text(advice: Advice, vcpus: int, memory: int, hosts: list[str]) -> list[str]:
+    lines = [f"{vcpus} vCPUs, {memory} GB on {', '.join(hosts)}: {_needs(advice.nodes_needed)}."]
+    for worth, heading in enumerate(_HEADINGS):
+        found = [one for one in advice.candidates if one.worth == worth]
+        if found:
+            lines += ["", heading, *(line for one in found for line in _lines(one))]
+    if advice.other_vcpus:
+        counts = " or ".join(map(str, advice.other_vcpus))
+        lines += ["", f"{vcpus} vCPUs cannot be spread evenly over the nodes needed: {counts} can."]
+    if advice.unused:
+        lines += ["", *wrap(f"CPUs used in the best shape: {advice.unused}.", WIDEST)]
+    return lines
+
+
+def _needs(nodes: int) -> str:
+    return "fits one host NUMA node" if nodes == 1 else f"needs {nodes} host NUMA nodes"
+
+
+def _lines(one: Candidate) -> list[str]:
+    """A shape with its nodes and reasons; what must be set stands last."""
+    reasons = list(one.reasons)
+    reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
+    head = f"  {one.topology!s:6} {one.nodes} node{'s' if one.nodes > 1 else ' '}  "
+    lines = [line for reason in reasons for line in wrap(reason, WIDEST - len(head), subsequent_indent="  ")]
+    return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
+
+
+def _document(advice: Advice) -> dict[str, Any]:
+    return {
+        "schema": "vnuma/advise/1",
+        "nodes_needed": advice.nodes_needed,
+        "other_vcpus": list(advice.other_vcpus),
+        "unused": advice.unused,
+        "candidates": [
+            {
+                "topology": str(one.topology),
+                "worth": one.worth.name.lower(),
+                "vnuma_nodes": one.nodes,
+                "confidence": one.forecasts[0].confidence,
+                "reasons": list(one.reasons),
+                "settings": dict(one.settings),
+            }
+            for one in advice.candidates
+        ],
+    }

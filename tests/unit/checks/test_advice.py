@@ -1,0 +1,116 @@
+"""Advice: the shape that a VM should have, what to avoid, and a study that can be run."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vnuma.checks.advice import Advice, Worth, advise, planned_vm
+from vnuma.checks.advised_study import arms_of, study_text
+from vnuma.domain.forecast import Guest
+from vnuma.domain.host_spec import parse_host
+from vnuma.domain.recipe import desired_settings
+from vnuma.domain.release import hardware_version_of
+from vnuma.domain.study_file import parse_study
+
+GB = 1024
+
+
+def advice_for(vcpus: int, memory_gb: int, *specs: str, guest: Guest | None = None) -> Advice:
+    """Advice for hosts written short."""
+    hosts = [parse_host(spec, "8.0") for spec in specs]
+    hardware = min(hardware_version_of(host.release.key) for host in hosts)
+    return advise(vcpus, memory_gb * GB, hosts, hardware, guest or Guest())
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "memory_gb", "spec", "best"),
+    [
+        (16, 64, "2x16/96@6.0", "1x16"),
+        (16, 64, "2x16/96@7.0", "1x16"),
+        (16, 64, "2x16/96@8.0", "1x16"),
+        (30, 256, "2x20/384@7.0", "2x15"),
+        (32, 256, "2x20/384@6.5", "2x16"),
+        (12, 384, "2x20/256@8.0", "2x6"),
+        (24, 96, "4x8/64@7.0", "3x8"),
+    ],
+)
+def test_the_best_shape_has_a_socket_for_each_node_it_needs(
+    vcpus: int, memory_gb: int, spec: str, best: str
+) -> None:
+    """By vCPUs, or by memory; nothing else is called worth having."""
+    advice = advice_for(vcpus, memory_gb, spec)
+
+    assert [str(one.topology) for one in advice.worth(Worth.HAVING)] == [best]
+    assert str(advice.candidates[0].topology) == best
+
+
+def test_what_trips_a_rule_is_avoided_and_names_it() -> None:
+    """30 vCPUs in one socket cannot stay whole on nodes of 20."""
+    advice = advice_for(30, 256, "2x20/384@7.0")
+    (wide,) = [one for one in advice.candidates if str(one.topology) == "1x30"]
+
+    assert wide.worth is Worth.AVOIDING
+    assert any(reason.startswith("T05") for reason in wide.reasons)
+
+
+def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
+    """Standard with eight sockets of two would use eight cores."""
+    advice = advice_for(16, 64, "2x16/96@7.0", guest=Guest("standard", 15))
+    (eight,) = [one for one in advice.candidates if str(one.topology) == "8x2"]
+
+    assert any(reason.startswith("8 of 16 CPUs are used") for reason in eight.reasons)
+    assert advice.unused == ""
+
+
+def test_a_limit_on_cores_is_told_once_and_spoils_no_shape() -> None:
+    """Standard uses 24 of 30 in any shape."""
+    advice = advice_for(30, 256, "2x20/384@7.0", guest=Guest("standard", 15))
+
+    assert advice.worth(Worth.HAVING)
+    assert advice.unused.startswith("24 of 30")
+
+
+def test_vcpus_that_do_not_divide_are_named_with_those_that_do() -> None:
+    """25 over two nodes."""
+    assert advice_for(25, 64, "2x16/96@7.0").other_vcpus == (24, 26)
+
+
+def test_on_unlike_hosts_a_shape_must_suit_all_of_them() -> None:
+    """Three nodes lie unevenly on two host nodes; six on both."""
+    advice = advice_for(24, 128, "2x16/96@7.0", "4x8/48@7.0")
+
+    assert [str(one.topology) for one in advice.worth(Worth.HAVING, Worth.TESTING)] == ["6x4"]
+
+
+def test_a_single_shape_makes_no_study() -> None:
+    """There is nothing to compare one vCPU with."""
+    with pytest.raises(ValueError, match="nothing to compare"):
+        study_text(advice_for(1, 4, "2x16/96"), vm="sql16", name="advised", memory_mb=4 * GB)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    vcpus=st.integers(2, 64),
+    memory_gb=st.integers(1, 512),
+    host=st.tuples(st.integers(1, 8), st.integers(2, 40), st.sampled_from(("6.0", "6.7", "7.0", "8.0"))),
+)
+def test_the_study_of_an_advice_is_valid_and_possible(
+    vcpus: int, memory_gb: int, host: tuple[int, int, str]
+) -> None:
+    """It passes the study's own checks, and every arm can be brought about on that host."""
+    nodes, cores, release = host
+    spec = parse_host(f"{nodes}x{cores}/1024@{release}", release)
+    hardware = hardware_version_of(spec.release.key)
+    advice = advise(vcpus, memory_gb * GB, [spec], hardware, Guest())
+    if len(arms_of(advice)) < 2:
+        return  # refused: test_a_single_shape_makes_no_study
+
+    study = parse_study(
+        study_text(advice, vm="sql16", name="advised", memory_mb=memory_gb * GB), "advised.yml"
+    )
+
+    vm = planned_vm({"numCPUs": vcpus, "numCoresPerSocket": 1, "memoryMB": memory_gb * GB}, hardware)
+    for label in study.labels:
+        assert desired_settings(study.arm(label), vm, spec)
