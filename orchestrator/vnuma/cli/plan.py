@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -73,8 +74,9 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         "",
         *_arms(study, plan),
         "",
-        *_indistinguishable(plan),
+        *_alike(plan),
         *_touched(plan),
+        *_inside(study),
         "How: guest shutdown by Tools; " + _hard_off(study),
         *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
         "Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.",
@@ -99,23 +101,40 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
     ]
     for arm in plan.arms:
         mark = "R" if arm.label == study.reference else " "
-        if arm.prediction is None:
-            lines.append(f"{arm.label:{width}} {mark} impossible: {arm.impossible}")
+        if arm.prediction is None or arm.view is None:
+            lines += _wrapped(
+                f"{arm.label:{width}} {mark} impossible ({arm.rule}): {arm.impossible}", width + 3
+            )
+            lines += _wrapped(f"{'':{width}}   {arm.fix}" if arm.fix else "", width + 3)
             continue
         seen = arm.prediction
         sure = seen.confidence + (f", else {seen.alternatives[0]}" if seen.alternatives else "")
-        nodes = f"{seen.vnuma_nodes:>6} {seen.sql_cpu_nodes:>4}"
+        nodes = f"{seen.vnuma_nodes:>6} {arm.view.sql_cpu_nodes:>4}"
         lines.append(f"{arm.label:{width}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
     twice = ", twice in each block (A/A)" if study.design.a_a else ""
     return [*lines, f"R: reference{twice}"]
 
 
-def _indistinguishable(plan: VmPlan) -> list[str]:
-    lines = [
-        f"Not distinguishable by NUMA: {', '.join(group)} (the same vNUMA nodes; sockets differ)"
-        for group in plan.indistinguishable
-    ]
+def _alike(plan: VmPlan) -> list[str]:
+    """Arms that nobody could tell apart, and why a prediction is not sure."""
+    from vnuma.engine.arm_plan import doubts, same_nodes, same_to_the_guest
+
+    lines = []
+    for alike in same_to_the_guest(plan.arms):
+        differs = f"only the host's side differs: {', '.join(alike.differing)}"
+        why = differs if alike.differing else "nothing differs on this VM"
+        lines += _wrapped(f"The guest cannot tell apart: {', '.join(alike.arms)} ({why})", 2)
+    for alike in same_nodes(plan.arms):
+        differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
+        lines += _wrapped(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})", 2)
+    for because, arms in doubts(plan.arms).items():
+        lines += _wrapped(f"Low confidence for {', '.join(arms)}: {because}", 2)
     return [*lines, ""] if lines else []
+
+
+def _wrapped(text: str, indent: int) -> list[str]:
+    """A line in the width of a screen; what goes on is indented."""
+    return textwrap.wrap(text, 100, subsequent_indent=" " * indent, drop_whitespace=True)
 
 
 def _touched(plan: VmPlan) -> list[str]:
@@ -130,6 +149,13 @@ def _touched(plan: VmPlan) -> list[str]:
         "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
         for row in rows
     ]
+
+
+def _inside(study: Study) -> list[str]:
+    """What changes inside the guest, besides the database."""
+    if not study.sets_soft_numa:
+        return []
+    return ["SQL Server: automatic soft-NUMA by arm; its own setting is read at the start and put back."]
 
 
 def _value(value: object) -> str:
@@ -190,6 +216,8 @@ def _findings(plan: VmPlan, checks: bool) -> list[str]:
 def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
     from dataclasses import asdict
 
+    from vnuma.engine.arm_plan import same_nodes, same_to_the_guest
+
     return {
         "schema": "vnuma/plan/1",
         "simulated": any(plan.simulated for plan in plans),
@@ -206,11 +234,15 @@ def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
                     {
                         "arm": arm.label,
                         "impossible": arm.impossible,
+                        "rule": arm.rule or None,
                         "prediction": asdict(arm.prediction) if arm.prediction else None,
+                        "guest": asdict(arm.view) if arm.view else None,
                         "changes": [asdict(edit) for edit in arm.change or ()],
                     }
                     for arm in plan.arms
                 ],
+                "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
+                "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
                 "findings": [asdict(finding) for finding in plan.findings],
             }
             for plan in plans

@@ -62,4 +62,8 @@ class Prediction:
     @property
     def sql_cpu_nodes(self) -> int:
         """SQLOS nodes with automatic soft-NUMA on (SQL Server 2016 and later)."""
-        return sum(soft_numa_nodes(size) for size in self.node_sizes)
+        return self.cpu_nodes(soft_numa=True)
+
+    def cpu_nodes(self, *, soft_numa: bool) -> int:
+        """SQLOS nodes with automatic soft-NUMA on or off."""
+        return sum(soft_numa_nodes(size) if soft_numa else 1 for size in self.node_sizes)

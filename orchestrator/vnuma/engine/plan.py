@@ -6,19 +6,16 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass
 
-from vnuma.domain.change import Change
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
-from vnuma.domain.prediction import Prediction
-from vnuma.domain.setting import Value
+from vnuma.domain.setting import Power, Value
 from vnuma.domain.study import Study
+from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.connections import vcenter
 from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import Finding, check, touched_settings, under_study, worst_first
-from vnuma.engine.shape import plan_shape
 from vnuma.engine.surroundings import accepted, around_vm, look_at_server
 from vnuma.engine.target import Target
-from vnuma.errors import ArmImpossible
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 
@@ -30,16 +27,6 @@ ASSUMED_US_PER_ROW = 19.2
 
 
 _SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
-
-
-@dataclass(frozen=True)
-class ArmPlan:
-    """One arm on one VM: what changes from the VM as it is now, and what the guest is predicted to see."""
-
-    label: str
-    change: Change | None
-    prediction: Prediction | None
-    impossible: str | None = None
 
 
 @dataclass(frozen=True)
@@ -55,15 +42,6 @@ class VmPlan:
     test_clone: bool
     simulated: str | None
     """The lab's scenario; None for a real vCenter."""
-
-    @property
-    def indistinguishable(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of arms that are predicted to give the guest the same vNUMA nodes."""
-        groups: dict[tuple[int, ...], list[str]] = defaultdict(list)
-        for arm in self.arms:
-            if arm.prediction:
-                groups[arm.prediction.node_sizes].append(arm.label)
-        return tuple(tuple(group) for group in groups.values() if len(group) > 1)
 
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
@@ -95,8 +73,9 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *around_vm(vm.name, host.name, seen),
         *look_at_server(target, vm, seen),
         *check(study, vm, host),
+        *_soft_numa(study, vm),
     ]
-    arms = tuple(_arm(study, label, vm, host) for label in study.labels)
+    arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.most_blocks * len(columns(study))
     return VmPlan(
         vm,
@@ -119,6 +98,14 @@ def _missing(privilege: str, vm: str) -> Finding:
     )
 
 
+def _soft_numa(study: Study, vm: VmFacts) -> list[Finding]:
+    """What SQL Server has is read when the study starts: it could not be put back otherwise."""
+    if not study.sets_soft_numa or vm.power is Power.ON:
+        return []
+    what = f"an arm sets soft_numa, but {vm.name} is off: SQL Server's own setting cannot be read."
+    return [Finding("S05", "block", what, "Start the VM, or leave soft_numa out.")]
+
+
 def assumed_cell_seconds(study: Study) -> float:
     """How long one cell takes on real hardware, before anything was measured."""
     rows = sum(size * size for size in study.workload.sizes)
@@ -131,11 +118,3 @@ def scenario_of(about: str) -> str | None:
     """The lab's scenario from what the server says of itself: a lab always says that it is one."""
     match = _SIMULATED.search(about)
     return (match[1] or "unnamed") if match else None
-
-
-def _arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
-    try:
-        planned = plan_shape(study.arm(label), vm, host)
-    except ArmImpossible as error:
-        return ArmPlan(label, None, None, error.what)
-    return ArmPlan(label, planned.change, planned.prediction)

@@ -84,6 +84,13 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
         except ArmImpossible as error:
             yield Finding(error.rule, "block", error.what, error.fix or "")
             continue
+        if desired.get("memoryAffinity"):
+            yield Finding(
+                "A03",
+                "warn",
+                "Memory affinity is deprecated since vSphere 6.0, and nothing here shows that ESXi honours it.",
+                "Read its arms as experimental, or use numa_node_affinity.",
+            )
         pinned = desired.get("cpuAffinity")
         if isinstance(pinned, tuple) and pinned and len(pinned) == desired["numCPUs"]:
             yield Finding(

@@ -36,7 +36,9 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
     ("rule", "severity", "changes", "vm", "host"),
     [
         ("A01", "block", {}, {}, {"in_drs_cluster": True}),
+        ("A03", "warn", {"all_arms": {"memory_affinity": [0]}}, {}, {}),
         ("A05", "warn", {"all_arms": {"affinity": "physical_cores"}}, {}, {}),
+        ("A08", "block", {"all_arms": {"latency_sensitivity": "high"}}, {}, {}),
         ("T10", "block", {}, {}, {"cores": 8}),
         ("T22", "warn", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
         ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),

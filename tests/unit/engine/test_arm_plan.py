@@ -1,0 +1,93 @@
+"""Arms before they are run: what the guest would show, and which arms nobody could tell apart."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.support.hosts import host_of, vm_of
+from vnuma.domain.study import Study
+from vnuma.engine.arm_plan import Alike, ArmPlan, doubts, plan_arm, same_nodes, same_to_the_guest
+
+
+def planned(*arms: Any, release: str = "6.0.0", **common: Any) -> list[ArmPlan]:
+    """The plans of these arms on the paper's host."""
+    first = arms[0] if isinstance(arms[0], str) else arms[0].get("name", arms[0]["topology"])
+    study = Study.model_validate(
+        {
+            "name": "s",
+            "vms": ["sql16"],
+            "vcpus": 16,
+            "reference": first,
+            "arms": arms,
+            "all_arms": common,
+        }
+    )
+    return [plan_arm(study, label, vm_of(), host_of(release=release)) for label in study.labels]
+
+
+def test_arms_that_differ_on_the_host_only_look_the_same_inside() -> None:
+    """The guest sees no affinity: the settings that differ are named."""
+    arms = planned("2x8", {"topology": "2x8", "name": "pinned", "affinity": "physical_cores"})
+
+    assert same_to_the_guest(arms) == [Alike(("2x8", "pinned"), ("cpuAffinity",))]
+    assert same_nodes(arms) == []
+
+
+def test_sockets_without_nodes_are_not_distinguishable_by_numa() -> None:
+    """The paper's 1x16 and 16x1 have one node each; their sockets differ."""
+    arms = planned("1x16", "2x8", "16x1")
+
+    assert same_to_the_guest(arms) == []
+    assert same_nodes(arms) == [Alike(("1x16", "16x1"), ("sockets",))]
+
+
+def test_soft_numa_and_maxdop_tell_arms_apart() -> None:
+    """One topology, split by SQL Server or not: CPU nodes differ, memory nodes do not."""
+    arms = planned(
+        {"topology": "1x16", "soft_numa": "on"},
+        {"topology": "1x16", "name": "whole", "soft_numa": "off"},
+        {"topology": "1x16", "name": "parallel", "soft_numa": "off", "maxdop": 8},
+    )
+
+    assert [arm.view.sql_cpu_nodes for arm in arms if arm.view] == [2, 1, 1]
+    assert same_nodes(arms) == [Alike(("1x16", "whole", "parallel"), ("SQL CPU nodes", "MAXDOP"))]
+
+
+def test_a_setting_that_the_vm_has_already_makes_no_difference() -> None:
+    """Asked for or kept, it is the same VM."""
+    arms = planned("2x8", {"topology": "2x8", "name": "set", "memory_mb": 65536})
+
+    assert same_to_the_guest(arms) == [Alike(("2x8", "set"), ())]
+
+
+def test_an_impossible_arm_has_its_rule_and_what_helps() -> None:
+    """The others are planned all the same."""
+    other, impossible = planned("2x8", {"topology": "4x4", "vnuma_nodes": 2})
+
+    assert other.prediction is not None
+    assert (impossible.rule, impossible.prediction) == ("T02", None)
+    assert impossible.fix == "Use topology 2x8 or 16x1."
+
+
+def test_low_confidence_says_why_and_for_which_arms() -> None:
+    """One reason, all its arms."""
+    found = doubts(planned("1x16", "2x8", "4x4"))
+
+    assert found == {"ESXi up to 6.0: a node per socket; or one, since the VM fits a node": ["2x8", "4x4"]}
+
+
+def test_cpu_affinity_makes_several_nodes_less_sure() -> None:
+    """No source says whether they are still shown; one node stays one."""
+    found = doubts(planned("1x16", "2x8", release="7.0.3", affinity="physical_cores"))
+
+    assert [arms for why, arms in found.items() if "CPU affinity" in why] == [["2x8"]]
+
+
+def test_a_count_that_the_settings_surely_miss_is_impossible() -> None:
+    """Sockets that are not followed cannot give the nodes that the arm states."""
+    arm = {"topology": "2x8", "vnuma_nodes": 2, "follow_cores_per_socket": "off"}
+    (only,) = planned(arm, release="7.0.3")
+
+    assert only.rule == "T04"
+    assert only.impossible is not None
+    assert "needs 2 vNUMA nodes, but its settings give 1" in only.impossible
