@@ -8,7 +8,7 @@ from typing import Literal
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.recipe import desired_settings
-from vnuma.domain.release import DECOUPLED_SINCE
+from vnuma.domain.release import DECOUPLED_SINCE, MAX_PER_NODE
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine.baseline import parse_mark
@@ -77,6 +77,7 @@ def refuse_blocked(findings: Iterable[Finding]) -> None:
 
 
 def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    decoupled = host.release.key >= DECOUPLED_SINCE
     for label in study.labels:
         arm = study.arm(label)
         try:
@@ -88,7 +89,7 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
             yield Finding(
                 "A03",
                 "warn",
-                "Memory affinity is deprecated since vSphere 6.0, and nothing here shows that ESXi honours it.",
+                "Memory affinity is deprecated since vSphere 6.0; nothing here shows that ESXi honours it.",
                 "Read its arms as experimental, or use numa_node_affinity.",
             )
         pinned = desired.get("cpuAffinity")
@@ -99,7 +100,8 @@ def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
                 f"{len(pinned)} vCPUs are pinned to as many logical CPUs; the VM's other work shares them.",
                 "Leave room: affinity: {physical_cores: fewest, spare: 1}.",
             )
-        if arm.follow_cores_per_socket in {"off", "keep"} and host.release.key >= DECOUPLED_SINCE:
+        sized = desired.get(MAX_PER_NODE) or desired.get("coresPerNumaNode")
+        if arm.follow_cores_per_socket in {"off", "keep"} and not sized and decoupled:
             yield Finding(
                 "T04",
                 "warn",
