@@ -40,6 +40,9 @@ const (
 	AnswerLost         = "answer_lost"
 	VMMoved            = "vm_moved"
 	VMChanged          = "vm_changed"
+	LogMissing         = "log_missing"
+	LogStale           = "log_stale"
+	TicketRefused      = "ticket_refused"
 	SQLNever           = "sql_never"
 	LoginRefused       = "login_refused"
 	DropMidResult      = "drop_mid_result"
@@ -50,6 +53,7 @@ const (
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
+	LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow,
 }
 

@@ -83,6 +83,11 @@ func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectRefer
 	if manager, ok := s.registry.Get(ref).(*simulator.AuthorizationManager); ok {
 		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&authorization{manager, s}) })
 	}
+	if ref == s.registry.SessionManager().Self {
+		if view, ok := ctx.Session.Get(ref).(*simulator.SessionManager); ok {
+			ctx.WithLock(view, func() { ctx.Session.Registry.Put(&sessionManager{view, s}) })
+		}
+	}
 }
 
 // expired reports whether the scenario ends the sessions with this request.
@@ -112,15 +117,29 @@ func (s *Server) restarts(method string) time.Duration {
 }
 
 func (s *Server) endSessions() {
-	context := s.model.Service.Context
 	manager := s.registry.SessionManager()
-	view, ok := context.Session.Get(manager.Self).(*simulator.SessionManager)
+	for _, session := range s.sessions() {
+		manager.TerminateSession(s.model.Service.Context, &types.TerminateSession{This: manager.Self, SessionId: []string{session.Key}})
+	}
+}
+
+// sessions are those that are logged in now.
+func (s *Server) sessions() []types.UserSession {
+	view, ok := s.model.Service.Context.Session.Get(s.registry.SessionManager().Self).(*simulator.SessionManager)
 	if !ok {
-		return
+		return nil
 	}
-	for _, session := range view.SessionList {
-		manager.TerminateSession(context, &types.TerminateSession{This: manager.Self, SessionId: []string{session.Key}})
+	return view.SessionList
+}
+
+// userOf is who owns the session of that key, "" if it has ended.
+func (s *Server) userOf(key string) string {
+	for _, session := range s.sessions() {
+		if session.Key == key {
+			return session.UserName
+		}
 	}
+	return ""
 }
 
 // reads are the beginnings of methods that need no privilege but to see the inventory.

@@ -15,21 +15,13 @@ type authorization struct {
 	lab *Server
 }
 
-func (a *authorization) grants(user, privilege string) bool {
-	if user == Administrator {
-		return true
-	}
-	account := a.lab.account(user)
-	return account != nil && account.Has(privilege)
-}
-
 func (a *authorization) availability(user string, entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
 	var answer []types.EntityPrivilege
 	for _, entity := range entities {
 		of := types.EntityPrivilege{Entity: entity}
 		for _, privilege := range privileges {
 			of.PrivAvailability = append(of.PrivAvailability, types.PrivilegeAvailability{
-				PrivId: privilege, IsGranted: a.grants(user, privilege),
+				PrivId: privilege, IsGranted: a.lab.may(user, privilege),
 			})
 		}
 		answer = append(answer, of)
@@ -71,12 +63,8 @@ func (a *authorization) FetchUserPrivilegeOnEntities(req *types.FetchUserPrivile
 
 // user is who owns the session; a client may only ask about its own or, as administrator, any.
 func (a *authorization) user(ctx *simulator.Context, session string) string {
-	if view, ok := ctx.Session.Get(a.lab.registry.SessionManager().Self).(*simulator.SessionManager); ok {
-		for _, other := range view.SessionList {
-			if other.Key == session {
-				return other.UserName
-			}
-		}
+	if user := a.lab.userOf(session); user != "" {
+		return user
 	}
 	return ctx.Session.UserName
 }

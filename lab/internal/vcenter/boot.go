@@ -34,7 +34,10 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 		types.PropertyChange{Name: "runtime.bootTime", Val: m.boot.PoweredOnAt},
 		types.PropertyChange{Name: "summary.runtime.bootTime", Val: m.boot.PoweredOnAt})
 	m.publish(ctx, append(changes, m.assigned(layout)...))
-	m.storeKeys(ctx, vnuma.Store(m.host().release, shape, layout))
+	m.running.Store(true)
+	stored := vnuma.Store(m.host().release, shape, layout)
+	m.writeLog(shape, m.extraConfig(), stored, faults)
+	m.storeKeys(ctx, stored)
 	m.lab.tell(Event{
 		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
 		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
@@ -159,6 +162,7 @@ func (m *machine) powerOff(ctx *simulator.Context) {
 // abandon ends what runs for the current boot.
 func (m *machine) abandon() {
 	m.generation++
+	m.running.Store(false)
 	m.reservedWhileOn.Store(0)
 	m.placed.Store(nil)
 	if m.service != nil {

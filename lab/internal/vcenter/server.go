@@ -60,6 +60,7 @@ type Server struct {
 	pair    tls.Certificate
 	caFile  string
 	control *control
+	tickets tickets
 }
 
 // Start builds the inventory, powers on the VMs that the scenario has on, and serves.
@@ -131,6 +132,7 @@ func (s *Server) serve() {
 	service.ServeMux = http.NewServeMux()
 	service.RegisterSDK(s.registry, "/sdk/vimService")
 	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", service.ServiceVersions)
+	service.ServeMux.HandleFunc(folderPath, s.serveFolder)
 }
 
 // listen answers the requests of a listener until the server is closed or restarted.

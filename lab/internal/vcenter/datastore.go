@@ -1,0 +1,158 @@
+package vcenter
+
+import (
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/google/uuid"
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+const (
+	folderPath      = "/folder/"
+	ticketCookie    = "vmware_cgi_ticket"
+	hostsDatacenter = "ha-datacenter" // as an ESXi host calls its own
+
+	// browse is what reading a datastore's files needs.
+	browse = "Datastore.Browse"
+)
+
+// tickets are service tickets that have been handed out and not yet used: what each is good for.
+type tickets struct {
+	mu   sync.Mutex
+	good map[string]string
+}
+
+func (t *tickets) issue(for_ string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.good == nil {
+		t.good = map[string]string{}
+	}
+	id := uuid.NewString()
+	t.good[id] = for_
+	return id
+}
+
+// redeem reports whether a ticket is good for this, once.
+func (t *tickets) redeem(id, for_ string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	issued, known := t.good[id]
+	delete(t.good, id)
+	return known && issued == for_
+}
+
+// sessionManager hands out tickets with which a host's own HTTP service is used.
+type sessionManager struct {
+	*simulator.SessionManager
+
+	lab *Server
+}
+
+// AcquireGenericServiceTicket answers with a ticket for one HTTP request to a host.
+func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req *types.AcquireGenericServiceTicket) soap.HasFault {
+	spec, ok := req.Spec.(*types.SessionManagerHttpServiceRequestSpec)
+	if !ok {
+		return &methods.AcquireGenericServiceTicketBody{Fault_: invalidArgument("spec", "only HTTP requests are served").soap()}
+	}
+	wanted, err := url.Parse(spec.Url)
+	if err != nil {
+		return &methods.AcquireGenericServiceTicketBody{Fault_: invalidArgument("spec.url", "%v", err).soap()}
+	}
+	if refused := s.lab.refusesTicket(ctx.Session.UserName, wanted); refused != nil {
+		return &methods.AcquireGenericServiceTicketBody{Fault_: refused.soap()}
+	}
+	return &methods.AcquireGenericServiceTicketBody{Res: &types.AcquireGenericServiceTicketResponse{
+		Returnval: types.SessionManagerGenericServiceTicket{
+			Id: s.lab.tickets.issue(spec.Method + " " + wanted.Path), HostName: s.ServiceHostName, TicketType: "HttpServiceTicket",
+		},
+	}}
+}
+
+func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
+	m := s.ownerOf(wanted.Path)
+	if !s.may(user, browse) || m != nil && s.faults.take(scenario.TicketRefused, m.scenario, int(m.boots.Load())) != nil {
+		datacenter := s.registry.Any("Datacenter").Reference()
+		return &refusal{&types.NoPermission{Object: &datacenter, PrivilegeId: browse}, "Permission to perform this operation was denied."}
+	}
+	return nil
+}
+
+// may reports whether a user holds a privilege.
+func (s *Server) may(user, privilege string) bool {
+	if user == Administrator {
+		return true
+	}
+	account := s.account(user)
+	return account != nil && account.Has(privilege)
+}
+
+// ownerOf is the VM in whose log directory a file of the datastore lies.
+func (s *Server) ownerOf(path string) *machine {
+	folder, _, _ := strings.Cut(strings.TrimPrefix(path, folderPath), "/")
+	for _, m := range s.order {
+		if m.logFolder() == folder {
+			return m
+		}
+	}
+	return nil
+}
+
+// serveFolder serves the datastore's files: as the host that runs a VM does, to whoever has a ticket;
+// and as vCenter does, to a session, but no log that a running VM holds open.
+func (s *Server) serveFolder(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.WriteHeader(http.StatusMethodNotAllowed)
+		return
+	}
+	query := r.URL.Query()
+	status := s.admitsToFolder(r, query.Get("dcPath"))
+	if status == http.StatusOK && query.Get("dsName") != datastore {
+		status = http.StatusNotFound
+	}
+	if status != http.StatusOK {
+		w.WriteHeader(status)
+		return
+	}
+	name := strings.TrimPrefix(r.URL.Path, folderPath)
+	if !filepath.IsLocal(name) {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	http.ServeFile(w, r, filepath.Join(s.storage, name))
+}
+
+func (s *Server) admitsToFolder(r *http.Request, datacenter string) int {
+	if ticket, err := r.Cookie(ticketCookie); err == nil {
+		method := "http" + r.Method[:1] + strings.ToLower(r.Method[1:])
+		if !s.tickets.redeem(ticket.Value, method+" "+r.URL.Path) {
+			return http.StatusUnauthorized
+		}
+		if datacenter != "" && datacenter != hostsDatacenter {
+			return http.StatusNotFound
+		}
+		return http.StatusOK
+	}
+	session, err := r.Cookie(soap.SessionCookieName)
+	if err != nil {
+		return http.StatusUnauthorized
+	}
+	user := s.userOf(strings.Trim(session.Value, `"`))
+	m := s.ownerOf(r.URL.Path)
+	switch {
+	case user == "" || !s.may(user, browse), m != nil && m.running.Load():
+		return http.StatusUnauthorized
+	case datacenter != scenario.Datacenter:
+		return http.StatusNotFound
+	}
+	return http.StatusOK
+}
