@@ -110,6 +110,19 @@ class Quiet(Strict):
     )
 
 
+class Evidence(Strict):
+    """What is gathered of each boot besides what SQL Server shows."""
+
+    vmware_log: Literal["auto", "off"] = Field(
+        default="auto",
+        description=(
+            "`auto` fetches the boot's vmware.log from the ESXi host that runs the VM (port 443; "
+            "privilege Datastore.Browse) and compares it; where it cannot be had, it is not evaluated. `off` "
+            "does not ask."
+        ),
+    )
+
+
 class Limits(Strict):
     """When to give up."""
 
@@ -148,6 +161,7 @@ class Study(Strict):
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")
+    evidence: Evidence = Field(default=Evidence(), description="What else is gathered of each boot.")
     limits: Limits = Field(default=Limits(), description="When to give up.")
     allowed_hours: AllowedHours | None = Field(
         default=None,

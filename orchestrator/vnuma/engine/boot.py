@@ -6,19 +6,23 @@ from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
+from vnuma.domain.evidence import LogEvidence
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.domain.setting import Power
-from vnuma.engine import soft_numa
+from vnuma.domain.study import Evidence
+from vnuma.engine import evidence, soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
+from vnuma.engine.identity import require_own_host
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import POWER_ON, Fence
 from vnuma.engine.shape import diff_text, plan_shape
 from vnuma.errors import TopologyMismatch
+from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver import ready, topology
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect
@@ -86,24 +90,32 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
     study = context.study
     arm = attempt.settings(context)
     with step(context, attempt, "guest_ready"):
-        vm, host, age = on_vsphere(context, attempt, "guest_ready", _look)
+        looked = on_vsphere(
+            context, attempt, "guest_ready", lambda session, ref, _: _look(session, ref, study.evidence)
+        )
+        require_own_host(context.vm, looked.vm.host_name)
         server = context.sql()
         came_up = ready.wait_ready(
             server,
             database=study.dataset.database if is_expected(context) else None,
-            powered_on_s=age,
+            powered_on_s=looked.age_s,
             deadline_s=study.power.sql_timeout_s,
             quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
         )
         with connect(server) as connection:
             guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
-        judgement = _judge(arm, vm, host, guest)
+            start = evidence.started(connection)
+        log = evidence.evaluate(context, attempt, looked.log, looked.age_s, guest)
+        judgement = _judge(arm, looked.vm, looked.host, guest, start, log)
         wrong = soft_numa.mismatch(arm, server, journal_of(context))
         if wrong:
             judgement = replace(judgement, mismatches=(*judgement.mismatches, wrong))
         with context.store.write() as connection:
-            attempts.save_effective(
-                connection, attempt.id, context.token, _document(vm.settings, guest, judgement)
+            document = _document(looked.vm.settings, guest, judgement)
+            document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(start)}
+            attempts.save_effective(connection, attempt.id, context.token, document)
+            facts.add_attempt_facts(
+                connection, attempt.id, context.token, evidence.SCOPE, evidence.log_facts(log)
             )
             facts.add_attempt_facts(
                 connection,
@@ -120,17 +132,33 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
         return Seen(guest, shown, judgement)
 
 
-def _look(session: Session, ref: VmRef, _tries: int) -> tuple[VmFacts, HostFacts, float]:
-    """The VM, its host, and the seconds since its power-on."""
+@dataclass(frozen=True)
+class _Looked:
+    """What vSphere shows of a boot, and how many seconds ago the power-on was."""
+
+    vm: VmFacts
+    host: HostFacts
+    age_s: float
+    log: evidence.Fetched
+
+
+def _look(session: Session, ref: VmRef, wanted: Evidence) -> _Looked:
     vm = read.read_vm(session, ref)
     host = read.read_host(session, session.host(vm.host_moid))
-    return vm, host, seconds_since_power_on(session, ref)
+    return _Looked(vm, host, seconds_since_power_on(session, ref), evidence.fetch(session, vm, wanted))
 
 
-def _judge(arm: Arm, vm: VmFacts, host: HostFacts, guest: GuestTopology) -> Judgement:
+def _judge(
+    arm: Arm,
+    vm: VmFacts,
+    host: HostFacts,
+    guest: GuestTopology,
+    start: ErrorLog | None,
+    log: LogEvidence,
+) -> Judgement:
     """Against what the arm needs; whether the VM is still set to that is compared too."""
     planned = plan_shape(arm, vm, host)
-    judgement = judge(arm, planned.prediction, guest)
+    judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
     strayed = tuple(
         f"{edit.setting} is {diff_text(edit.before)}, the arm needs {diff_text(edit.after)}"
         for edit in planned.change
@@ -146,4 +174,5 @@ def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> d
         "guest": asdict(guest),
         "mismatches": list(judgement.mismatches),
         "not_evaluated": list(judgement.not_evaluated),
+        "notes": list(judgement.notes),
     }

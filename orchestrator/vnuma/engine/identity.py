@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.domain.facts import VmFacts
-from vnuma.errors import InputError, VmNotFound
+from vnuma.errors import HostChanged, InputError, VmNotFound
 from vnuma.store.rows import Vm
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import Session
@@ -22,6 +22,15 @@ def find_own(session: Session, vm: Vm) -> VmRef:
             fix="Use the inventory that the run was started with: --inventory PATH",
         )
     return read.find_vm_by_uuid(session, instance_uuid)
+
+
+def require_own_host(vm: Vm, here: str) -> None:
+    """Every cell belongs to the host that the run began on. Raises HostChanged, which names both."""
+    if here != vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} moved from {vm.esxi_host} to {here} during the cell.",
+            fix="Keep DRS and people from moving it (rule A01).",
+        )
 
 
 def refuse_other(vm: Vm, facts: VmFacts) -> None:

@@ -9,9 +9,10 @@ from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.engine.context import VmContext
+from vnuma.engine.identity import require_own_host
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.sentinel import run_sentinel
-from vnuma.errors import ConnectionDropped, HostChanged, Interrupted, MeasurementFailed, PrivilegeMissing
+from vnuma.errors import ConnectionDropped, Interrupted, MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import execution, plan, topology, waits
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.odbc import pyodbc
@@ -178,8 +179,4 @@ def _stop_if_asked(context: VmContext) -> None:
 
 def _same_host(context: VmContext, attempt: Attempt) -> None:
     here = on_vsphere(context, attempt, "measure", lambda session, ref, _: read.host_name(session, ref))
-    if here != context.vm.esxi_host:
-        raise HostChanged(
-            f"{context.vm.name} moved from {context.vm.esxi_host} to {here} during the cell.",
-            fix="Keep DRS and people from moving it (rule A01).",
-        )
+    require_own_host(context.vm, here)

@@ -14,6 +14,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.report.model import LoadedRun
+from vnuma.report.sides import boots_of
 from vnuma.report.trust import effective_count, repeated
 from vnuma.store.rows import Vm
 
@@ -62,6 +63,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         ],
         "analyses": [_analysis(analysis) for analysis in loaded.result.analyses],
         "attempts_not_counted": [_attempt(loaded, vm) for vm in loaded.vms],
+        "effective": [{"vm": vm.name, "boots": boots_of(loaded, vm)} for vm in loaded.vms],
     }
 
 

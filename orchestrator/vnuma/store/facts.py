@@ -67,6 +67,17 @@ def last_scope(conn: Connection, vm_id: int, scopes: Sequence[str]) -> str | Non
     return conn.scalar(query)
 
 
+def last_value(conn: Connection, vm_id: int, scope: str, key: str, *, not_of: int) -> object:
+    """What was recorded last under a key by an attempt of a VM, but that one; None if nothing was."""
+    query = (
+        select(_fact.value_json)
+        .where(_fact.vm_id == vm_id, _fact.scope == scope, _fact.key == key, _fact.attempt_id != not_of)
+        .order_by(_fact.id.desc())
+        .limit(1)
+    )
+    return conn.scalar(query)
+
+
 def _add(conn: Connection, scope: str, values: Mapping[str, object], **owner: int) -> None:
     at = utc_now()
     rows = [

@@ -7,8 +7,11 @@ import pytest
 from tests.support.hosts import guest_of
 from vnuma.domain.arm import Arm
 from vnuma.domain.effective import judge
+from vnuma.domain.evidence import LogEvidence
 from vnuma.domain.facts import GuestTopology
 from vnuma.domain.prediction import Prediction
+from vnuma.logs.errorlog import ErrorLog
+from vnuma.logs.vmware import VmwareLog
 
 SURE = Prediction((8, 8), "high", "because")
 UNSURE = Prediction((8, 8), "low", "because", (1,))
@@ -53,3 +56,51 @@ def test_a_stated_number_of_nodes_beats_every_prediction() -> None:
 def test_sockets_that_cannot_be_seen_are_not_evaluated() -> None:
     """Neither pass nor fail."""
     assert "2016 SP2" in judge(ARM, SURE, guest_of(16, None, None, 2)).not_evaluated[0]
+
+
+def test_the_error_log_shows_sockets_where_the_view_does_not() -> None:
+    """Before 2016 SP2 it is the only one that does."""
+    guest = guest_of(16, None, None, 2)
+
+    assert judge(ARM, SURE, guest, start=ErrorLog(sockets=2, cores_per_socket=8)).not_evaluated == ()
+    assert judge(ARM, SURE, guest, start=ErrorLog(sockets=4, cores_per_socket=4)).mismatches == (
+        "the guest shows 4x4, the arm needs 2x8",
+    )
+    assert judge(ARM, SURE, guest, start=ErrorLog()).not_evaluated != ()
+
+
+def test_a_mismatch_is_explained_by_prediction_and_log() -> None:
+    """What was expected, why, and whether ESXi's own log says the same."""
+    log = LogEvidence("host", VmwareLog(vpds=1, vcpus=16))
+    hot = LogEvidence("host", VmwareLog(vpds=1, vcpus=16, forced_uma=True))
+
+    assert judge(ARM, SURE, guest_of(16, 2, 8, 1), evidence=log).mismatches == (
+        "the guest has 1 vNUMA node, the arm needs 2 (predicted 2, confidence high: because; "
+        "vmware.log of this boot says the same as the guest)",
+    )
+    assert (
+        "CPU hot-add forces one node" in judge(ARM, SURE, guest_of(16, 2, 8, 1), evidence=hot).mismatches[0]
+    )
+    stated = Arm.model_validate({"topology": "2x8", "vnuma_nodes": 1})
+    assert "(as predicted: because)" in judge(stated, SURE, guest_of(16, 2, 8, 2)).mismatches[0]
+
+
+def test_a_log_never_decides() -> None:
+    """What cannot be had, or belongs to another boot, is not evaluated."""
+    unread = LogEvidence(why_not="esx01 answers 404 Not Found for vmware.log")
+    other = LogEvidence("host", VmwareLog(vpds=7), "its number of vNUMA nodes is 7, and the guest shows 2")
+
+    for evidence in (unread, other):
+        judgement = judge(ARM, SURE, guest_of(16, 2, 8, 2), evidence=evidence)
+        assert judgement.counts
+        assert judgement.not_evaluated == (f"vmware.log: {evidence.why_not}",)
+
+
+def test_what_is_worth_knowing_is_noted() -> None:
+    """A low-confidence prediction that did not come true, and ESXi's own suggestion."""
+    log = LogEvidence("host", VmwareLog(vpds=1, suggested_cores_per_socket=8))
+
+    assert judge(ARM, UNSURE, guest_of(16, 2, 8, 1), evidence=log).notes == (
+        "the guest has 1 vNUMA node, predicted were 2 (confidence low)",
+        "ESXi suggests 8 cores per socket (vmware.log)",
+    )

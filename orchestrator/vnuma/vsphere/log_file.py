@@ -1,0 +1,150 @@
+"""Fetching a VM's vmware.log: from the host that runs it, or from vCenter once it is off.
+
+A running VM holds its log open, so on shared storage only its own host can read it. vCenter hands out a
+ticket for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse). The host's
+certificate is checked as vCenter's is: hosts that vCenter manages have theirs from the same CA.
+"""
+
+from __future__ import annotations
+
+import http.client
+import re
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
+from typing import Literal
+from urllib.parse import quote, urlencode, urlsplit
+
+from pyVmomi import vim, vmodl
+
+from vnuma.domain.facts import VmFacts
+from vnuma.domain.setting import Power
+from vnuma.errors import PrivilegeMissing, VnumaError
+from vnuma.vsphere.faults import describe
+from vnuma.vsphere.session import Session
+from vnuma.vsphere.tls import context_for
+
+Source = Literal["host", "vcenter"]
+
+LOG_NAME = "vmware.log"
+
+# The lines on vNUMA stand among the first of a power-on, after some hundreds of lines of configuration.
+_MOST_BYTES = 1024 * 1024
+_CHUNK = 64 * 1024
+_TIMEOUT_S = 5.0
+_DIRECTORY = re.compile(r"\[([^\]]+)\]\s*(.*)")
+_HOSTS_DATACENTER = "ha-datacenter"
+_HTTPS = 443
+
+
+class LogUnavailable(VnumaError):
+    """The log could not be had: evidence is missing, nothing else is wrong."""
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """The beginning of a vmware.log; `host_time` is the serving machine's clock at that moment."""
+
+    text: str
+    source: Source
+    host_time: datetime | None
+
+
+def fetch_log(
+    session: Session,
+    vm: VmFacts,
+    *,
+    timeout_s: float = _TIMEOUT_S,
+    clock: Callable[[], float] = time.monotonic,
+) -> LogFile:
+    """The vmware.log of a VM, at most its first MiB, within `timeout_s` after the ticket: two round trips.
+
+    Raises LogUnavailable, whatever went wrong.
+    """
+    found = _DIRECTORY.fullmatch(vm.log_directory or "")
+    if found is None:
+        raise LogUnavailable(f"vSphere names no log directory of {vm.name}")
+    path = "/folder/" + quote("/".join(part for part in (found[2].strip("/"), LOG_NAME) if part))
+    request = _Request(session, path, found[1], clock() + timeout_s, timeout_s, clock)
+    if not session.about.is_vcenter:
+        return request.with_session(_HOSTS_DATACENTER, "host")
+    if vm.power is Power.OFF:
+        return request.with_session(vm.path.partition("/vm/")[0].strip("/"), "vcenter")
+    return request.with_ticket(vm.host_name)
+
+
+@dataclass(frozen=True)
+class _Request:
+    session: Session
+    path: str
+    datastore: str
+    deadline: float
+    timeout_s: float
+    clock: Callable[[], float]
+
+    def with_ticket(self, host: str) -> LogFile:
+        """Through the host, with a ticket of vCenter's."""
+        target = self._target(_HOSTS_DATACENTER)
+        spec = vim.SessionManager.HttpServiceRequestSpec(method="httpGet", url=f"https://{host}{target}")
+        try:
+            ticket = self.session.content.sessionManager.AcquireGenericServiceTicket(spec)
+        except PrivilegeMissing as error:
+            raise LogUnavailable(error.what.rstrip(".")) from error
+        except vmodl.MethodFault as fault:
+            raise LogUnavailable(f"vCenter gave no ticket for {host}: {describe(fault)}") from fault
+        name, port = _address(ticket.hostName or host)
+        return self._get(name, port, target, f"vmware_cgi_ticket={ticket.id}", "host")
+
+    def with_session(self, datacenter: str, source: Source) -> LogFile:
+        """Through the server that we are logged in at."""
+        server = self.session.transport.vcenter
+        cookie = str(self.session.transport.cookie or "").partition(";")[0]
+        return self._get(server.host, server.port, self._target(datacenter), cookie, source)
+
+    def _target(self, datacenter: str) -> str:
+        return f"{self.path}?{urlencode({'dcPath': datacenter, 'dsName': self.datastore})}"
+
+    def _get(self, host: str, port: int, target: str, cookie: str, source: Source) -> LogFile:
+        context = context_for(self.session.transport.vcenter)
+        connection = http.client.HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
+        try:
+            connection.request("GET", target, headers={"Cookie": cookie})
+            response = connection.getresponse()
+            if response.status != http.HTTPStatus.OK:
+                raise LogUnavailable(f"{host} answers {response.status} {response.reason} for {LOG_NAME}")
+            data = self._read(response, host)
+        except ssl.SSLCertVerificationError as error:
+            raise LogUnavailable(f"{host} shows a certificate that is not trusted") from error
+        except (OSError, http.client.HTTPException) as error:
+            why = str(getattr(error, "strerror", None) or error or type(error).__name__)
+            raise LogUnavailable(f"{host}:{port} did not give {LOG_NAME} ({why})") from error
+        finally:
+            connection.close()
+        return LogFile(data.decode("utf-8", errors="replace"), source, _date(response.headers.get("Date")))
+
+    def _read(self, response: http.client.HTTPResponse, host: str) -> bytes:
+        data = b""
+        while len(data) < _MOST_BYTES:
+            chunk = response.read1(_CHUNK)
+            if not chunk:
+                break
+            data += chunk
+            if self.clock() > self.deadline:
+                raise LogUnavailable(f"{host} took longer than {self.timeout_s:g} s to give {LOG_NAME}")
+        return data
+
+
+def _address(name: str) -> tuple[str, int]:
+    """A host's name, with a port where the ticket has one."""
+    parts = urlsplit(f"//{name}")
+    return parts.hostname or name, parts.port or _HTTPS
+
+
+def _date(text: str | None) -> datetime | None:
+    try:
+        return parsedate_to_datetime(text) if text else None
+    except ValueError:
+        return None

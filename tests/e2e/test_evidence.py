@@ -1,0 +1,79 @@
+"""Three sides of every boot, stored with the cell; a log that cannot be had costs nothing."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+
+
+def boots(run: str) -> list[dict[str, Any]]:
+    """The effective topologies of a run's boots, in the order run."""
+    document = json.loads(vnuma("results", run, "--format", "json").out)
+    return list(document["effective"][0]["boots"])
+
+
+def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """vSphere, guest and log agree; without a log of this boot it is not evaluated, and the cell counts."""
+    faults = [
+        {"kind": "log_missing", "boot": 3},
+        {"kind": "log_stale", "boot": 5},
+        {"kind": "ticket_refused", "boot": 6},
+    ]
+    study = write_study(tmp_path, arms=["1x16", "4x4"], design={"blocks": 3})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, lab(faults=faults)))
+
+    assert ran.code == 0, ran.text
+    seen = boots("small.1")
+    assert [boot["outcome"] for boot in seen] == ["valid"] * 6
+    for boot in seen:
+        nodes = boot["guest"]["numa_nodes"]
+        assert boot["vsphere"]["numCoresPerSocket"] == boot["guest"]["cores_per_socket"]
+        assert boot["errorlog"]["sockets"] == boot["guest"]["sockets"]
+        assert boot["predicted"]["confidence"] in ("high", "low")
+        if boot["log"]["not_evaluated"] is None:
+            assert boot["log"]["vnuma_nodes"] == nodes
+            assert boot["log"]["node_sizes"] == [16 // nodes] * nodes
+    reasons = [boot["log"]["not_evaluated"] for boot in seen]
+    assert [reason is None for reason in reasons] == [True, False, True, False, False, True]
+    assert "404 Not Found" in reasons[1]
+    assert reasons[3] == "it is still the log of the boot before"
+    assert "lacks the privilege Datastore.Browse" in reasons[4]
+
+
+def test_a_study_may_leave_the_log_out(tmp_path: Path, lab: LabFactory) -> None:
+    """No ticket is asked for."""
+    study = write_study(tmp_path, evidence={"vmware_log": "off"})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, lab()))
+
+    assert ran.code == 0, ran.text
+    assert {boot["log"]["not_evaluated"] for boot in boots("small.1")} == {
+        "the study leaves it out (evidence.vmware_log)"
+    }
+
+
+def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: LabFactory) -> None:
+    """Another host is another machine: invalid, with both names, and no cell is measured there."""
+    hosts = [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}]
+    running = lab(
+        clusters=[{"name": "c1", "drs": "off"}],
+        hosts=hosts,
+        faults=[{"kind": "vm_moved", "vm": "sql16", "to": "esx02", "boot": 2}],
+    )
+    study = write_study(tmp_path, all_arms={"affinity": "none"})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    document = json.loads(vnuma("results", "small.1", "--format", "json").out)
+    lost = document["attempts_not_counted"][0]["attempts"]
+    assert [item["reason"] for item in lost] == ["host_changed", "host_changed"]
+    assert "sql16 moved from esx01 to esx02 during the cell" in lost[0]["detail"]

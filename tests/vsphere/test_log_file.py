@@ -1,0 +1,115 @@
+"""vmware.log: fetched from the running host, from vCenter after power-off, or not, with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.vsphere.support import LabFactory, Login, change, fault, vm
+from vnuma.domain.facts import VmFacts
+from vnuma.logs.vmware import read_vmware_log
+from vnuma.vsphere.apply import reconfigure
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.log_file import LogUnavailable, fetch_log
+from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
+from vnuma.vsphere.read import find_vm, read_vm
+
+FAST = {"tools_seconds": 0.05, "sql_seconds": 0.05, "shutdown_seconds": 0.05}
+LONG_S = 20.0
+
+
+def start(lab: LabFactory, login: Login, **scenario: Any) -> tuple[Session, VmFacts]:
+    """A lab with quick boots, and its VM as it stands."""
+    session = login(lab(**{"boot": FAST, **scenario}))
+    return session, read_vm(session, find_vm(session, "sql16"))
+
+
+def boot_with(session: Session, cores_per_socket: int) -> VmFacts:
+    """Power-cycle the VM with another number of cores per socket."""
+    ref = find_vm(session, "sql16")
+    host = read_vm(session, ref).host_moid
+    shut_down(session, ref, timeout_s=LONG_S)
+    reconfigure(session, ref, change(session, ref, numCoresPerSocket=cores_per_socket))
+    power_on(session, ref, host_moid=host)
+    return wait_for_guest(session, ref, timeout_s=LONG_S)
+
+
+@pytest.mark.parametrize("release", ["6.0.0", "6.5.0", "7.0.3", "8.0.3"])
+def test_the_running_hosts_log_tells_the_layout_of_this_boot(
+    lab: LabFactory, login: Login, release: str
+) -> None:
+    """In the form of its release; the second boot's log is the second boot's."""
+    follow = {"numa.vcpu.followcorespersocket": "1"}
+    session, _ = start(lab, login, esxi={"version": release}, vms=[vm(extra_config=follow)])
+
+    for cores, nodes in ((8, 2), (2, 8)):
+        file = fetch_log(session, boot_with(session, cores))
+        log = read_vmware_log(file.text)
+        assert file.source == "host"
+        assert file.host_time is not None
+        assert (log.vcpus, log.vpds, log.vpd_sizes) == (16, nodes, (cores,) * nodes)
+        assert log.began is not None
+        assert log.doubts == ()
+
+
+def test_fetching_a_log_costs_one_call_and_one_request(lab: LabFactory, login: Login) -> None:
+    """The ticket is the only call to vCenter."""
+    session, facts = start(lab, login)
+    before = session.round_trips
+    fetch_log(session, facts)
+    assert session.round_trips == before + 1
+
+
+def test_a_vm_that_is_off_has_its_log_from_vcenter(lab: LabFactory, login: Login) -> None:
+    """With the session that we have; no ticket is asked for."""
+    session, _ = start(lab, login, faults=[fault("ticket_refused", times=0)])
+    ref = find_vm(session, "sql16")
+    shut_down(session, ref, timeout_s=LONG_S)
+
+    file = fetch_log(session, read_vm(session, ref))
+
+    assert file.source == "vcenter"
+    assert read_vmware_log(file.text).vpds == 4
+
+
+def test_a_ticket_that_is_refused_names_the_privilege(lab: LabFactory, login: Login) -> None:
+    """So that whoever grants roles knows which."""
+    session, facts = start(lab, login, faults=[fault("ticket_refused")])
+    with pytest.raises(LogUnavailable, match=r"lacks the privilege Datastore\.Browse on DC0"):
+        fetch_log(session, facts)
+
+
+def test_a_log_that_is_not_there_is_said_to_be_missing(lab: LabFactory, login: Login) -> None:
+    """Logging can be switched off."""
+    session, _ = start(lab, login, faults=[fault("log_missing", boot=2)])
+    with pytest.raises(LogUnavailable, match=r"answers 404 Not Found for vmware\.log"):
+        fetch_log(session, boot_with(session, 8))
+
+
+def test_a_vm_without_a_log_directory(lab: LabFactory, login: Login) -> None:
+    """vCenter may hide the files of a VM."""
+    session, facts = start(lab, login)
+    with pytest.raises(LogUnavailable, match="names no log directory of sql16"):
+        fetch_log(session, replace(facts, log_directory=None))
+
+
+def test_a_host_that_is_not_trusted_is_asked_for_nothing(lab: LabFactory, login: Login) -> None:
+    """Its certificate must be signed by the CA that vCenter's is: the ticket is not sent."""
+    running, other = lab(boot=FAST), lab(boot=FAST)
+    session = login(running)
+    facts = read_vm(session, find_vm(session, "sql16"))
+    transport = session.transport
+    transport.vcenter = replace(transport.vcenter, ca_file=str(other.vcenter.ca_file))
+    with pytest.raises(LogUnavailable, match="shows a certificate that is not trusted"):
+        fetch_log(session, facts)
+
+
+def test_a_slow_host_is_given_up_on(lab: LabFactory, login: Login) -> None:
+    """The deadline is for the whole answer."""
+    session, facts = start(lab, login)
+    ticks = count(0, 3)
+    with pytest.raises(LogUnavailable, match=r"took longer than 5 s to give vmware\.log"):
+        fetch_log(session, facts, clock=lambda: float(next(ticks) * 2))
