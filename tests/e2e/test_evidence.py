@@ -35,7 +35,7 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
     assert [boot["outcome"] for boot in seen] == ["valid"] * 6
     for boot in seen:
         nodes = boot["guest"]["numa_nodes"]
-        assert boot["vsphere"]["numCoresPerSocket"] == boot["guest"]["cores_per_socket"]
+        assert boot["vsphere"]["cores_per_socket"] == boot["guest"]["cores_per_socket"]
         assert boot["errorlog"]["sockets"] == boot["guest"]["sockets"]
         assert boot["predicted"]["confidence"] in ("high", "low")
         if boot["log"]["not_evaluated"] is None:
@@ -76,4 +76,4 @@ def test_a_vm_that_was_moved_during_a_cell_costs_that_cell(tmp_path: Path, lab: 
     document = json.loads(vnuma("results", "small.1", "--format", "json").out)
     lost = document["attempts_not_counted"][0]["attempts"]
     assert [item["reason"] for item in lost] == ["host_changed", "host_changed"]
-    assert "sql16 moved from esx01 to esx02 during the cell" in lost[0]["detail"]
+    assert all("esx02" in item["detail"] and "esx01" in item["detail"] for item in lost)

@@ -21,8 +21,10 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	previous := m.boot
 	m.boot = m.newBoot(number, shape, layout)
 	m.boot.Faults = faults.sqlFaults(m.scenario, number)
+	clients := layout.Clients
 	if faults.take(scenario.TopologyStuck, m.scenario, number) != nil {
 		keepTopology(m.boot, previous)
+		clients = sizesOf(m.boot.Nodes)
 	}
 	m.toolsNever = faults.take(scenario.ToolsNever, m.scenario, number) != nil
 	m.generation++
@@ -36,13 +38,13 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 	m.publish(ctx, append(changes, m.assigned(layout)...))
 	m.running.Store(true)
 	stored := vnuma.Store(m.host().release, shape, layout)
-	m.writeLog(shape, m.extraConfig(), stored, faults)
+	m.writeLog(shape, clients, m.extraConfig(), stored, faults)
 	m.storeKeys(ctx, stored)
 	m.lab.tell(Event{
 		"event": "boot", "vm": m.Name, "path": m.scenario.Path(), "host": m.host().want.Name, "number": number, "vcpus": m.boot.VCPUs,
 		"sockets": m.boot.Sockets, "cores_per_socket": m.boot.CoresPerSocket, "nodes": m.boot.Nodes,
 		"host_nodes": m.boot.HostNodes, "affinity": m.boot.Affinity, "memory_affinity": affinitySet(m.Config.MemoryAffinity),
-		"clients": layout.Clients, "rule": layout.Rule,
+		"clients": clients, "rule": layout.Rule,
 	})
 }
 

@@ -25,7 +25,7 @@ func (m *machine) logFolder() string {
 
 // writeLog begins the vmware.log of this power-on; the one before becomes vmware-1.log. found is the
 // extraConfig that the power-on met, stored what it added.
-func (m *machine) writeLog(shape vnuma.VM, found, stored map[string]string, faults *injector) {
+func (m *machine) writeLog(shape vnuma.VM, clients []int, found, stored map[string]string, faults *injector) {
 	missing := faults.take(scenario.LogMissing, m.scenario, m.boot.Number) != nil
 	stale := faults.take(scenario.LogStale, m.scenario, m.boot.Number) != nil
 	file := filepath.Join(m.lab.storage, m.logFolder(), logName)
@@ -40,7 +40,7 @@ func (m *machine) writeLog(shape vnuma.VM, found, stored map[string]string, faul
 	text := vmlog.Text(vmlog.PowerOn{
 		At: m.boot.PoweredOnAt, Release: m.host().release, Version: product.Version, Build: product.Build, Name: m.Name,
 		VCPUs: m.boot.VCPUs, Sockets: m.boot.Sockets, CoresPerSocket: m.boot.CoresPerSocket, MemoryMB: m.boot.MemoryMB,
-		Sizes: sizesOf(m.boot.Nodes), CoresPerNode: m.host().vnuma().CoresPerNode,
+		Sizes: sizesOf(m.boot.Nodes), Clients: clients,
 		HotAdd: shape.CPUHotAdd, ExposeOnHotAdd: shape.ExposeOnHotAdd, ExtraConfig: found, Stored: stored,
 	})
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

@@ -23,7 +23,7 @@ type PowerOn struct {
 	VCPUs, Sockets, CoresPerSocket int
 	MemoryMB                       int64
 	Sizes                          []int // vCPUs of each vNUMA node
-	CoresPerNode                   int   // of the host
+	Clients                        []int // vCPUs of each NUMA client, a physical domain
 	HotAdd, ExposeOnHotAdd         bool
 	ExtraConfig                    map[string]string // as the power-on found it
 	Stored                         map[string]string // what the power-on then stored
@@ -70,8 +70,8 @@ func (p PowerOn) oldLayout(w *writer) {
 	case p.CoresPerSocket > 1 && p.CoresPerSocket == p.Sizes[0]:
 		w.line("numa: Setting.vcpu.maxPerVirtualNode=%d to match cpuid.coresPerSocket", p.CoresPerSocket)
 	}
-	physical, domains := p.physical()
-	for vcpu, node := range p.nodes() {
+	physical, domains := spread(p.Clients), len(p.Clients)
+	for vcpu, node := range spread(p.Sizes) {
 		w.line("numa: VCPU %d: VPD %d (PPD %d)", vcpu, node, physical[vcpu])
 	}
 	w.line("numaHost: %d virtual nodes, %d virtual sockets, %d physical domains", len(p.Sizes), p.Sockets, domains)
@@ -86,13 +86,13 @@ func (p PowerOn) layout(w *writer) {
 	if p.Release.AtLeast(8, 0) {
 		partition, mask = " partitionByMemory = 0", " NodeMask ffffffffffffffff"
 	}
-	w.line("numaHost: NUMA config: consolidation= 1 preferHT= %d%s", p.preferHT(), partition)
+	w.line("numaHost: NUMA config: consolidation= %d preferHT= %d%s", p.flag("numa.consolidate", 1), p.flag("numa.vcpu.preferHT", 0), partition)
 	if p.Release.AtLeast(8, 0) {
 		w.line("numa: coresPerSocket = %d maxVcpusPerVPD = %d", p.CoresPerSocket, slices.Max(p.Sizes))
 	}
-	physical, domains := p.physical()
+	physical, domains := spread(p.Clients), len(p.Clients)
 	w.line("numaHost: %d VCPUs %d VPDs %d PPDs", p.VCPUs, len(p.Sizes), domains)
-	for vcpu, node := range p.nodes() {
+	for vcpu, node := range spread(p.Sizes) {
 		w.line("numaHost: VCPU %d VPD %d PPD %d%s", vcpu, node, physical[vcpu], mask)
 	}
 	if p.Release.AtLeast(8, 0) {
@@ -100,37 +100,27 @@ func (p PowerOn) layout(w *writer) {
 	}
 }
 
-func (p PowerOn) preferHT() int {
+// flag is an advanced setting that is TRUE or FALSE, 1 or 0; not set it is the default.
+func (p PowerOn) flag(name string, unset int) int {
 	for key, value := range p.ExtraConfig {
-		if strings.EqualFold(key, "numa.vcpu.preferHT") && (strings.EqualFold(value, "TRUE") || value == "1") {
+		switch {
+		case !strings.EqualFold(key, name):
+		case strings.EqualFold(value, "TRUE") || value == "1":
 			return 1
+		default:
+			return 0
 		}
 	}
-	return 0
+	return unset
 }
 
-// nodes is the vNUMA node of each vCPU.
-func (p PowerOn) nodes() []int {
-	var nodes []int
-	for node, size := range p.Sizes {
-		nodes = append(nodes, slices.Repeat([]int{node}, size)...)
+// spread is the part that each vCPU belongs to: sizes 2, 1 give 0 0 1.
+func spread(sizes []int) []int {
+	var parts []int
+	for part, size := range sizes {
+		parts = append(parts, slices.Repeat([]int{part}, size)...)
 	}
-	return nodes
-}
-
-// physical is the physical domain of each vCPU, and how many there are: one for each vNUMA node, more
-// for a node that is larger than a node of the host.
-func (p PowerOn) physical() ([]int, int) {
-	var domains []int
-	next := 0
-	for _, size := range p.Sizes {
-		parts := (size + p.CoresPerNode - 1) / p.CoresPerNode
-		for vcpu := range size {
-			domains = append(domains, next+vcpu*parts/size)
-		}
-		next += parts
-	}
-	return domains, next
+	return parts
 }
 
 // writer puts the release's prefix before each line.

@@ -11,7 +11,7 @@ import (
 func powerOn(release vnuma.Release, sizes ...int) PowerOn {
 	return PowerOn{
 		At: time.Date(2024, 3, 1, 10, 0, 0, 0, time.UTC), Release: release, Version: release.String() + ".0", Build: "1", Name: "sql16",
-		VCPUs: 16, Sockets: 2, CoresPerSocket: 8, MemoryMB: 65536, Sizes: sizes, CoresPerNode: 8,
+		VCPUs: 16, Sockets: 2, CoresPerSocket: 8, MemoryMB: 65536, Sizes: sizes, Clients: []int{8, 8},
 	}
 }
 
@@ -38,7 +38,7 @@ func TestTheFormFollowsTheRelease(t *testing.T) {
 		"numaHost: VCPU 9 VPD 1 PPD 1 NodeMask ffffffffffffffff")
 }
 
-// A vNUMA node that is larger than a node of the host lies on two of its nodes.
+// A vNUMA node can lie on two nodes of the host.
 func TestAWideNodeIsSplit(t *testing.T) {
 	wantLines(t, Text(powerOn(vnuma.Release{Major: 6, Minor: 5}, 16)),
 		"numaHost: 16 VCPUs 1 VPDs 2 PPDs", "numaHost: VCPU 7 VPD 0 PPD 0", "numaHost: VCPU 8 VPD 0 PPD 1")
