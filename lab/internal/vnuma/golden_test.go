@@ -43,6 +43,9 @@ type goldenCase struct {
 	} `yaml:"expect"`
 }
 
+// ownHardware is the newest virtual hardware of each release.
+var ownHardware = map[string]int{"6.0": 11, "6.5": 13, "6.7": 14, "7.0": 17, "8.0": 20}
+
 func readGolden(t *testing.T) []goldenCase {
 	t.Helper()
 	file, err := os.Open(golden)
@@ -73,7 +76,7 @@ func (c goldenCase) decide(t *testing.T) Layout {
 	}
 	hardware := c.VM.Hardware
 	if hardware == 0 {
-		hardware = 20
+		hardware = ownHardware[c.Release]
 	}
 	host := Host{c.Host.NumaNodes, c.Host.CoresPerNode, c.Host.ThreadsPerCore, c.Host.Follow}
 	vm := VM{
@@ -88,7 +91,7 @@ func TestGoldenCases(t *testing.T) {
 	for _, c := range readGolden(t) {
 		t.Run(c.ID, func(t *testing.T) {
 			layout := c.decide(t)
-			if len(layout.Sizes) != c.Expect.Nodes {
+			if c.Expect.Nodes > 0 && len(layout.Sizes) != c.Expect.Nodes {
 				t.Errorf("%s: %d nodes %v (%s), want %d", c.Why, len(layout.Sizes), layout.Sizes, layout.Rule, c.Expect.Nodes)
 			}
 			if c.Expect.Sizes != nil && !slices.Equal(layout.Sizes, c.Expect.Sizes) {
