@@ -6,7 +6,8 @@ release does not have).
 
 Sources: the comments of VirtualMachineConfigSpec in VMware's API reference; "needs power-off" is
 stated there only for hot-add; for CPU count, cores per socket and affinity it follows the vSphere
-Client's documentation.
+Client's documentation. Latency sensitivity takes its cores at power-on, so a change while the VM runs
+would be there and not in effect.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ TYPED: Mapping[str, SettingSpec] = {
         SettingSpec("cpuReservation", "MHz", False, _RESOURCE),
         SettingSpec("cpuLimit", "MHz", False, _RESOURCE),
         SettingSpec("cpuShares", "shares", False, _RESOURCE),
-        SettingSpec("latencySensitivity", "", False, _RESOURCE),
+        SettingSpec("latencySensitivity", "", True, _RESOURCE),
     )
 }
 

@@ -97,7 +97,8 @@ A list is a list of values; a value that is itself a list stands in a list of it
 these names; `vnuma plan` lists them.
 
 In every field `keep` leaves the VM's own value, `auto` and `none` hand the choice back to ESXi, and a value
-is set, read back, and put back after the run.
+is set, read back, and put back after the run. [arms.md](arms.md) says what each field becomes on which ESXi
+release.
 """
 
 
