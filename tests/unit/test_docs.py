@@ -13,6 +13,7 @@ from typer.main import get_command
 
 from vnuma import errors
 from vnuma.cli.main import app
+from vnuma.domain.role import markdown as role_page
 from vnuma.domain.study_schema import json_schema, markdown
 from vnuma.report.results_schema import results_schema
 
@@ -93,3 +94,8 @@ def test_every_finding_of_preflight_is_documented() -> None:
     )
 
     assert set(re.findall(r'"(P\d\d)"', code)) == {id_ for row in rows for id_ in row.split(", ")}
+
+
+def test_the_documented_role_is_the_list_in_code() -> None:
+    """python tools/role_doc.py"""
+    assert (ROOT / "docs/vcenter-role.md").read_text(encoding="utf-8") == role_page()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from tests.vsphere.support import LabFactory, Login
+from vnuma.domain.role import needed_privileges
 from vnuma.vsphere.connect import Session
-from vnuma.vsphere.privileges import missing_privileges, needed_privileges
+from vnuma.vsphere.privileges import missing_privileges
 from vnuma.vsphere.read import find_vm
 
 NEEDED = needed_privileges(["numCPUs", "cpuAffinity", "memoryMB", "numa.vcpu.min"])

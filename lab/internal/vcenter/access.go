@@ -53,7 +53,7 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 		return nil, &types.NotSupported{}
 	}
 	if account := s.account(ctx.Session.UserName); account != nil {
-		if missing := missingPrivilege(account, method); missing != "" {
+		if missing := missingPrivilege(method, func(privilege string) bool { return s.holds(ctx, account, privilege, method.This) }); missing != "" {
 			return nil, &types.NoPermission{Object: &method.This, PrivilegeId: missing}
 		}
 	}
@@ -167,8 +167,21 @@ var operations = map[string]string{
 	"AcquireGenericServiceTicket": "System.View",
 }
 
+// holds reports whether an account has a privilege on an object: of its own, or by a role given there.
+func (s *Server) holds(ctx *simulator.Context, account *scenario.Account, privilege string, on types.ManagedObjectReference) bool {
+	if account.Has(privilege) {
+		return true
+	}
+	permitted := false
+	manager := s.registry.Get(*s.model.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
+	ctx.WithLock(manager, func() {
+		permitted = (&authorization{manager, s}).permits(s.context(), account.User, privilege, on)
+	})
+	return permitted
+}
+
 // missingPrivilege names the first privilege that the account lacks for this request.
-func missingPrivilege(account *scenario.Account, method *simulator.Method) string {
+func missingPrivilege(method *simulator.Method, has func(string) bool) string {
 	for _, prefix := range reads {
 		if strings.HasPrefix(method.Name, prefix) {
 			return ""
@@ -181,7 +194,7 @@ func missingPrivilege(account *scenario.Account, method *simulator.Method) strin
 		return "System.Modify" // the lab gives it to nobody but the administrator
 	}
 	for _, privilege := range needed {
-		if !account.Has(privilege) {
+		if !has(privilege) {
 			return privilege
 		}
 	}

@@ -1,27 +1,56 @@
 package vcenter
 
 import (
+	"slices"
+
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
 // authorization answers truthfully which privileges an account has; the simulator grants all.
-// A privilege holds for the whole inventory.
+// A privilege of an account holds for the whole inventory, one of a role where the role was given.
 type authorization struct {
 	*simulator.AuthorizationManager
 
 	lab *Server
 }
 
-func (a *authorization) availability(user string, entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
+func (a *authorization) grants(ctx *simulator.Context, user, privilege string, on types.ManagedObjectReference) bool {
+	return a.lab.may(user, privilege) || a.permits(ctx, user, privilege, on)
+}
+
+// permits reports whether a permission on the object, or one that reaches it from above, gives the
+// user a role with the privilege.
+func (a *authorization) permits(ctx *simulator.Context, user, privilege string, on types.ManagedObjectReference) bool {
+	if _, ok := ctx.Map.Get(on).(mo.Entity); !ok {
+		return false
+	}
+	request := types.RetrieveEntityPermissions{This: a.Self, Entity: on, Inherited: true}
+	answer := a.RetrieveEntityPermissions(ctx, &request).(*methods.RetrieveEntityPermissionsBody)
+	for _, permission := range answer.Res.Returnval {
+		reaches := permission.Propagate || permission.Entity != nil && *permission.Entity == on
+		if permission.Group || permission.Principal != user || !reaches {
+			continue
+		}
+		for _, role := range a.RoleList {
+			if role.RoleId == permission.RoleId && slices.Contains(role.Privilege, privilege) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *authorization) availability(ctx *simulator.Context, user string, entities []types.ManagedObjectReference, privileges []string) []types.EntityPrivilege {
 	var answer []types.EntityPrivilege
 	for _, entity := range entities {
 		of := types.EntityPrivilege{Entity: entity}
 		for _, privilege := range privileges {
 			of.PrivAvailability = append(of.PrivAvailability, types.PrivilegeAvailability{
-				PrivId: privilege, IsGranted: a.lab.may(user, privilege),
+				PrivId: privilege, IsGranted: a.grants(ctx, user, privilege, entity),
 			})
 		}
 		answer = append(answer, of)
@@ -32,14 +61,14 @@ func (a *authorization) availability(user string, entities []types.ManagedObject
 // HasPrivilegeOnEntities answers for the user of a session.
 func (a *authorization) HasPrivilegeOnEntities(ctx *simulator.Context, req *types.HasPrivilegeOnEntities) soap.HasFault {
 	return &methods.HasPrivilegeOnEntitiesBody{Res: &types.HasPrivilegeOnEntitiesResponse{
-		Returnval: a.availability(a.user(ctx, req.SessionId), req.Entity, req.PrivId),
+		Returnval: a.availability(ctx, a.user(ctx, req.SessionId), req.Entity, req.PrivId),
 	}}
 }
 
 // HasUserPrivilegeOnEntities answers for a named user.
-func (a *authorization) HasUserPrivilegeOnEntities(req *types.HasUserPrivilegeOnEntities) soap.HasFault {
+func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, req *types.HasUserPrivilegeOnEntities) soap.HasFault {
 	return &methods.HasUserPrivilegeOnEntitiesBody{Res: &types.HasUserPrivilegeOnEntitiesResponse{
-		Returnval: a.availability(req.UserName, req.Entities, req.PrivId),
+		Returnval: a.availability(ctx, req.UserName, req.Entities, req.PrivId),
 	}}
 }
 

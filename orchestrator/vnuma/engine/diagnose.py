@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.domain.facts import VmFacts
+from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import TYPED, Power
 from vnuma.engine.baseline import parse_mark
 from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.preflight import Finding
+from vnuma.engine.surroundings import around_vm, look_at_server
 from vnuma.engine.target import Target
 from vnuma.errors import VnumaError
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect as connect_sql
 from vnuma.sqlserver.driver import discover
-from vnuma.vsphere import privileges, read
+from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 
@@ -68,7 +71,11 @@ def _vsphere(target: Target) -> Iterator[Diagnosis]:
             host = read.read_host(session, session.host(facts.host_moid))
             nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
             yield Diagnosis("ok", "host", f"{host.name}, ESXi {host.release}, {nodes}")
-            yield _privileges(session, ref, facts)
+            yield from _privileges(session, ref, facts)
+            seen = surroundings.read_surroundings(session, ref)
+            yield from _found(around_vm(facts.name, host.name, seen), "around it")
+        if facts.power is Power.ON:
+            yield from _found(look_at_server(target, facts, seen), "SQL use")
     except VnumaError as error:
         yield Diagnosis("FAIL", "vCenter", error.what, (f"fix: {error.fix}",) if error.fix else ())
 
@@ -83,15 +90,21 @@ def _vm(target: Target, facts: VmFacts) -> Diagnosis:
     return Diagnosis("ok", "VM", f"{facts.path}, one match, test clone")
 
 
-def _privileges(session: Session, ref: VmRef, facts: VmFacts) -> Diagnosis:
-    missing = privileges.missing_privileges(session, ref, privileges.needed_privileges(TYPED))
-    if missing:
-        more = (
-            f"missing on {facts.name}: {', '.join(missing)}",
-            "fix: give the account the role of docs/vcenter.md",
-        )
-        return Diagnosis("FAIL", "privilege", f"{len(missing)} of those that a study may need", more)
-    return Diagnosis("ok", "privilege", "all that a study needs")
+def _privileges(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
+    """One line for each privilege that is missing; a study of some settings only may do without it."""
+    missing = privileges.missing_privileges(session, ref, needed_privileges(TYPED))
+    for name in missing:
+        more = (f"needed for: {purpose_of(name)}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
+        yield Diagnosis("FAIL", "privilege", f"{name} missing on {facts.name}", more)
+    if not missing:
+        yield Diagnosis("ok", "privilege", f"all {len(needed_privileges(TYPED))} that a study needs")
+
+
+def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
+    """What preflight would say of any study on this VM."""
+    for item in findings:
+        state: State = "FAIL" if item.severity == "block" else "warn"
+        yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
 
 
 def _sql(target: Target) -> Diagnosis:
@@ -101,4 +114,9 @@ def _sql(target: Target) -> Diagnosis:
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
     with connect_sql(sql_server(target)) as connection:
         facts = sql_facts.read_server(connection)
-    return Diagnosis("ok", "SQL Server", f"{facts.version} {facts.edition}, login, server state readable")
+    may = facts.permissions
+    what = f"{facts.version} {facts.edition}, login, server state readable"
+    if may.create_any_database or may.sysadmin:
+        return Diagnosis("ok", "SQL Server", f"{what}, may create its database")
+    more = ("fix: GRANT CREATE ANY DATABASE TO the login; a study makes a database of its own",)
+    return Diagnosis("FAIL", "SQL Server", f"{what}, but may not create a database", more)

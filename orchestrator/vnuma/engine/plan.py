@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
+from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import Power, Value
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
@@ -63,7 +64,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         vm = read.read_vm(session, ref)
         host = read.read_host(session, session.host(vm.host_moid))
         simulated = scenario_of(session.about.name)
-        needed = privileges.needed_privileges(touched_settings(study, vm, host))
+        needed = needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
     findings = [
@@ -94,7 +95,7 @@ def _missing(privilege: str, vm: str) -> Finding:
         "P00",
         "block",
         f"privilege {privilege} is missing on {vm}.",
-        "Give the account the role of docs/vcenter.md.",
+        f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
     )
 
 

@@ -6,17 +6,7 @@ from collections.abc import Iterable
 
 from pyVmomi import vim
 
-from vnuma.domain.setting import EXTRA_CONFIG_PRIVILEGE, privilege_for
 from vnuma.vsphere.session import Session
-
-POWER_PRIVILEGES = ("VirtualMachine.Interact.PowerOff", "VirtualMachine.Interact.PowerOn")
-
-
-def needed_privileges(settings: Iterable[str]) -> tuple[str, ...]:
-    """What a study of these settings needs on its VM: each setting's privilege, the lease's mark, power."""
-    return tuple(
-        sorted({privilege_for(name) for name in settings} | {EXTRA_CONFIG_PRIVILEGE, *POWER_PRIVILEGES})
-    )
 
 
 def missing_privileges(

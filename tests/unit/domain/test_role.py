@@ -1,8 +1,9 @@
-"""Which privileges a study needs."""
+"""The least-privilege role, and which of it a study needs."""
 
 from __future__ import annotations
 
-from vnuma.vsphere.privileges import needed_privileges
+from vnuma.domain.role import ROLE, needed_privileges
+from vnuma.domain.setting import TYPED
 
 
 def test_settings_mark_and_power_are_all_counted() -> None:
@@ -23,3 +24,9 @@ def test_a_study_that_changes_nothing_still_marks_and_powers() -> None:
         "VirtualMachine.Interact.PowerOff",
         "VirtualMachine.Interact.PowerOn",
     )
+
+
+def test_the_role_is_what_a_study_of_every_setting_needs() -> None:
+    """No more and no less: each privilege once."""
+    names = [need.privilege for need in ROLE]
+    assert sorted(names) == list(needed_privileges([*TYPED, "numa.vcpu.min"]))

@@ -1,0 +1,90 @@
+"""Roles and permissions of vCenter: read, made, given, and asked for whether they hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyVmomi import vim
+
+from vnuma.errors import EnvironmentProblem
+from vnuma.vsphere.session import Session
+
+READ_ONLY = "ReadOnly"
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role as vCenter has it."""
+
+    id: int
+    name: str
+    privileges: frozenset[str]
+
+
+def find_role(session: Session, name: str) -> Role | None:
+    """The role of that name, or None."""
+    for role in session.content.authorizationManager.roleList:
+        if role.name == name:
+            return Role(role.roleId, role.name, frozenset(role.privilege))
+    return None
+
+
+def save_role(session: Session, name: str, privileges: Iterable[str]) -> Role:
+    """Make the role, or add what it lacks; what it has besides stays. Raises PrivilegeMissing."""
+    manager = session.content.authorizationManager
+    role = find_role(session, name)
+    if role is None:
+        manager.AddAuthorizationRole(name=name, privIds=sorted(privileges))
+    elif not set(privileges) <= role.privileges:
+        manager.UpdateAuthorizationRole(
+            roleId=role.id, newName=name, privIds=sorted(role.privileges | set(privileges))
+        )
+    saved = find_role(session, name)
+    if saved is None:
+        raise EnvironmentProblem(
+            f"{session.transport.vcenter.address} accepted the role {name}, but does not show it.",
+            fix="Look at Administration, Roles in vCenter.",
+        )
+    return saved
+
+
+def role_on(session: Session, entity: vim.ManagedEntity, principal: str) -> int | None:
+    """The id of the role that a user has on this very object; None without a permission there."""
+    found = session.content.authorizationManager.RetrieveEntityPermissions(entity=entity, inherited=False)
+    for permission in found or ():
+        if not permission.group and same_principal(permission.principal, principal):
+            return int(permission.roleId)
+    return None
+
+
+def give(session: Session, entity: vim.ManagedEntity, principal: str, role: Role, *, propagate: bool) -> None:
+    """Give a user a role on an object; other users' permissions there stay. Raises PrivilegeMissing."""
+    permission = vim.AuthorizationManager.Permission(
+        entity=entity, principal=principal, group=False, roleId=role.id, propagate=propagate
+    )
+    session.content.authorizationManager.SetEntityPermissions(entity=entity, permission=[permission])
+
+
+def not_held(
+    session: Session, entity: vim.ManagedEntity, principal: str, privileges: Iterable[str]
+) -> tuple[str, ...]:
+    """Those of the privileges that a user, not necessarily the one logged in, does not have there."""
+    wanted = sorted(set(privileges))
+    answers = session.content.authorizationManager.HasUserPrivilegeOnEntities([entity], principal, wanted)
+    granted = {entry.privId for answer in answers for entry in answer.privAvailability if entry.isGranted}
+    return tuple(name for name in wanted if name not in granted)
+
+
+def same_principal(left: str, right: str) -> bool:
+    r"""Whether two spellings mean one user: `study@corp.local` and `CORP.LOCAL\study`."""
+    return _parts(left) == _parts(right)
+
+
+def _parts(principal: str) -> tuple[str, str]:
+    text = principal.casefold()
+    if "\\" in text:
+        domain, _, name = text.partition("\\")
+        return name, domain
+    name, _, domain = text.partition("@")
+    return name, domain

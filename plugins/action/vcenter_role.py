@@ -1,0 +1,18 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Give the study's account its role on a VM."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.engine.role import give_role
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out."""
+
+    spec = argument_spec(__file__)
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Give the study's account its role on a VM."""
+        return give_role(target_of(options), options["name"], options["principal"], check=check)

@@ -1,0 +1,45 @@
+"""The playbook that gives the study's account its role, on the lab."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.playbook import play
+from tests.support.site import write_inventory
+from tests.vsphere.support import vcenter_of
+from vnuma.domain.role import needed_privileges
+from vnuma.domain.setting import TYPED
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.privileges import missing_privileges
+from vnuma.vsphere.read import find_vm
+
+STUDY = "study@vsphere.local"
+
+
+def test_check_apply_apply_again(lab: LabFactory, tmp_path: Path) -> None:
+    """Check mode tells and gives nothing; then the account holds all, on that VM alone; then nothing."""
+    vms = [{"name": "sql16"}, {"name": "other", "memory_gb": 1}]
+    running = lab(accounts=[{"user": STUDY, "privileges": []}], vms=vms)
+    inventory = write_inventory(tmp_path, running, ["sql16"], user=STUDY)
+    admin = {
+        "vnuma_admin_user": running.vcenter.user,
+        "vnuma_admin_password": {"file": str(tmp_path / "password")},
+    }
+    extra = ("-e", json.dumps(admin))
+    wanted = needed_privileges(TYPED)
+
+    checked = play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", "--check", *extra).only("vcenter_role")
+    assert checked.changed
+    assert checked["changes"]["privileges"] == sorted(wanted)
+    assert "VirtualMachine.Config.Resource missing on sql16" in vnuma("doctor", "-i", inventory).out
+
+    assert play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role").changed
+    with connect(vcenter_of(running, user=STUDY)) as session:
+        assert missing_privileges(session, find_vm(session, "sql16"), wanted) == ()
+        assert missing_privileges(session, find_vm(session, "other"), wanted) == wanted
+    assert "privilege   all 6" in vnuma("doctor", "-i", inventory).out
+
+    assert not play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role").changed
