@@ -20,8 +20,8 @@ from vnuma.errors import InputError, ThresholdMet
 from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
-from vnuma.report.model import load_run
-from vnuma.store.open import Store
+from vnuma.report.model import LoadedRun, load_run
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState
 
 TEXT = study_text(sizes="500", forms="client")
@@ -39,15 +39,48 @@ def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **
     return Story(**{"text": TEXT, "ms": ms, **changed})  # type: ignore[arg-type]
 
 
-def compared(store: Store, before: Story, after: Story, *allow: str) -> Comparison:
-    """Both written into the store and compared."""
-    first, second = (load_run(store, build(store, item).name) for item in (before, after))
-    return compare_runs(first, second, allow)
+STORIES = {
+    "plain": story(),
+    "4x4 slower, other host": story(1.05, only="4x4", host="esx02", esxi="8.0.2 build 1"),
+    "slower": story(1.05),
+    "faster": story(0.9),
+    "two sizes": story(text=study_text(sizes="500, 1000", forms="client")),
+    "hardware": story(scenario=None),
+    "other arms": story(text=TEXT.replace("affinity: physical_cores, ", "")),
+    "noisy": story(sd=0.004),
+    "noisy, a little slower": story(1.021, sd=0.004),
+    "few": story(text=study_text(sizes="500", forms="client", blocks=3)),
+    "few, slower": story(1.5, text=study_text(sizes="500", forms="client", blocks=3)),
+    "running": story(stop_after=14, state=RunState.RUNNING),
+}
 
 
-def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(store: Store) -> None:
+class Runs:
+    """The stories as runs of one store, each written when it is first asked for."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._known: dict[str, LoadedRun] = {}
+
+    def __getitem__(self, name: str) -> LoadedRun:
+        if name not in self._known:
+            self._known[name] = load_run(self.store, build(self.store, STORIES[name]).name)
+        return self._known[name]
+
+    def compared(self, before: str, after: str, *allow: str) -> Comparison:
+        """Two of them side by side."""
+        return compare_runs(self[before], self[after], allow)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """One store for the module: runs are only read."""
+    return Runs(open_store(f"sqlite:///{tmp_path_factory.mktemp('compare') / 'vnuma.db'}"))
+
+
+def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(runs: Runs) -> None:
     """Only 4x4 was slowed by 5%: it alone is slower, and its gap to the reference grew by as much."""
-    (pair,) = compared(store, story(), story(1.05, only="4x4", esxi="8.0.2 build 1")).pairs
+    (pair,) = runs.compared("plain", "4x4 slower, other host").pairs
     words = {change.arm: change.verdict.word for change in pair.changes}
     slowed = next(change for change in pair.changes if change.arm == "4x4")
 
@@ -73,34 +106,32 @@ def test_the_interval_is_welchs_with_bonferroni() -> None:
     )
 
 
-def test_what_must_agree_is_refused_with_the_command_that_allows_it(store: Store) -> None:
+def test_what_must_agree_is_refused_with_the_command_that_allows_it(runs: Runs) -> None:
     """Different sizes: both are named, and so is the option; with it the common sizes are compared."""
-    other = story(text=study_text(sizes="500, 1000", forms="client"))
     with pytest.raises(InputError, match=r"study\.sizes: 500 -> 500, 1000") as caught:
-        compared(store, story(), other)
+        runs.compared("plain", "two sizes")
     assert "--allow study.sizes" in str(caught.value.fix)
 
-    found = compare_runs(load_run(store, "quick.1"), load_run(store, "quick.2"), ["study.sizes"])
+    found = runs.compared("plain", "two sizes", "study.sizes")
     assert found.pairs[0].sizes == (500,)
     assert "differs, as allowed: Study, sizes: 500 -> 500, 1000" in " ".join(as_text(found, None).split())
 
 
-def test_simulated_and_measured_runs_do_not_mix(store: Store) -> None:
+def test_simulated_and_measured_runs_do_not_mix(runs: Runs) -> None:
     """The lab's figures say nothing about hardware."""
     with pytest.raises(InputError, match=r"study\.source: the lab, scenario paper -> hardware"):
-        compared(store, story(), story(scenario=None))
+        runs.compared("plain", "hardware")
 
 
-def test_arms_that_were_set_otherwise_are_refused(store: Store) -> None:
+def test_arms_that_were_set_otherwise_are_refused(runs: Runs) -> None:
     """The same name is not the same arm."""
-    other = TEXT.replace("affinity: physical_cores, ", "")
     with pytest.raises(InputError, match=r"arm\.1x16: "):
-        compared(store, story(), story(text=other))
+        runs.compared("plain", "other arms")
 
 
-def test_what_may_differ_is_said(store: Store) -> None:
+def test_what_may_differ_is_said(runs: Runs) -> None:
     """Another host and release are what such a comparison is for."""
-    text = as_text(compared(store, story(), story(host="esx02", esxi="8.0.2 build 1")), None)
+    text = as_text(runs.compared("plain", "4x4 slower, other host"), None)
 
     assert "Must agree  equal" in text
     flat = " ".join(text.split())
@@ -111,19 +142,23 @@ def test_what_may_differ_is_said(store: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("factor", "sd", "state"), [(1.05, 0.002, "met"), (1.021, 0.004, "not met"), (0.9, 0.002, "not met")]
+    ("before", "after", "state"),
+    [
+        ("plain", "slower", "met"),
+        ("noisy", "noisy, a little slower", "not met"),
+        ("plain", "faster", "not met"),
+    ],
 )
-def test_the_condition_looks_at_the_limit(store: Store, factor: float, sd: float, state: str) -> None:
+def test_the_condition_looks_at_the_limit(runs: Runs, before: str, after: str, state: str) -> None:
     """An estimate beyond 2% is not enough; the whole interval has to be."""
-    (pair,) = compared(store, story(sd=sd), story(factor, sd=sd)).pairs
+    (pair,) = runs.compared(before, after).pairs
 
     assert {SLOWER.of(change.verdict) for change in pair.changes} == {state}
 
 
-def test_too_few_boots_are_not_evaluated_and_never_fail(store: Store) -> None:
+def test_too_few_boots_are_not_evaluated_and_never_fail(runs: Runs) -> None:
     """Three blocks give no word: skipped in JUnit, exit code 0."""
-    few = study_text(sizes="500", forms="client", blocks=3)
-    found = compared(store, story(text=few), story(1.5, text=few))
+    found = runs.compared("few", "few, slower")
     suite = ET.fromstring(as_junit(found, SLOWER))
 
     assert (suite.get("tests"), suite.get("failures"), suite.get("skipped")) == ("5", "0", "5")
@@ -139,30 +174,29 @@ def test_withheld_words_stay_withheld() -> None:
     assert SLOWER.of(change.verdict) == "not evaluated"
 
 
-def test_junit_and_json_tell_the_same_failure(store: Store) -> None:
+def test_junit_and_json_tell_the_same_failure(runs: Runs) -> None:
     """The failed arm, its words and the caution stand in both."""
-    found = compared(store, story(), story(1.05, only="8x2"))
+    found = runs.compared("plain", "4x4 slower, other host")
     suite = ET.fromstring(as_junit(found, SLOWER))
     document = json.loads(as_json(found, SLOWER))
     (failed,) = [case for case in suite.findall("testcase") if case.find("failure") is not None]
 
-    assert (failed.get("classname"), failed.get("name")) == ("vnuma.sql16", "8x2")
-    assert [arm["arm"] for arm in document["vms"][0]["arms"] if arm["fail_if"] == "met"] == ["8x2"]
+    assert (failed.get("classname"), failed.get("name")) == ("vnuma.sql16", "4x4")
+    assert [arm["arm"] for arm in document["vms"][0]["arms"] if arm["fail_if"] == "met"] == ["4x4"]
     assert document["simulated"] is True
 
 
-def test_a_run_that_goes_on_is_said_to(store: Store) -> None:
+def test_a_run_that_goes_on_is_said_to(runs: Runs) -> None:
     """Its figures will change."""
-    text = as_text(compared(store, story(), story(stop_after=14, state=RunState.RUNNING)), None)
+    text = as_text(runs.compared("plain", "running"), None)
 
-    assert "quick.2 is still going" in text
+    assert f"{runs['running'].run.name} is still going" in text
 
 
-def test_a_run_is_not_compared_with_itself(store: Store) -> None:
+def test_a_run_is_not_compared_with_itself(runs: Runs) -> None:
     """It would be equivalent, and say nothing."""
-    loaded = load_run(store, build(store, story()).name)
     with pytest.raises(InputError, match="with itself"):
-        compare_runs(loaded, loaded)
+        runs.compared("plain", "plain")
 
 
 @pytest.mark.parametrize("text", ["slower", "slower>2", "slower<2%", "bigger>2%", "slower>nan%", ">2%"])
@@ -172,12 +206,11 @@ def test_other_conditions_are_refused(text: str) -> None:
         parse_condition(text)
 
 
-def test_the_command_exits_with_10_and_writes_junit(store: Store, tmp_path: Path) -> None:
+def test_the_command_exits_with_10_and_writes_junit(runs: Runs, tmp_path: Path) -> None:
     """As a pipeline calls it."""
-    for item in (story(), story(1.05)):
-        build(store, item)
+    before, after = runs["plain"].run.name, runs["slower"].run.name
     junit = tmp_path / "junit.xml"
-    arguments = ["compare", "quick.1", "quick.2", "--store", f"sqlite:///{store.place}"]
+    arguments = ["compare", before, after, "--store", f"sqlite:///{runs.store.place}"]
     result = CliRunner().invoke(app, [*arguments, "--fail-if", "slower > 2 %", "--junit", str(junit)])
 
     assert isinstance(result.exception, ThresholdMet)

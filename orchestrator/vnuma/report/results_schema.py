@@ -175,6 +175,7 @@ class AnalysisPart(BaseModel):
     a_a: AaPart
     positive_control: ControlPart
     drift: DriftPart
+    sentinel: DriftPart = Field(description="Drift of a short reference query at each boot.")
     missing_cells: list[MissingCell]
 
 

@@ -62,6 +62,7 @@ COLUMNS = (
     RawColumn("client_ms", "number", "ms", "the controller's monotonic clock around the statement"),
     RawColumn("rows", "whole", "rows", "rows that came out"),
     RawColumn("waits", "text", "ms", "difference of wait statistics by type, as JSON"),
+    RawColumn("execution", "text", "", "scheduler, node, DOP, plan, grant and the clock used, as JSON"),
     RawColumn("reason", "text", "", "why there is no time; empty where there is one"),
 )
 """The columns of samples.csv and samples.parquet."""
@@ -107,7 +108,6 @@ def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]
     for item in stored:
         number, position = numbers[item.attempt_id]
         values = {name: value for name, value in vars(item.sample).items() if name in own}
-        waits = item.sample.waits
         outcome = item.attempt_outcome
         place: Values = {
             "run": loaded.run.name,
@@ -120,7 +120,11 @@ def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]
             "attempt": number,
             "attempt_outcome": None if outcome is None else str(outcome),
         }
-        yield place | values | {"waits": None if waits is None else json.dumps(waits, sort_keys=True)}
+        yield place | values | {name: _document(values[name]) for name in ("waits", "execution")}
+
+
+def _document(value: object) -> str | None:
+    return None if value is None else json.dumps(value, sort_keys=True)
 
 
 def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
