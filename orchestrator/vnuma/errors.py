@@ -133,6 +133,12 @@ class PowerFailed(AttemptFailed):
     reason = "power_failed"
 
 
+class QuestionPending(AttemptFailed):
+    """vSphere has stopped the VM until somebody answers its question."""
+
+    reason = "question_pending"
+
+
 class ReadBackDiffers(AttemptFailed):
     """vSphere accepted the change, but reads back something else."""
 

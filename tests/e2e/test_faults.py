@@ -138,3 +138,14 @@ def test_a_full_disk_ends_the_run_with_the_vm_put_back(
     assert settings_now(running) == before
     with open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}").read() as connection:
         assert samples.count(connection, runs.get_run(connection, "small.1").id) > 0
+
+
+def test_a_question_of_vsphere_is_told_at_once_with_its_choices(tmp_path: Path, lab: LabFactory) -> None:
+    """Nobody answers it but people: the attempt fails with its text, and so does putting the VM back."""
+    running = lab(faults=[{"kind": "question", "vm": "sql16", "boot": 2}])
+
+    ran = vnuma("run", write_study(tmp_path, power=SHORT), "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 7, ran.text
+    assert ran.err.count(" failed\n") == 1
+    assert "(choices: Cancel, I Moved It, I Copied It)" in ran.err

@@ -10,12 +10,20 @@ import pytest
 
 from tests.vsphere.support import LabFactory, Login, fault, vm
 from vnuma.domain.setting import Power
-from vnuma.errors import HostChanged, LeaseLost, PowerFailed, ShutdownTimeout, ToolsTimeout, VmNotFound
+from vnuma.errors import (
+    HostChanged,
+    LeaseLost,
+    PowerFailed,
+    QuestionPending,
+    ShutdownTimeout,
+    ToolsTimeout,
+    VmNotFound,
+)
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.uptime import seconds_since_power_on
-from vnuma.vsphere.wait import wait_for_task
+from vnuma.vsphere.wait import settle, wait_for_task
 
 LONG_S = 20.0
 SHORT_S = 1.0
@@ -71,7 +79,10 @@ def test_a_guest_that_does_not_shut_down_is_left_running(lab: LabFactory, login:
     session, ref = start(lab, login, faults=[fault("shutdown_never")])
     with pytest.raises(ShutdownTimeout) as caught:
         shut_down(session, ref, timeout_s=SHORT_S)
-    assert caught.value.what == "Windows in sql16 did not shut down in 1 s; the VM runs on."
+    assert caught.value.what == (
+        "Windows in sql16 did not shut down in 1 s (it is on, Tools run, the guest is running); "
+        "the VM runs on."
+    )
     assert read_vm(session, ref).power is Power.ON
 
 
@@ -161,8 +172,26 @@ def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Lo
 def test_a_power_on_that_takes_too_long_is_given_up_on(lab: LabFactory, login: Login) -> None:
     """A power-on task that runs on past the time-out fails, saying how long was waited."""
     session, ref = start(lab, login, vms=[vm(power="off")], boot={"task_seconds": 5})
-    with pytest.raises(PowerFailed, match=r"vSphere did not power on sql16 in 0\.1 s\."):
+    with pytest.raises(PowerFailed, match=r"did not power on sql16 in 0\.1 s \(its task is running\)\."):
         power_on(session, ref, host_moid=read_vm(session, ref).host_moid, timeout_s=0.1)
+
+
+def test_a_question_ends_the_wait_at_once_with_its_text_and_choices(lab: LabFactory, login: Login) -> None:
+    """Nothing goes on before somebody answers, so nobody has to wait for a deadline to hear of it."""
+    session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("question")])
+    began = time.monotonic()
+    with pytest.raises(QuestionPending) as caught:
+        power_on(session, ref, host_moid=read_vm(session, ref).host_moid, timeout_s=LONG_S)
+    assert time.monotonic() - began < LONG_S / 2
+    assert caught.value.what == (
+        'sql16 waits for an answer in vCenter: "msg.uuid.altered:This virtual machine might have been moved '
+        'or copied. If you don\'t know, answer "I Copied It"." (choices: Cancel, I Moved It, I Copied It).'
+    )
+    with pytest.raises(QuestionPending, match="choices: Cancel"):  # the power-on's task is still there
+        settle(session, ref, LONG_S)
+    ref.AnswerVM(questionId="1", answerChoice="1")
+    settle(session, ref, LONG_S)
+    assert wait_for_guest(session, ref, timeout_s=LONG_S).power is Power.ON
 
 
 def test_the_age_of_a_boot_is_vcenters_own(lab: LabFactory, login: Login) -> None:
@@ -188,7 +217,9 @@ def test_tools_that_never_come_are_given_up_on(lab: LabFactory, login: Login) ->
     power_on(session, ref, host_moid=read_vm(session, ref).host_moid)
     with pytest.raises(ToolsTimeout) as caught:
         wait_for_guest(session, ref, timeout_s=SHORT_S)
-    assert caught.value.what == "VMware Tools did not come up in sql16 in 1 s."
+    assert caught.value.what == (
+        "VMware Tools did not come up in sql16 in 1 s (it is on, Tools do not run, the guest is notRunning)."
+    )
 
 
 def test_a_vm_that_goes_off_is_not_waited_for(lab: LabFactory, login: Login) -> None:

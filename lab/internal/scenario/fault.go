@@ -40,6 +40,7 @@ const (
 	AnswerLost         = "answer_lost"
 	VMMoved            = "vm_moved"
 	VMChanged          = "vm_changed"
+	Question           = "question"
 	LogMissing         = "log_missing"
 	LogStale           = "log_stale"
 	TicketRefused      = "ticket_refused"
@@ -53,7 +54,7 @@ const (
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
-	LogMissing, LogStale, TicketRefused,
+	Question, LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow,
 }
 

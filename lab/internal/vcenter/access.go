@@ -155,6 +155,7 @@ var operations = map[string]string{
 	"PowerOnVM_Task":              "VirtualMachine.Interact.PowerOn",
 	"PowerOffVM_Task":             "VirtualMachine.Interact.PowerOff",
 	"ShutdownGuest":               "VirtualMachine.Interact.PowerOff",
+	"AnswerVM":                    "VirtualMachine.Interact.AnswerQuestion",
 	"RebootGuest":                 "VirtualMachine.Interact.Reset",
 	"ResetVM_Task":                "VirtualMachine.Interact.Reset",
 	"CreateSnapshot_Task":         "VirtualMachine.State.CreateSnapshot",

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -85,5 +86,29 @@ func TestSessionsExpire(t *testing.T) {
 	again := l.login(Administrator)
 	if _, err := l.find(again, "/DC0/vm/sql16").PowerState(l.ctx); err != nil {
 		t.Errorf("after a new login: %v", err)
+	}
+}
+
+func TestAQuestionHoldsAPowerOnUntilItIsAnswered(t *testing.T) {
+	l := startLab(t, quick+"faults: [{kind: question, times: 2}]\n"+offVM)
+	ask := func() (*object.Task, *types.VirtualMachineQuestionInfo) {
+		task, err := l.vm.PowerOn(l.ctx)
+		l.must(err)
+		l.eventually("a question", func() bool { return l.read().Runtime.Question != nil })
+		return task, l.read().Runtime.Question
+	}
+	task, question := ask()
+	if len(question.Choice.ChoiceInfo) != 3 || l.read().Runtime.PowerState != poweredOff {
+		t.Errorf("%+v", question)
+	}
+	wantFault[types.InvalidPowerState](t, l.powerOn())
+	wantFault[types.InvalidArgument](t, l.vm.Answer(l.ctx, "x", "1"))
+	l.must(l.vm.Answer(l.ctx, question.Id, cancelChoice))
+	wantFault[types.GenericVmConfigFault](t, task.Wait(l.ctx))
+	task, question = ask()
+	l.must(l.vm.Answer(l.ctx, question.Id, "1"))
+	l.must(task.Wait(l.ctx))
+	if vm := l.read(); vm.Runtime.PowerState != poweredOn || vm.Runtime.Question != nil {
+		t.Errorf("%s, question %v", vm.Runtime.PowerState, vm.Runtime.Question)
 	}
 }

@@ -31,6 +31,7 @@ type machine struct {
 	stopping   bool         // a guest shutdown is under way
 	rebootOff  bool         // the next guest reboot powers off
 	toolsNever bool         // this boot's Tools stay away
+	pending    *pending     // a question that nobody has answered
 	running    atomic.Bool  // whether it is on; read without the lock by whoever serves its files
 
 	// What a running VM takes from its host, for the admission and placement of others.

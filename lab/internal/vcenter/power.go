@@ -36,7 +36,7 @@ func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Tas
 }
 
 func (m *machine) powerOn(ctx *simulator.Context) *refusal {
-	if m.isOn() {
+	if m.isOn() || m.pending != nil {
 		return invalidPower(poweredOn, m.Runtime.PowerState)
 	}
 	if m.lab.faults.take(scenario.PowerOnRefused, m.scenario, int(m.boots.Load())+1) != nil {
@@ -48,6 +48,14 @@ func (m *machine) powerOn(ctx *simulator.Context) *refusal {
 	if refused := m.admit(); refused != nil {
 		return refused
 	}
+	if m.asks(ctx, m.goOn) {
+		return unanswered
+	}
+	return m.goOn(ctx)
+}
+
+// goOn is what is left of a power-on when nothing stands in its way.
+func (m *machine) goOn(ctx *simulator.Context) *refusal {
 	m.start(ctx, m.lab.faults)
 	m.bootAfter(m.lab.config.Scenario.Boot)
 	m.meddle(m.lab.faults, int(m.boots.Load()))
@@ -152,7 +160,7 @@ func (m *machine) rebooted(ctx *simulator.Context) {
 	case isTrueText(m.extraConfig()[powerCycle]):
 		m.powerOff(ctx)
 		m.storeKeys(ctx, map[string]string{powerCycle: ""}) // ESXi removes it after use
-		if refused := m.powerOn(ctx); refused != nil {
+		if refused := m.powerOn(ctx); refused != nil && refused != unanswered {
 			m.lab.tell(Event{"event": "power_cycle_failed", "vm": m.Name, "path": m.scenario.Path(), "reason": refused.message})
 		}
 	default:

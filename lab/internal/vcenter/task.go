@@ -38,8 +38,13 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 			if refused = m.barred(method(name)); refused == nil {
 				refused = work(ctx)
 			}
+			if refused == unanswered {
+				m.pending.task = task
+			}
 		})
-		m.lab.finish(task, refused)
+		if refused != unanswered {
+			m.lab.finish(task, refused)
+		}
 	})
 	return task.Self
 }

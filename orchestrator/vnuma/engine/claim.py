@@ -11,7 +11,7 @@ from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
 from vnuma.engine.hours import why_closed
 from vnuma.engine.recover import is_alive
-from vnuma.errors import ShutdownTimeout, VmHeld
+from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome, Run, Vm
@@ -84,10 +84,18 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         )
 
 
+_FOR_PEOPLE = {
+    ShutdownTimeout.reason: "did not shut down",
+    QuestionPending.reason: "waits for an answer in vCenter",
+}
+"""Reasons of an attempt that another attempt would only repeat, with what they say of the VM."""
+
+
 def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
     """Why this VM gets no further cell now, whatever is left.
 
-    A stop, a guest that hangs, too many failures, or allowed hours that end before a cell would.
+    A stop, a guest that hangs, a question that nobody has answered, too many failures, or allowed hours
+    that end before a cell would.
     """
     with store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
@@ -95,8 +103,8 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
-    if ended and ended[-1].reason == ShutdownTimeout.reason and not vm.at_baseline:
-        return f"{vm.name} did not shut down; it was left as it is"
+    if ended and not vm.at_baseline and ended[-1].reason in _FOR_PEOPLE:
+        return f"{vm.name} {_FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
     failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"

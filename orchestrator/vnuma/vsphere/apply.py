@@ -69,7 +69,7 @@ def submit(
     fence()
     try:
         task = ref.ReconfigVM_Task(spec=spec)
-        wait_for_task(session, task, timeout_s, "vSphere did not finish reconfiguring the VM")
+        wait_for_task(session, task, timeout_s, "vSphere did not finish reconfiguring the VM", vm=ref)
     except vmodl.MethodFault as fault:
         raise _refused(session.transport.name_of(ref), fault) from fault
 

@@ -10,6 +10,7 @@ from pyVmomi import vim
 
 from vnuma.domain.facts import HostFacts, NumaNode, Release, VmFacts
 from vnuma.domain.setting import TYPED, Power
+from vnuma.vsphere.question import question_words
 from vnuma.vsphere.session import Found
 from vnuma.vsphere.settings import EXTRA_CONFIG, LEASE_KEY, extra_config, settings_of
 
@@ -61,7 +62,7 @@ def vm_facts(vcenter_uuid: str, vm: Found, place: Place, settings: Iterable[str]
         change_version=values.get("config.changeVersion", ""),
         settings=settings_of(values, settings),
         lease=extra_config(values.get(EXTRA_CONFIG) or ()).get(LEASE_KEY),
-        question=question.text if question else None,
+        question=question_words(question) if question else None,
         log_directory=values["config.files"].logDirectory if "config.files" in values else None,
         disabled_methods=tuple(sorted(values.get("disabledMethod") or ())),
         has_snapshot="snapshot" in values,

@@ -19,7 +19,6 @@ from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait
 _POWER = "runtime.powerState"
 _TOOLS = "guest.toolsRunningStatus"
 _GUEST = "guest.guestState"
-_QUESTION = "runtime.question"
 _INSTALLED = "guest.toolsVersionStatus2"
 _POWER_OFF_TIMEOUT_S = 120.0
 
@@ -39,7 +38,7 @@ def shut_down(
 
     A guest that is still booting is asked once its Tools run. Not off within `timeout_s`, or no
     Tools to ask: ShutdownTimeout, and the VM runs on; with `on_timeout` "power_off" a hard
-    power-off instead. Raises PowerFailed.
+    power-off instead. Raises PowerFailed and QuestionPending.
     """
     start = session.read(ref, ("name", "config.guestId", _POWER, _INSTALLED)).values
     name = start["name"]
@@ -75,16 +74,17 @@ def _shut_down_guest(
         seen = wait_for(
             session,
             ref,
-            (_POWER, _TOOLS, _QUESTION),
+            (_POWER, _TOOLS),
             _off_or_tools,
             timeout_s,
             f"{name}: no Tools",
+            vm=ref,
             clock=clock,
         )
     except WaitTimeout as error:
         return (
             f"VMware Tools did not run in {name} within {spell(timeout_s)}, "
-            f"so {guest} could not be asked to shut down{_asks(error.seen)}"
+            f"so {guest} could not be asked to shut down ({_stage(error.seen)})"
         )
     if _off(seen):
         return None
@@ -94,10 +94,17 @@ def _shut_down_guest(
         return f"{guest} in {name} could not be asked to shut down ({refusal})"
     try:
         wait_for(
-            session, ref, (_POWER, _QUESTION), _off, deadline - clock(), f"{name}: still on", clock=clock
+            session,
+            ref,
+            (_POWER, _TOOLS, _GUEST),
+            _off,
+            deadline - clock(),
+            f"{name}: still on",
+            vm=ref,
+            clock=clock,
         )
     except WaitTimeout as error:
-        return f"{guest} in {name} did not shut down in {spell(timeout_s)}{_asks(error.seen)}"
+        return f"{guest} in {name} did not shut down in {spell(timeout_s)} ({_stage(error.seen)})"
     return None
 
 
@@ -137,7 +144,7 @@ def power_on(
 ) -> float:
     """Power on at a given host; the clock's reading just after, which is when the boot began.
 
-    Raises PowerFailed (vSphere's words, or its pending question) and HostChanged when DRS or HA
+    Raises PowerFailed (vSphere's words), QuestionPending, and HostChanged when DRS or HA
     placed the VM elsewhere: an affinity list means one host only.
     """
     name = session.transport.name_of(ref)
@@ -145,12 +152,14 @@ def power_on(
     host = session.host(host_moid) if session.about.is_vcenter else None
     fence()
     try:
-        wait_for_task(
-            session, ref.PowerOnVM_Task(host=host), timeout_s, f"{name} was not powered on", clock=clock
-        )
+        task = ref.PowerOnVM_Task(host=host)
+        wait_for_task(session, task, timeout_s, f"{name} was not powered on", vm=ref, clock=clock)
     except WaitTimeout as error:
-        asks = _asks(session.read(ref, (_QUESTION,)).values)
-        raise PowerFailed(f"vSphere did not power on {name} in {spell(timeout_s)}{asks}.") from error
+        state = error.seen.get("info.state", "of unknown state")
+        raise PowerFailed(
+            f"vSphere did not power on {name} in {spell(timeout_s)} (its task is {state}).",
+            fix="Look at the VM's recent tasks in vCenter; a longer deadline is power.task_timeout_s.",
+        ) from error
     except vmodl.MethodFault as fault:
         raise PowerFailed(f"vSphere could not power on {name}: {describe(fault)}") from fault
     powered_on = clock()
@@ -174,17 +183,16 @@ def wait_for_guest(
 ) -> VmFacts:
     """The VM once its Tools run and its guest reports itself running.
 
-    Raises ToolsTimeout, at once if the VM goes off meanwhile; a question that the VM waits for is
-    part of the message.
+    Raises ToolsTimeout, at once if the VM goes off meanwhile, and QuestionPending.
     """
-    paths = (_POWER, _TOOLS, _GUEST, _QUESTION)
+    paths = (_POWER, _TOOLS, _GUEST)
     try:
-        seen = wait_for(session, ref, paths, _up_or_off, timeout_s, "no Tools", clock=clock)
+        seen = wait_for(session, ref, paths, _up_or_off, timeout_s, "no Tools", vm=ref, clock=clock)
     except WaitTimeout as error:
         name = session.transport.name_of(ref)
         raise ToolsTimeout(
-            f"VMware Tools did not come up in {name} in {spell(timeout_s)}{_asks(error.seen)}.",
-            fix="Look at the VM's console in vCenter.",
+            f"VMware Tools did not come up in {name} in {spell(timeout_s)} ({_stage(error.seen)}).",
+            fix="Look at the VM's console in vCenter; a longer deadline is power.tools_timeout_s.",
         ) from error
     facts = read_vm(session, ref)
     if _off(seen):
@@ -209,7 +217,10 @@ def _up_or_off(values: Values) -> bool:
     return up or _off(values)
 
 
-def _asks(values: Values) -> str:
-    """The question that the VM waits for, as a subordinate clause."""
-    question = values.get(_QUESTION)
-    return f' (vSphere waits for an answer: "{question.text.strip()}")' if question else ""
+def _stage(values: Values) -> str:
+    """How far a VM has got, for a message: `Tools run, the guest is shuttingDown`."""
+    if _off(values):
+        return "it is off"
+    tools = "Tools run" if _is(values, _TOOLS, "guestToolsRunning") else "Tools do not run"
+    guest = values.get(_GUEST)
+    return f"it is on, {tools}" + (f", the guest is {guest}" if guest else "")

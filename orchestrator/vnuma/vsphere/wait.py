@@ -14,7 +14,8 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import AttemptFailed, VCenterUnreachable, VmNotFound
+from vnuma.errors import AttemptFailed, QuestionPending, VCenterUnreachable, VmNotFound
+from vnuma.vsphere.question import QUESTION, question_words
 from vnuma.vsphere.session import Query, Session
 
 Clock = Callable[[], float]
@@ -43,17 +44,19 @@ def wait_for(
     timeout_s: float,
     what: str,
     *,
+    vm: vim.VirtualMachine | None = None,
     clock: Clock = time.monotonic,
 ) -> Values:
     """The properties `paths` of an object, as soon as `predicate` holds for them.
 
     Unset properties are absent from the values. `what` completes "... in 5 min": "sql16 did not
-    power off". Raises WaitTimeout, SessionExpired, VmNotFound when the object goes away.
+    power off". A question of `vm` ends the wait at once: nothing will go on before it is answered.
+    Raises QuestionPending, WaitTimeout, SessionExpired, VmNotFound when the object goes away.
     """
     deadline = clock() + timeout_s
     seen: dict[str, Any] = {}
     version = ""
-    with _collector(session, ref, paths) as collector:
+    with _collector(session, _watched(ref, paths, vm)) as collector:
         while True:
             updates = collector.WaitForUpdatesEx(version, _options(session, deadline - clock()))
             if updates is not None:
@@ -61,17 +64,25 @@ def wait_for(
                 _apply(session, updates, seen, what)
                 if predicate(seen):
                     return seen
+                _refuse_question(session, vm, seen)
             if clock() >= deadline:
                 raise WaitTimeout(f"{what} in {spell(timeout_s)}.", seen=seen)
 
 
 def wait_for_task(
-    session: Session, task: vim.Task, timeout_s: float, what: str, *, clock: Clock = time.monotonic
+    session: Session,
+    task: vim.Task,
+    timeout_s: float,
+    what: str,
+    *,
+    vm: vim.VirtualMachine | None = None,
+    clock: Clock = time.monotonic,
 ) -> Any:
     """The result of a task once it has ended.
 
     Raises the task's fault as a direct call would: the errors of `Session.translate`, else the
-    fault itself (vmodl.MethodFault). Raises WaitTimeout when it runs on.
+    fault itself (vmodl.MethodFault). Raises WaitTimeout when it runs on, and QuestionPending when `vm`,
+    whose task it is, asks something meanwhile.
     """
     values = wait_for(
         session,
@@ -80,6 +91,7 @@ def wait_for_task(
         lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
         timeout_s,
         what,
+        vm=vm,
         clock=clock,
     )
     if str(values["info.state"]) == "success":
@@ -94,7 +106,7 @@ def settle(
 ) -> None:
     """Wait until no task is queued or running on a VM, whoever started it and however it ends.
 
-    Raises WaitTimeout.
+    Raises WaitTimeout and QuestionPending.
     """
     deadline = clock() + timeout_s
     while running := _unfinished(session, ref):
@@ -108,6 +120,7 @@ def settle(
                     lambda seen: str(seen.get("info.state")) in _TASK_ENDED,
                     deadline - clock(),
                     f"A task on {session.transport.name_of(ref)} did not end",
+                    vm=ref,
                     clock=clock,
                 )
 
@@ -126,17 +139,39 @@ def _unfinished(session: Session, ref: vim.VirtualMachine) -> list[vim.Task]:
     return [task.ref for task in tasks if str(task.values.get("info.state", "success")) not in _TASK_ENDED]
 
 
+def _refuse_question(session: Session, vm: vim.VirtualMachine | None, seen: Values) -> None:
+    question = seen.get(QUESTION)
+    if vm is None or question is None:
+        return
+    raise QuestionPending(
+        f"{session.transport.name_of(vm)} waits for an answer in vCenter: {question_words(question)}.",
+        fix="Answer it there, on the VM's Summary page; vnuma answers no question for you.",
+    )
+
+
+def _watched(
+    ref: vim.ManagedEntity | vim.Task, paths: Sequence[str], vm: vim.VirtualMachine | None
+) -> list[tuple[vim.ManagedEntity | vim.Task, Sequence[str]]]:
+    """The object with its properties, and the VM's question: with them, or beside another object's."""
+    if vm is None:
+        return [(ref, paths)]
+    return [(ref, [*paths, QUESTION])] if vm is ref else [(ref, paths), (vm, [QUESTION])]
+
+
 @contextmanager
 def _collector(
-    session: Session, ref: vim.ManagedEntity | vim.Task, paths: Sequence[str]
+    session: Session, watched: Sequence[tuple[vim.ManagedEntity | vim.Task, Sequence[str]]]
 ) -> Iterator[vmodl.query.PropertyCollector]:
-    """A property collector that watches one object, destroyed afterwards."""
+    """A property collector that watches objects, destroyed afterwards."""
     collector = session.content.propertyCollector.CreatePropertyCollector()
     try:
         collector.CreateFilter(
             spec=Query.FilterSpec(
-                objectSet=[Query.ObjectSpec(obj=ref)],
-                propSet=[Query.PropertySpec(type=type(ref), pathSet=session.known(type(ref), paths))],
+                objectSet=[Query.ObjectSpec(obj=ref) for ref, _ in watched],
+                propSet=[
+                    Query.PropertySpec(type=type(ref), pathSet=session.known(type(ref), paths))
+                    for ref, paths in watched
+                ],
             ),
             partialUpdates=False,
         )
