@@ -10,25 +10,31 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST
+from vnuma.cli.screen import WIDEST, simulated_banner
 from vnuma.cli.shape_options import (
+    AnsibleInventoryOption,
+    ClusterOption,
     EditionOption,
     EsxiOption,
     HardwareOption,
     HostsOption,
     MemoryOption,
+    SnapshotOption,
     SqlYearOption,
     ThreadsOption,
     VcpusOption,
     WindowsOption,
     guest_of,
     hardware_of,
-    hosts_of,
+    site,
+    sized,
+    where,
 )
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
+    from vnuma.domain.sited import Sited
 
 
 class AdviseFormat(StrEnum):
@@ -42,9 +48,9 @@ _HEADINGS = ("Worth having", "Worth testing", "To avoid")
 
 
 def advise(
-    vcpus: VcpusOption,
-    memory: MemoryOption,
-    host_nodes: HostsOption,
+    vcpus: VcpusOption = None,
+    memory: MemoryOption = None,
+    host_nodes: HostsOption = None,
     esxi: EsxiOption = "8.0",
     threads_per_core: ThreadsOption = 2,
     hardware: HardwareOption = None,
@@ -54,7 +60,15 @@ def advise(
     write: Annotated[
         Path | None, typer.Option("--write", metavar="FILE", help="Write the study that tests the best.")
     ] = None,
-    vm: Annotated[str, typer.Option("--vm", help="The VM's inventory name in that study.")] = "sql-clone",
+    vm: Annotated[
+        str | None,
+        typer.Option(
+            "--vm", metavar="NAME", help="The VM; read with its cluster unless hosts are described."
+        ),
+    ] = None,
+    cluster: ClusterOption = None,
+    inventory: SnapshotOption = None,
+    ansible_inventory: AnsibleInventoryOption = None,
     format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
 ) -> None:
     """Advise on topologies, best first, each with its reasons; --write makes the study that tests them.
@@ -62,19 +76,24 @@ def advise(
     It rests on predictions: measure before you rely on it.
 
     Examples: vnuma advise --vcpus 30 --memory 256 --host-nodes 2x20/384@7.0;
-    vnuma advise --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 8.0 --vm sql16 --write advised.yml
+    vnuma advise --vm sql16 --inventory estate.json --write advised.yml
     """
     from vnuma.checks.advice import advise as advice_for
 
-    hosts = hosts_of(host_nodes, esxi, threads_per_core)
-    version = hardware_of(hardware, hosts)
-    advice = advice_for(vcpus, memory * 1024, hosts, version, guest_of(edition, sql, windows))
+    there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
+    count, memory_mb = sized(vcpus, memory, there)
+    advice = advice_for(
+        count, memory_mb, there.hosts, hardware_of(hardware, there), guest_of(edition, sql, windows)
+    )
     if write:
-        _write(write, advice, vm, memory * 1024)
+        _write(write, advice, vm or "sql-clone", memory_mb)
     if format_ is AdviseFormat.JSON:
-        typer.echo(json.dumps(_document(advice), indent=2))
+        typer.echo(json.dumps(_document(advice, there), indent=2))
         return
-    typer.echo("\n".join(_text(advice, vcpus, memory, host_nodes)))
+    if there.simulated:
+        typer.echo(simulated_banner(there.simulated))
+    typer.echo(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
+    typer.echo("\n".join(_text(advice, count)))
     if write:
         typer.echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
 
@@ -99,8 +118,8 @@ def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
         ) from error
 
 
-def _text(advice: Advice, vcpus: int, memory: int, hosts: list[str]) -> list[str]:
-    lines = [f"{vcpus} vCPUs, {memory} GB on {', '.join(hosts)}: {_needs(advice.nodes_needed)}."]
+def _text(advice: Advice, vcpus: int) -> list[str]:
+    lines: list[str] = []
     for worth, heading in enumerate(_HEADINGS):
         found = [one for one in advice.candidates if one.worth == worth]
         if found:
@@ -126,9 +145,12 @@ def _lines(one: Candidate) -> list[str]:
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
 
 
-def _document(advice: Advice) -> dict[str, Any]:
+def _document(advice: Advice, there: Sited) -> dict[str, Any]:
     return {
         "schema": "vnuma/advise/1",
+        "simulated": there.simulated,
+        "hosts": [host.name for host in there.hosts],
+        "hosts_not_read": list(there.unread),
         "nodes_needed": advice.nodes_needed,
         "other_vcpus": list(advice.other_vcpus),
         "unused": advice.unused,

@@ -10,27 +10,34 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST, aligned
+from vnuma.cli.screen import WIDEST, aligned, simulated_banner
 from vnuma.cli.shape_options import (
+    AnsibleInventoryOption,
+    ClusterOption,
     EditionOption,
     EsxiOption,
     HardwareOption,
     HostsOption,
     MemoryOption,
     SetOption,
+    SnapshotOption,
     SqlYearOption,
     ThreadsOption,
     VcpusOption,
     WindowsOption,
     guest_of,
     hardware_of,
-    hosts_of,
     settings_of,
+    site,
+    sized,
+    some,
+    where,
 )
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.domain.forecast import Forecast
+    from vnuma.domain.setting import Value
     from vnuma.domain.topology import Topology
 
 
@@ -42,14 +49,20 @@ class PredictFormat(StrEnum):
 
 
 def predict(
-    vcpus: VcpusOption,
-    memory: MemoryOption,
-    host_nodes: HostsOption,
+    vcpus: VcpusOption = None,
+    memory: MemoryOption = None,
+    host_nodes: HostsOption = None,
     esxi: EsxiOption = "8.0",
     cores_per_socket: Annotated[
         int | None,
         typer.Option("--cores-per-socket", min=1, help="One shape; without it, every shape of these vCPUs."),
     ] = None,
+    vm: Annotated[
+        str | None, typer.Option("--vm", metavar="NAME", help="A VM as it is, on every host of its cluster.")
+    ] = None,
+    cluster: ClusterOption = None,
+    inventory: SnapshotOption = None,
+    ansible_inventory: AnsibleInventoryOption = None,
     threads_per_core: ThreadsOption = 2,
     hardware: HardwareOption = None,
     set_: SetOption = None,
@@ -66,36 +79,45 @@ def predict(
     A prediction carries its confidence: where documents disagree, the other readings are named.
 
     Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
-    vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0
+    vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
+    vnuma predict --vm sql16 --inventory estate.json
     """
     from vnuma.domain.forecast import forecast_on
 
-    hosts = hosts_of(host_nodes, esxi, threads_per_core)
-    version = hardware_of(hardware, hosts)
-    guest = guest_of(edition, sql, windows, soft_numa=soft_numa)
-    extra = settings_of(set_)
+    there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
+    count, memory_mb = sized(vcpus, memory, there)
+    version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
+    own = there.vm.settings if there.vm else {}
+    size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
+    as_it_is = there.vm is not None and vcpus is None and cores_per_socket is None
+    shapes = [{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)]
     rows = [
         one
-        for shape in _shapes(vcpus, cores_per_socket)
-        for one in forecast_on(
-            {
-                "numCPUs": vcpus,
-                "numCoresPerSocket": shape.cores_per_socket,
-                "memoryMB": memory * 1024,
-                **extra,
-            },
-            version,
-            hosts,
-            guest,
-        )
+        for shape in shapes
+        for one in forecast_on({**own, **size, **shape, **settings_of(set_)}, version, there.hosts, guest)
     ]
     if format_ is PredictFormat.JSON:
-        typer.echo(
-            json.dumps({"schema": "vnuma/predict/1", "rows": [_document(row) for row in rows]}, indent=2)
-        )
+        document = {
+            "schema": "vnuma/predict/1",
+            "simulated": there.simulated,
+            "vm": there.vm.name if there.vm else None,
+            "hosts_not_read": list(there.unread),
+            "rows": [_document(row) for row in rows],
+        }
+        typer.echo(json.dumps(document, indent=2))
         return
-    typer.echo(f"{vcpus} vCPUs, {memory} GB, hardware version {version}; SQL Server {sql} {edition}\n")
+    if there.simulated:
+        typer.echo(simulated_banner(there.simulated))
+    named = f"{there.vm.name}: " if there.vm else ""
+    typer.echo(
+        f"{named}{count} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}, on {where(there)}"
+    )
+    typer.echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
     typer.echo("\n".join(_table(rows)))
+
+
+def _shaped(shape: Topology) -> dict[str, Value]:
+    return {"numCoresPerSocket": shape.cores_per_socket, "autoCoresPerSocket": False}
 
 
 def _shapes(vcpus: int, cores_per_socket: int | None) -> tuple[Topology, ...]:
@@ -122,7 +144,7 @@ def _table(rows: list[Forecast]) -> list[str]:
             f"{row.prediction.vnuma_nodes}/{row.sql_cpu_nodes}",
             _cores(row),
             _memory(row),
-            *([", ".join(row.hosts)] if unlike else []),
+            *([some(row.hosts)] if unlike else []),
         ]
         for row in rows
     ]

@@ -2,21 +2,42 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.options import find_inventory
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vnuma.domain.facts import HostFacts
     from vnuma.domain.forecast import Guest
     from vnuma.domain.setting import Value
+    from vnuma.domain.sited import Sited
 
-VcpusOption = Annotated[int, typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM.")]
-MemoryOption = Annotated[int, typer.Option("--memory", min=1, metavar="GB", help="Memory of the VM in GB.")]
+VcpusOption = Annotated[
+    int | None, typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; as it is, with --vm.")
+]
+MemoryOption = Annotated[
+    int | None,
+    typer.Option("--memory", min=1, metavar="GB", help="Memory of the VM in GB; as it is, with --vm."),
+]
+ClusterOption = Annotated[
+    str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster, as it is.")
+]
+SnapshotOption = Annotated[
+    Path | None,
+    typer.Option("--inventory", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
+]
+AnsibleInventoryOption = Annotated[
+    Path | None,
+    typer.Option("-i", "--ansible-inventory", metavar="PATH", help="Ansible inventory with the vCenters."),
+]
 HostsOption = Annotated[
-    list[str],
+    list[str] | None,
     typer.Option(
         "--host-nodes",
         metavar="NxC[/GB][@ESXi]",
@@ -50,6 +71,55 @@ SetOption = Annotated[
 _EDITIONS = ("developer", "evaluation", "enterprise", "standard", "web", "express")
 
 
+def site(
+    host_nodes: list[str] | None,
+    esxi: str,
+    threads_per_core: int,
+    vm: str | None,
+    cluster: str | None,
+    file: Path | None,
+    inventory: Path | None,
+) -> Sited:
+    """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises InputError."""
+    from vnuma.domain.sited import Sited
+
+    if host_nodes:
+        return Sited(tuple(hosts_of(host_nodes, esxi, threads_per_core)))
+    from vnuma.engine.sited import site_of_cluster, site_of_vm
+
+    found = None if file or not (vm or cluster) else find_inventory(inventory)
+    if vm:
+        return site_of_vm(vm, file, found)
+    if cluster:
+        return site_of_cluster(cluster, file, found)
+    raise InputError(
+        "Nothing says where the VM is to run.",
+        fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to be read.",
+    )
+
+
+def sized(vcpus: int | None, memory_gb: int | None, site: Sited) -> tuple[int, int]:
+    """vCPUs and memory in MB: as given, else the VM's own. Raises InputError."""
+    own = site.vm.settings if site.vm else {}
+    count, memory = vcpus or own.get("numCPUs"), memory_gb * 1024 if memory_gb else own.get("memoryMB")
+    if not isinstance(count, int) or not isinstance(memory, int):
+        raise InputError(
+            "The size of the VM is not known.", fix="Give --vcpus and --memory, or a --vm that is there."
+        )
+    return count, memory
+
+
+def where(site: Sited) -> str:
+    """The hosts for people, short, and what could not be read of them."""
+    unread = f"; not read: {', '.join(site.unread)}" if site.unread else ""
+    return some([host.name for host in site.hosts]) + unread
+
+
+def some(names: Sequence[str]) -> str:
+    """A few names, or the first and how many more."""
+    return ", ".join(names) if len(names) < 4 else f"{names[0]} and {len(names) - 1} more"
+
+
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
     """The hosts that were described. Raises InputError."""
     from vnuma.domain.host_spec import parse_host
@@ -62,11 +132,12 @@ def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[Host
         ) from error
 
 
-def hardware_of(given: int | None, hosts: list[HostFacts]) -> int:
-    """The hardware version that was given, or the one of the oldest release among the hosts."""
+def hardware_of(given: int | None, site: Sited) -> int:
+    """The hardware version that was given, the VM's own, or the one of the oldest release there."""
     from vnuma.domain.release import hardware_version_of
 
-    return given or min(hardware_version_of(host.release.key) for host in hosts)
+    own = site.vm.hardware_version if site.vm else None
+    return given or own or min(hardware_version_of(host.release.key) for host in site.hosts)
 
 
 def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -> Guest:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -51,3 +52,14 @@ def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, 
 
     assert refused.code == 3
     assert sentence in refused.err
+
+
+def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
+    """Its own shape on its own host; a host that was not read is named."""
+    snapshot = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
+
+    shown = vnuma("predict", "--vm", "sql16", "--inventory", snapshot)
+
+    assert shown.code == 0, shown.text
+    assert "on esx01; not read: esx02" in shown.out
+    assert "8x2: CPU hot-add hides vNUMA" in shown.out

@@ -1,0 +1,70 @@
+"""Where a VM runs or is to run, out of a snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.hosts import host_of, vm_of
+from vnuma.domain.estate import Estate, EstateVm
+from vnuma.domain.facts import ClusterFacts, VmFacts
+from vnuma.engine.sited import site_of_cluster, site_of_vm
+from vnuma.errors import InputError, VmNotFound
+from vnuma.estate.snapshot import save
+
+
+def snapshot(folder: Path, *vms: VmFacts) -> Path:
+    """A cluster of two unlike hosts, one more that could not be read, and these VMs."""
+    hosts = (host_of(), replace(host_of(nodes=4, cores=8), moid="host-2", name="esx02"))
+    cluster = ClusterFacts("c1", "SQL", True, hosts, ("esx03",))
+    made = Estate(
+        "vc", "vcenter", "2026-11-20T00:00:00+00:00", "vCenter", "8.0", tuple(map(EstateVm, vms)), (cluster,)
+    )
+    save([made], folder / "estate.json")
+    return folder / "estate.json"
+
+
+def test_a_vms_own_host_comes_first_and_what_was_not_read_is_named(tmp_path: Path) -> None:
+    """On the second host of its cluster."""
+    site = site_of_vm("sql16", snapshot(tmp_path, replace(vm_of(), host_moid="host-2")), None)
+
+    assert [host.name for host in site.hosts] == ["esx02", "esx01"]
+    assert site.unread == ("esx03",)
+    assert site.vm
+    assert site.vm.settings["numCPUs"] == 16
+
+
+def test_two_vms_of_one_name_are_told_apart_by_path(tmp_path: Path) -> None:
+    """The name alone is refused; the path finds it."""
+    file = snapshot(tmp_path, vm_of(), replace(vm_of(), path="/DC0/vm/old/sql16", instance_uuid="j"))
+
+    with pytest.raises(VmNotFound, match="2 VMs are named sql16"):
+        site_of_vm("sql16", file, None)
+    assert site_of_vm("/DC0/vm/old/sql16", file, None).vm
+
+
+def test_an_unknown_vm_and_a_vm_without_a_host_are_refused(tmp_path: Path) -> None:
+    """The second with the way to describe the host."""
+    file = snapshot(tmp_path, replace(vm_of(), host_moid="host-9", host_name="esx09"))
+
+    with pytest.raises(VmNotFound, match="No VM is named web1"):
+        site_of_vm("web1", file, None)
+    with pytest.raises(InputError, match="--host-nodes"):
+        site_of_vm("sql16", file, None)
+
+
+def test_a_cluster_gives_its_hosts_and_an_unknown_one_names_those_there_are(tmp_path: Path) -> None:
+    """By its name."""
+    file = snapshot(tmp_path)
+
+    assert len(site_of_cluster("SQL", file, None).hosts) == 2
+    with pytest.raises(InputError, match="There are: SQL"):
+        site_of_cluster("WEB", file, None)
+
+
+def test_without_a_source_the_way_to_name_one_is_said() -> None:
+    """Neither snapshot nor inventory."""
+    with pytest.raises(InputError, match="--inventory FILE"):
+        site_of_vm("sql16", None, None)
