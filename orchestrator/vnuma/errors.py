@@ -183,6 +183,13 @@ class TopologyMismatch(AttemptFailed):
     outcome = "invalid"
 
 
+class PlacementNotProven(AttemptFailed):
+    """The positive control's tables do not lie where they were made, or the guest has one node only."""
+
+    reason = "placement_not_proven"
+    outcome = "invalid"
+
+
 class NotAtBaseline(VnumaError):
     """A VM is not as it was before the study, and its lease is kept."""
 

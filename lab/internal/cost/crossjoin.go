@@ -33,6 +33,11 @@ type Run struct {
 	VM           string
 	Boot         int // number of the power-on
 	Iteration    int // executions of cross joins since that boot
+
+	// Placed: process affinity holds the worker on one memory node, and RemoteShare of the tables' pages lies
+	// on other physical nodes. Otherwise both are left to chance, and the topology's own effect says it all.
+	Placed      bool
+	RemoteShare float64
 }
 
 // Timing is what SET STATISTICS TIME reports, in whole milliseconds, and the same in microseconds as
@@ -60,6 +65,9 @@ func (m Model) CrossJoin(r Run) Timing {
 func (m Model) Expected(r Run) float64 {
 	n := math.Sqrt(float64(r.Outer) * float64(r.Inner))
 	effect := m.ratio(n, r.Guest) - 1
+	if r.Placed {
+		effect = m.placed(n, r) - 1
+	}
 	switch r.Form {
 	case Server:
 		return baseMS(n) * m.ServerShare * (1 + m.ServerEffect*effect)
@@ -85,6 +93,20 @@ func (m Model) ratio(n float64, g Guest) float64 {
 		return 1 + m.RemotePenalty*(1-1/nodes)
 	default:
 		return 1
+	}
+}
+
+// placed is the ratio when worker and pages are held in place: the penalty by the share of remote pages.
+// In scenario remote it replaces the average that the topology stands for; without any effect there is none.
+func (m Model) placed(n float64, r Run) float64 {
+	penalty := 1 + m.RemotePenalty*r.RemoteShare
+	switch m.Effect {
+	case None:
+		return 1
+	case Remote:
+		return penalty
+	default:
+		return m.ratio(n, r.Guest) * penalty
 	}
 }
 

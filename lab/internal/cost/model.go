@@ -34,7 +34,7 @@ type Model struct {
 	DriftPerBoot  float64 `yaml:"drift_per_boot"` // log units added by each further power-on
 	OutlierRate   float64 `yaml:"outlier_rate"`   // probability that an iteration is an outlier
 	OutlierFactor float64 `yaml:"outlier_factor"` // what an outlier is multiplied with
-	RemotePenalty float64 `yaml:"remote_penalty"` // added time at 100% remote memory, effect remote
+	RemotePenalty float64 `yaml:"remote_penalty"` // added time at 100% remote memory: effect remote, and any placed by hand
 	ServerShare   float64 `yaml:"server_share"`   // base time of the server form / client form
 	ServerEffect  float64 `yaml:"server_effect"`  // relative effect of the server form / client form
 	IntoShare     float64 `yaml:"into_share"`     // the same for SELECT ... INTO

@@ -148,7 +148,7 @@ func (i *Instance) alterServer(st *tsql.AlterServer) error {
 		}
 		i.softNUMA = st.Value == "ON"
 	default:
-		i.affinity = st.Value
+		return i.bind(st.Value, st.Line())
 	}
 	return nil
 }

@@ -34,6 +34,9 @@ func (b *batch) insert(st *tsql.Insert) (outcome, error) {
 		return outcome{}, err
 	}
 	b.s.remember(undo)
+	if in.table.memoryOptimized {
+		b.s.inst.place()
+	}
 	b.s.rowCount = int64(rows.rows)
 	return counted(tds.CommandInsert, b.s.rowCount), nil
 }

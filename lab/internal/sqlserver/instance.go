@@ -52,10 +52,11 @@ type Instance struct {
 	server      *tds.Server
 	databases   []*database
 	sessions    map[int]*Session
-	joins       int    // cross joins run since the boot
-	softNUMA    bool   // automatic soft-NUMA, for the next start
-	softNUMANow bool   // the same, in use since the start
-	affinity    string // of ALTER SERVER CONFIGURATION
+	joins       int          // cross joins run since the boot
+	softNUMA    bool         // automatic soft-NUMA, for the next start
+	softNUMANow bool         // the same, in use since the start
+	affinity    string       // of ALTER SERVER CONFIGURATION
+	bound       map[int]bool // the CPUs that it allows, nil = all
 	guids       *rand.Rand
 	stats       []queryStat // of cross joins since the boot, the latest last
 }
@@ -108,6 +109,9 @@ func (i *Instance) Start(b guest.Boot) error {
 	i.stats = nil
 	i.softNUMANow = i.softNUMA
 	i.topology = i.layout(b)
+	if i.bound, _ = i.cpusOf(i.affinity); len(i.usableSchedulers()) == 0 {
+		i.bound = nil // an affinity to CPUs that are gone binds nothing
+	}
 	i.recover()
 	if b.Faults.NeverListens {
 		return nil

@@ -98,7 +98,9 @@ func inputsOf(p plan) []plan {
 func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
 	i.mu.Lock()
 	defer i.mu.Unlock()
+	remote, placed := i.remoteShare()
 	t := i.config.Cost.CrossJoin(cost.Run{
+		Placed: placed, RemoteShare: remote,
 		Outer: outer, Inner: inner, Form: form, Seed: i.config.Seed, VM: i.boot.VM, Boot: i.boot.Number, Iteration: i.joins,
 		Guest: cost.Guest{Nodes: len(i.boot.Nodes), Sockets: i.boot.Sockets, CoresPerSocket: i.boot.CoresPerSocket},
 	})

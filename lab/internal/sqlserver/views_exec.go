@@ -108,9 +108,10 @@ func execRequests(v *viewContext) []viewRow {
 	for n := range writers {
 		out = append(out, row(3+n, "LOG WRITER", "background", hiddenScheduler+1+n))
 	}
+	usable := i.usableSchedulers()
 	for _, s := range i.sortedSessions() {
 		if s.running {
-			r := row(s.id, "SELECT", "running", s.id%max(i.boot.VCPUs, 1))
+			r := row(s.id, "SELECT", "running", usable[s.id%len(usable)])
 			r["start_time"], r["database_id"] = s.lastRequest, s.db.id
 			out = append(out, r)
 		}

@@ -70,7 +70,7 @@ func sysInfo(v *viewContext) []viewRow {
 		"cpu_ticks": i.msTicks() * 2_300_000, "ms_ticks": i.msTicks(), "cpu_count": b.VCPUs, "hyperthread_ratio": b.CoresPerSocket,
 		"physical_memory_kb": b.MemoryMB * 1024, "virtual_memory_kb": int64(137438953344), "committed_kb": i.targetKB() / 20,
 		"committed_target_kb": i.targetKB(), "stack_size_in_bytes": 2093056, "os_quantum": 4, "max_workers_count": workers,
-		"scheduler_count": len(i.topology.online), "scheduler_total_count": b.VCPUs + 12, "sqlserver_start_time_ms_ticks": guestUpMS,
+		"scheduler_count": len(i.usableSchedulers()), "scheduler_total_count": b.VCPUs + 12, "sqlserver_start_time_ms_ticks": guestUpMS,
 		"sqlserver_start_time": i.started, "affinity_type": affinity, "affinity_type_desc": affinityDesc,
 		"process_kernel_time_ms": 200 + up/500, "process_user_time_ms": 900 + up/200, "time_source": 0,
 		"time_source_desc": "QUERY_PERFORMANCE_COUNTER", "virtual_machine_type": 1, "virtual_machine_type_desc": "HYPERVISOR",
@@ -86,7 +86,7 @@ const dacNode = 64
 func (i *Instance) onlineCPUs(n cpuNode) int {
 	count := 0
 	for _, cpu := range n.cpus {
-		count += int(boolInt(i.topology.online[cpu]))
+		count += int(boolInt(i.usable(cpu)))
 	}
 	return count
 }
@@ -139,10 +139,10 @@ func schedulers(v *viewContext) []viewRow {
 	for n, node := range i.topology.nodes {
 		for _, cpu := range node.cpus {
 			status := "VISIBLE ONLINE"
-			if !i.topology.online[cpu] {
+			if !i.usable(cpu) {
 				status = "VISIBLE OFFLINE"
 			}
-			out = append(out, row(n, id, cpu, status, i.topology.online[cpu]))
+			out = append(out, row(n, id, cpu, status, i.usable(cpu)))
 			id++
 		}
 	}

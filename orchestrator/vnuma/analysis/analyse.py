@@ -133,7 +133,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
         df=full.df if full else 0,
         detectable_effect=_detectable(comparison, spread),
         withheld=rules.withheld,
-        recommended=recommend(design.reference, arms),
+        recommended=recommend(design.reference, _candidates(arms, design)),
         cautions=cautions(found),
     )
 
@@ -214,6 +214,12 @@ def _growth(
         return NotEvaluated("one size only")
     comparison = _compare(boots, design, slope_score(design.sizes), ALPHA)
     return tuple(growth(item, withheld) for item in comparison.contrasts)
+
+
+def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmResult]:
+    """Arms that may be recommended: a positive control is no configuration."""
+    control = design.positive_control.arm if design.positive_control else None
+    return [arm for arm in arms if arm.arm != control]
 
 
 def _complete_blocks(boots: Sequence[Boot], design: AnalysisDesign) -> int:

@@ -118,4 +118,5 @@ def design_of(study: Study) -> AnalysisDesign:
         blocks=study.design.most_blocks,
         order=study.design.order,
         equivalence=study.design.equivalence,
+        positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
     )

@@ -9,6 +9,8 @@ from pydantic import Field
 from vnuma.domain.arm import Strict
 from vnuma.domain.percent import Percent
 
+CONTROL_SUFFIX = " (remote)"
+
 Order = Literal["randomised", "latin_square", "williams", "fixed"]
 
 
@@ -33,6 +35,14 @@ class Design(Strict):
         description=(
             "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` measures "
             "them at once, so that they load each other. VMs on different hosts never wait."
+        ),
+    )
+    control: Literal["none", "remote"] = Field(
+        default="none",
+        description=(
+            "`remote` adds a positive control to each block: the reference arm, its tables made on one vNUMA "
+            "node and read from another, by SQL Server's process affinity. It needs two vNUMA nodes on two "
+            "physical nodes; if it shows nothing, nothing is called equivalent."
         ),
     )
     sentinel: bool = Field(

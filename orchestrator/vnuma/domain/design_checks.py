@@ -11,9 +11,10 @@ from vnuma.domain.study import Study
 
 
 def check_design(study: Study) -> Iterator[Problem]:
-    """Stopping rules that contradict each other, and squares that the blocks do not fill."""
+    """Stopping rules that contradict each other, squares that the blocks do not fill, a doubtful control."""
     yield from _check_stopping(study)
     yield from _check_square(study)
+    yield from _check_control(study)
 
 
 def _check_stopping(study: Study) -> Iterator[Problem]:
@@ -46,3 +47,20 @@ def _check_square(study: Study) -> Iterator[Problem]:
         f"{order} with {width} columns a block (arms, and A/A) is balanced over {square} blocks, not {most}.",
         f"Set design.{field}: {wanted}, or order: randomised.",
     )
+
+
+def _check_control(study: Study) -> Iterator[Problem]:
+    if study.control_arm is None:
+        return
+    if study.workload.maxdop != 1:
+        yield Problem(
+            ("design", "control"),
+            "the positive control leaves SQL Server one node's CPUs: a parallel plan would lose workers too.",
+            "Set workload.maxdop: 1, or control: none.",
+        )
+    if study.control_arm in study.labels:
+        yield Problem(
+            ("design", "control"),
+            f"the positive control is called '{study.control_arm}', and so is an arm.",
+            "Give that arm another name.",
+        )

@@ -26,10 +26,12 @@ class PlannedCell:
 
 
 def columns(study: Study) -> tuple[tuple[str, str], ...]:
-    """(arm, label) of every column of a block, the A/A column second."""
+    """(arm, label) of every column of a block, the A/A column second, the positive control last."""
     plain = [(label, label) for label in study.labels]
     if study.design.a_a:
         plain.insert(study.labels.index(study.reference) + 1, (study.reference, study.reference + A_A_SUFFIX))
+    if study.control_arm:
+        plain.append((study.control_arm, study.control_arm))
     return tuple(plain)
 
 

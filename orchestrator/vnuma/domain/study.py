@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field, model_validator
 
 from vnuma.domain.arm import Arm, ArmSettings, Strict
-from vnuma.domain.design import Design
+from vnuma.domain.design import CONTROL_SUFFIX, Design
 from vnuma.domain.hours import AllowedHours
 
 Form = Literal["client", "server", "into"]
@@ -193,8 +193,17 @@ class Study(Strict):
             data["arms"] = [arm if isinstance(arm, dict | Arm) else {"topology": arm} for arm in data["arms"]]
         return data
 
+    @property
+    def control_arm(self) -> str | None:
+        """What tables call the positive control; None without one."""
+        return f"{self.reference}{CONTROL_SUFFIX}" if self.design.control == "remote" else None
+
     def arm(self, label: str) -> Arm:
-        """The arm of that name, with `all_arms` filled in where it has no setting of its own."""
+        """The arm of that name, with `all_arms` filled in where it has no setting of its own.
+
+        The positive control has the reference arm's settings: it differs inside the guest alone.
+        """
+        label = self.reference if label == self.control_arm else label
         arm = next(arm for arm in self.arms if arm.label == label)
         own = {"vcpus": arm.vcpu_count or self.vcpus}
         common = own | {

@@ -27,6 +27,10 @@ SOFT_NUMA = "sql.softNuma"
 """SQL Server's automatic soft-NUMA in baselines, changes and audit lines."""
 
 
+PROCESS_AFFINITY = "sql.processAffinity"
+"""SQL Server's process affinity: `AUTO`, or the CPUs that it leaves, as in `0,1,2`."""
+
+
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
     mark = foreign_mark(vm.lease, run)
@@ -102,6 +106,12 @@ def baseline_soft_numa(vm: Vm) -> bool | None:
     """Whether SQL Server's automatic soft-NUMA was on; None for a run that does not change it."""
     value = _document(vm).get("guest", {}).get(SOFT_NUMA)
     return value if isinstance(value, bool) else None
+
+
+def baseline_affinity(vm: Vm) -> str | None:
+    """SQL Server's process affinity; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(PROCESS_AFFINITY)
+    return value if isinstance(value, str) else None
 
 
 def baseline_power(vm: Vm) -> Power:

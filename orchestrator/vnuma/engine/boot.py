@@ -12,7 +12,7 @@ from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Evidence
-from vnuma.engine import evidence, soft_numa
+from vnuma.engine import evidence, process_affinity, soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
@@ -102,6 +102,7 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
             deadline_s=study.power.sql_timeout_s,
             quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
         )
+        process_affinity.put_right(context.vm, server, journal_of(context))
         with connect(server) as connection:
             guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
             start = evidence.started(connection)

@@ -9,6 +9,7 @@ from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.engine.context import VmContext
+from vnuma.engine.control import placed
 from vnuma.engine.identity import require_own_host
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.sentinel import run_sentinel
@@ -65,7 +66,10 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     """
     stored = 0
     with step(context, attempt, "measure"):
-        with connect(context.sql(), context.study.dataset.database) as connection:
+        with (
+            placed(context, attempt),
+            connect(context.sql(), context.study.dataset.database) as connection,
+        ):
             if context.study.design.sentinel:
                 run_sentinel(context, attempt, connection)
             hashes = _store_plans(context, attempt, connection)

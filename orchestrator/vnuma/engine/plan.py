@@ -13,6 +13,7 @@ from vnuma.domain.setting import Power, Value
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.connections import vcenter
+from vnuma.engine.control_check import control_findings
 from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import Finding, check, touched_settings, under_study, worst_first
 from vnuma.engine.surroundings import accepted, around_vm, look_at_server
@@ -75,6 +76,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *look_at_server(target, vm, seen),
         *check(study, vm, host),
         *_soft_numa(study, vm),
+        *control_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.most_blocks * len(columns(study))

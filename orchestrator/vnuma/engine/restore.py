@@ -17,14 +17,14 @@ from vnuma.domain.change import Change, Edit, change_back, differences
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power, Value, is_evidence
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import baseline_power, baseline_settings, baseline_soft_numa, foreign_mark
+from vnuma.engine.baseline import baseline_power, baseline_settings, foreign_mark
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
 from vnuma.engine.locking import StillLocked, vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
-from vnuma.engine.restore_guest import GuestBack
+from vnuma.engine.restore_guest import GuestBack, parts_of
 from vnuma.engine.target import Target
 from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import (
@@ -247,7 +247,7 @@ def _put_back(
     if choice == "theirs":
         baseline |= {item.setting: item.now for item in foreign}
     server = partial(sql_server, target)
-    inside = GuestBack(session, ref, server, baseline_soft_numa(vm), rules, fence, journal, say)
+    inside = GuestBack(session, ref, server, parts_of(vm), rules, fence, journal, say)
     inside.before_shape(facts)
     change = change_back(facts.settings, baseline)
     if change:

@@ -1,71 +1,134 @@
-"""What of a restore only SQL Server itself can do: its automatic soft-NUMA, which a restart brings about."""
+"""What of a restore only SQL Server itself can do: its automatic soft-NUMA and its process affinity."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol
 
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
-from vnuma.engine import soft_numa
+from vnuma.engine import process_affinity, soft_numa
 from vnuma.engine.audit import Journal
+from vnuma.engine.baseline import baseline_affinity, baseline_soft_numa
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.connect import SqlServer
+from vnuma.store.rows import Vm
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 
+class Part(Protocol):
+    """One setting of SQL Server that is put back."""
+
+    def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
+        """Set it now. True if only a restart brings it about, None for a server that does not answer."""
+
+    def back(self, server: SqlServer, journal: Journal, deadline_s: float) -> bool:
+        """Set it, waiting for the server to come up. Raises SqlTimeout, SqlFailed."""
+
+    def verify(self, server: SqlServer, deadline_s: float) -> None:
+        """Raises SqlTimeout or SqlFailed unless it is in use."""
+
+
+@dataclass(frozen=True)
+class _SoftNuma:
+    wanted: bool
+
+    def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
+        return soft_numa.try_put_back(server, self.wanted, journal)
+
+    def back(self, server: SqlServer, journal: Journal, deadline_s: float) -> bool:
+        return soft_numa.put_back(server, self.wanted, journal, deadline_s=deadline_s)
+
+    def verify(self, server: SqlServer, deadline_s: float) -> None:
+        soft_numa.verify(server, self.wanted, deadline_s=deadline_s)
+
+
+@dataclass(frozen=True)
+class _Affinity:
+    """Takes effect at once: no restart."""
+
+    wanted: str
+
+    def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
+        try:
+            process_affinity.switch(server, self.wanted, journal)
+        except (SqlUnreachable, LoginRefused):
+            return None
+        return False
+
+    def back(self, server: SqlServer, journal: Journal, deadline_s: float) -> bool:
+        soft_numa.wait_for_server(server, deadline_s)
+        process_affinity.switch(server, self.wanted, journal)
+        return False
+
+    def verify(self, server: SqlServer, deadline_s: float) -> None:
+        soft_numa.wait_for_server(server, deadline_s)
+        process_affinity.verify(server, self.wanted)
+
+
+def parts_of(vm: Vm) -> tuple[Part, ...]:
+    """What of SQL Server the run changed on this VM, by its baseline."""
+    numa, affinity = baseline_soft_numa(vm), baseline_affinity(vm)
+    found: list[Part] = [] if numa is None else [_SoftNuma(numa)]
+    return (*found, *([] if affinity is None else [_Affinity(affinity)]))
+
+
 @dataclass
 class GuestBack:
-    """Puts one VM's SQL Server back; does nothing for a run that did not change it (`wanted` None)."""
+    """Puts one VM's SQL Server back; does nothing for a run that did not change it (no `parts`)."""
 
     session: Session
     ref: VmRef
     server: Callable[[], SqlServer]
-    wanted: bool | None
+    parts: tuple[Part, ...]
     rules: PowerRules
     fence: Fence
     journal: Journal
     say: Callable[[str], None]
-    _restart: bool | None = None
-    """Whether a restart is still needed; None: not set back yet."""
+    _restart: dict[Part, bool] = field(default_factory=dict)
+    """Whether a restart is still needed for a part; absent: not set back yet."""
 
     def before_shape(self, facts: VmFacts) -> None:
         """Use the boot that still runs: the power-cycle for the shape then brings it about too."""
-        if self.wanted is not None and facts.power is Power.ON:
-            self._restart = soft_numa.try_put_back(self.server(), self.wanted, self.journal)
+        for part in self.parts if facts.power is Power.ON else ():
+            needed = part.try_back(self.server(), self.journal)
+            if needed is not None:
+                self._restart[part] = needed
 
     def after_shape(self, facts: VmFacts) -> VmFacts:
         """Set it back where that was not possible before; the VM is left off if a restart is needed.
 
         Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout.
         """
-        if self.wanted is None:
+        if not self.parts:
             return facts
-        if self._restart is None:
-            if facts.power is not Power.ON:
-                self.say(f"powering {facts.name} on to put SQL Server back")
-                with self.journal.change("power", POWER_ON):
-                    power.power_on(
-                        self.session,
-                        self.ref,
-                        host_moid=facts.host_moid,
-                        fence=self.fence,
-                        timeout_s=self.rules.task_s,
-                    )
-            self._restart = soft_numa.put_back(
-                self.server(), self.wanted, self.journal, deadline_s=self.rules.sql_s
-            )
+        late = [part for part in self.parts if part not in self._restart]
+        if late and facts.power is not Power.ON:
+            self.say(f"powering {facts.name} on to put SQL Server back")
+            with self.journal.change("power", POWER_ON):
+                power.power_on(
+                    self.session,
+                    self.ref,
+                    host_moid=facts.host_moid,
+                    fence=self.fence,
+                    timeout_s=self.rules.task_s,
+                )
+        for part in late:
+            self._restart[part] = part.back(self.server(), self.journal, self.rules.sql_s)
         facts = read.read_vm(self.session, self.ref)
-        if self._restart and facts.power is Power.ON:
+        if any(self._restart.values()) and facts.power is Power.ON:
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
             facts = read.read_vm(self.session, self.ref)
         return facts
 
     def prove(self, state: Power) -> int:
         """How many settings of SQL Server were proven back; SqlTimeout or SqlFailed if they are not."""
-        if self.wanted is None or state is not Power.ON:
+        if state is not Power.ON:
             return 0
-        soft_numa.verify(self.server(), self.wanted, deadline_s=self.rules.sql_s)
-        return 1
+        for part in self.parts:
+            part.verify(self.server(), self.rules.sql_s)
+        return len(self.parts)

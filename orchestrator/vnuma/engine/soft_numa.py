@@ -84,8 +84,13 @@ def put_back(server: SqlServer, baseline: bool, journal: Journal, *, deadline_s:
 
     Raises SqlTimeout when SQL Server does not come up, SqlFailed when it does not take it.
     """
-    ready.wait_ready(server, database=None, powered_on_s=float("inf"), deadline_s=deadline_s, quiet=_AT_ONCE)
+    wait_for_server(server, deadline_s)
     return _switch(server, baseline, journal).in_use is not baseline
+
+
+def wait_for_server(server: SqlServer, deadline_s: float) -> None:
+    """Until SQL Server of a VM that is on takes logins. Raises SqlTimeout."""
+    ready.wait_ready(server, database=None, powered_on_s=float("inf"), deadline_s=deadline_s, quiet=_AT_ONCE)
 
 
 def try_put_back(server: SqlServer, baseline: bool, journal: Journal) -> bool | None:
@@ -98,7 +103,7 @@ def try_put_back(server: SqlServer, baseline: bool, journal: Journal) -> bool | 
 
 def verify(server: SqlServer, baseline: bool, *, deadline_s: float) -> None:
     """Raises SqlFailed unless SQL Server came up with the baseline's setting in use."""
-    ready.wait_ready(server, database=None, powered_on_s=float("inf"), deadline_s=deadline_s, quiet=_AT_ONCE)
+    wait_for_server(server, deadline_s)
     with connect(server) as connection:
         now = read_soft_numa(connection)
     if now != SoftNuma(baseline, baseline):

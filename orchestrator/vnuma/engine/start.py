@@ -9,13 +9,13 @@ from pathlib import Path
 
 from vnuma.domain.order import plan_cells
 from vnuma.domain.study import Study
+from vnuma.engine import process_affinity, soft_numa
 from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.permit import Permit
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import LOCK, refuse_blocked
-from vnuma.engine.soft_numa import guest_baseline
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
@@ -106,9 +106,14 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: Target, patience:
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
         with connect(vcenter(target)) as session:
             ref = read.find_vm(session, target.vm)
-            return take_over(store, run, now, session, ref, guest=partial(guest_baseline, study, target))
+            return take_over(store, run, now, session, ref, guest=partial(_inside, study, target))
 
     return persist(once, patience, tell_of_vm(store, vm, "taking over"))
+
+
+def _inside(study: Study, target: Target) -> dict[str, object]:
+    """The guest's own settings that the study changes, as they are now."""
+    return soft_numa.guest_baseline(study, target) | process_affinity.guest_baseline(study, target)
 
 
 def take_all(

@@ -59,6 +59,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"A cell ran cross joins of {sizes} rows a side, {maxdop}, with "
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')} "
         "under SET STATISTICS TIME.",
+        _beside(loaded),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         "replication is the power-cycle (boot), not the iteration.",
         _error(analysis),
@@ -66,6 +67,19 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         _power(analysis),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _beside(loaded: LoadedRun) -> str:
+    """What ran beside the arms: the positive control and the drift sentinel."""
+    control, parts = loaded.study.control_arm, []
+    if control:
+        parts.append(
+            f"In {control}, the positive control, the tables were made under the process affinity of one "
+            "vNUMA node and read under that of another, proven by the memory clerk's pages by node."
+        )
+    if loaded.study.design.sentinel:
+        parts.append("Each boot also ran a short sentinel query, which only raises alarms.")
+    return " ".join(parts)
 
 
 def _stopping(design: Design, analysis: Analysis) -> str:

@@ -22,6 +22,7 @@ from vnuma.report.trust import (
 from vnuma.report.words import (
     ORDER_WORDS,
     banner,
+    blindness,
     boots_words,
     count,
     level_words,
@@ -63,6 +64,8 @@ def _heading(loaded: LoadedRun, width: int) -> str:
         else f"{blocks} of {count(design.most_blocks, 'block')}"
     )
     lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    if main and blindness(main):
+        lines.append(_wrap(blindness(main), "  ", width))
     if main and main.ended_by:
         lines.append(_wrap(f"Ended by its rule: {main.ended_by}.", "  ", width))
     if loaded.partial:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
@@ -106,16 +107,30 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
         return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
     pieces = _recommended(analysis, reference)
+    control = loaded.study.control_arm
     rest = [
         arm
         for arm in analysis.arms
-        if arm.arm not in analysis.recommended and arm.verdict.word is not Word.EQUIVALENT
+        if arm.arm not in (*analysis.recommended, control) and arm.verdict.word is not Word.EQUIVALENT
     ]
     sentences = _against(rest, reference, fastest=bool(pieces) and reference not in analysis.recommended)
     text = " ".join(sentences)
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
-    return pieces or [("Nothing to compare: the study has the reference arm alone.", True)]
+    pieces = pieces or [("Nothing to compare: the study has the reference arm alone.", True)]
+    blind = blindness(analysis)
+    return [(blind, True), (" ", False), *pieces] if blind else pieces
+
+
+def blindness(analysis: Analysis) -> str:
+    """What stands at the top when the positive control showed nothing; empty otherwise."""
+    check = analysis.positive_control
+    if not isinstance(check, ControlCheck) or check.passed:
+        return ""
+    return (
+        f"The positive control {check.arm} was not found {check.expected}: this run may have missed other "
+        "effects too, and calls nothing equivalent."
+    )
 
 
 def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:

@@ -1,0 +1,62 @@
+"""SQL Server's process affinity, which the positive control changes: in the baseline, put back, proven.
+
+It holds for the whole instance and outlives restarts, so a controller that dies leaves it behind: the
+next boot (`put_right`) and every restore put it back.
+"""
+
+from __future__ import annotations
+
+from vnuma.domain.change import Edit
+from vnuma.domain.study import Study
+from vnuma.engine.audit import Journal
+from vnuma.engine.baseline import PROCESS_AFFINITY, baseline_affinity
+from vnuma.engine.connections import sql_server
+from vnuma.engine.target import Target
+from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable
+from vnuma.sqlserver import affinity
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.store.rows import Vm
+
+
+def guest_baseline(study: Study, target: Target) -> dict[str, object]:
+    """What SQL Server has now, for a study whose control changes it; empty for any other.
+
+    Raises PreflightBlocked where it cannot be read, since it could not be put back either.
+    """
+    if study.control_arm is None:
+        return {}
+    try:
+        with connect(sql_server(target)) as connection:
+            return {PROCESS_AFFINITY: affinity.read_affinity(connection)}
+    except (SqlUnreachable, LoginRefused) as error:
+        raise PreflightBlocked(
+            f"design.control changes SQL Server's process affinity, so it must be known first: {error.what}",
+            fix="Start the VM and SQL Server before the run, or set design.control: none.",
+        ) from error
+
+
+def switch(server: SqlServer, wanted: str, journal: Journal) -> None:
+    """Set it, if it is not so already. Raises SqlFailed, SqlUnreachable, PrivilegeMissing."""
+    with connect(server) as connection:
+        now = affinity.read_affinity(connection)
+        if now != wanted:
+            with journal.change("process affinity", [Edit(PROCESS_AFFINITY, now, wanted)]):
+                affinity.set_affinity(connection, wanted)
+
+
+def put_right(vm: Vm, server: SqlServer, journal: Journal) -> None:
+    """Set it as the baseline says, on a boot that may follow a control whose controller died."""
+    before = baseline_affinity(vm)
+    if before is not None:
+        switch(server, before, journal)
+
+
+def verify(server: SqlServer, wanted: str) -> None:
+    """Raises SqlFailed unless SQL Server has it."""
+    with connect(server) as connection:
+        now = affinity.read_affinity(connection)
+    if now != wanted:
+        raise SqlFailed(
+            f"{server.host}: SQL Server's process affinity is {now}, not {wanted} again.",
+            fix=f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {wanted}",
+        )

@@ -1,0 +1,99 @@
+"""The positive control: tables on one node, worker on another, proven, measured, put back from anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from vnuma.engine import process_affinity
+from vnuma.engine.audit import audit_lines, journal_of
+from vnuma.engine.baseline import baseline_affinity
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.connections import sql_server
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.errors import PreflightBlocked
+from vnuma.sqlserver.affinity import AUTO, read_affinity
+from vnuma.sqlserver.connect import connect
+from vnuma.store import facts
+from vnuma.store.samples import iter_samples
+
+TWO_NODES = {"physical_cores": [0, 1]}
+CONTROL: dict[str, Any] = {
+    "reference": "2x8",
+    "arms": ["2x8"],
+    "all_arms": {"affinity": TWO_NODES},
+    "design": {"blocks": 1, "order": "fixed", "a_a": False, "control": "remote", "warmups": 0},
+    "workload": {"sizes": [60], "forms": ["server"]},
+}
+
+
+def affinity(steps: Steps) -> str:
+    """SQL Server's process affinity now."""
+    with connect(sql_server(steps.target)) as connection:
+        return read_affinity(connection)
+
+
+def measured(steps: Steps, context: Any) -> None:
+    """The next cell, from its shape to its last sample."""
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    measure_cell(context, attempt)
+
+
+def test_a_remote_control_is_placed_proven_slower_and_put_back(tmp_path: Path, lab: LabFactory) -> None:
+    """Pages on node 0, every execution on the other node; 40% against 20%, threefold in the server form."""
+    steps = Steps.prepared(tmp_path / "a", lab("remote"), **CONTROL)
+    context = steps.take()
+    assert baseline_affinity(steps.vm) == AUTO
+
+    measured(steps, context)
+    measured(steps, context)
+
+    assert affinity(steps) == AUTO
+    with steps.store.read() as connection:
+        (proof,) = facts.facts_of_run(connection, steps.run.id, "control")
+        samples = list(iter_samples(connection, steps.run.id))
+    assert isinstance(proof.value, dict)
+    assert (proof.value["data_node"], proof.value["worker_node"]) == (0, 1)
+    assert proof.value["share"] >= 0.9
+    nodes: dict[str, set[int]] = {}
+    times: dict[str, list[float]] = {}
+    for stored in samples:
+        assert isinstance(stored.sample.execution, dict)
+        nodes.setdefault(stored.label, set()).add(stored.sample.execution["node_id"])
+        times.setdefault(stored.label, []).append(stored.sample.elapsed_ms or 0.0)
+    assert nodes["2x8 (remote)"] == {1}
+    ratio = min(times["2x8 (remote)"]) / min(times["2x8"])
+    assert ratio == pytest.approx((1 + 3 * 0.4) / (1 + 3 * 0.2), rel=0.05)
+    changes = [line.change[0] for line in audit_lines(steps.store, None) if line.action == "process affinity"]
+    assert [change["after"] for change in changes] == [
+        "0,1,2,3,4,5,6,7",
+        "8,9,10,11,12,13,14,15",
+        AUTO,
+    ]
+
+
+def test_an_affinity_left_by_a_dead_controller_is_put_back(tmp_path: Path, lab: LabFactory) -> None:
+    """It outlives the restart; the restore counts it among what reads back equal."""
+    steps = Steps.prepared(tmp_path / "a", lab(), **CONTROL)
+    context = steps.take()
+    process_affinity.switch(context.sql(), "0,1,2,3", journal_of(context))
+    steps.shape(context)
+
+    done = steps.put_back()
+
+    assert affinity(steps) == AUTO
+    assert done.equal == done.settings
+
+
+def test_nodes_on_one_host_node_are_refused(tmp_path: Path, lab: LabFactory) -> None:
+    """Sixteen cores of one host node: the other vNUMA node's memory is the same memory."""
+    with pytest.raises(PreflightBlocked, match=r"C03 design.control needs vNUMA nodes on two physical nodes"):
+        Steps.prepared(tmp_path / "a", lab(), **{**CONTROL, "all_arms": {"affinity": "physical_cores"}})
