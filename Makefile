@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench lab-up lab-down lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench soak lab-up lab-down lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -51,6 +51,9 @@ test-python:
 
 bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
 	$(BIN)/python -m tools.bench $(OPTIONS)
+
+soak:  ## kill runs at seeded points and look what survives (make soak MINUTES=5 SEED=1)
+	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) $(OPTIONS)
 
 lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 	@$(BIN)/vnuma lab up $(or $(SCENARIO),paper)

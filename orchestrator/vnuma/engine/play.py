@@ -26,6 +26,10 @@ _KEPT = (
 MAX_CELLS_PER_PLAY = 50
 
 
+ENDED_BY_SIGNAL = -1
+"""The exit status of a play that was killed: the runner knows none."""
+
+
 @dataclass(frozen=True)
 class Played:
     """How a play ended: the runner's word, the exit status, and the end of its output."""
@@ -75,7 +79,7 @@ def play_study(
     status, rc = runner.run()
     with runner.stdout as stream:
         output = stream.read()[-4000:]
-    return Played(str(status), int(rc), output)
+    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), output)
 
 
 @contextmanager

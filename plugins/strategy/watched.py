@@ -1,0 +1,33 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""host_pinned, and a worker that dies ends the play."""
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+---
+name: watched
+short_description: Executes tasks on each host without interruption, and ends the play when a worker dies
+version_added: "0.1.0"
+description:
+  - Works as P(ansible.builtin.host_pinned#strategy) does.
+  - A worker process that is killed, by the system for want of memory for example, never gives its result, and
+    P(ansible.builtin.host_pinned#strategy) waits for it for ever. This strategy ends the play instead, so
+    that C(vnuma run), or whoever launched it, can begin the cell again.
+author: vnuma contributors (@vnuma)
+"""
+
+from typing import Any
+
+from ansible.errors import AnsibleError
+from ansible.plugins.strategy.host_pinned import StrategyModule as HostPinned
+
+
+class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
+    """Looks after the workers each time results are collected."""
+
+    def _process_pending_results(self, *args: Any, **kwargs: Any) -> Any:
+        """Results as they are; AnsibleError when one can never come."""
+        if self._tqm.has_dead_workers():
+            raise AnsibleError("A worker process has died: the play ends here, its cells are begun again.")
+        return super()._process_pending_results(*args, **kwargs)

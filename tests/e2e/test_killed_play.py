@@ -1,0 +1,48 @@
+"""A process of a play that dies costs an attempt, not the run: `vnuma run` goes on by itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import command
+from tests.support.looking import settings_now
+from tests.support.site import write_inventory, write_study
+from tools.soak.points import Stage, Victim
+from tools.soak.watch import Watch, process_of
+from vnuma.store import attempts, runs
+
+
+@pytest.mark.parametrize("victim", [Victim.WORKER, Victim.PLAYBOOK])
+def test_a_killed_process_of_a_play_is_replaced(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path, victim: Victim
+) -> None:
+    """Killed in the middle of a boot: the play ends, another begins, every cell is valid, the VM is back.
+
+    Ansible's own host_pinned would wait for the dead worker for ever.
+    """
+    running = lab(boot={"tools_seconds": 1.5})
+    before = settings_now(running)
+    study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
+    with subprocess.Popen(
+        command("run", study, "-i", inventory), stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, text=True
+    ) as process:
+        watch = Watch(running, vnuma_home, "small.1")
+        assert watch.begins(Stage.WAITING, lambda: process.poll() is not None)
+        struck = process_of(victim, process.pid)
+        assert struck
+        os.kill(struck, signal.SIGKILL)
+        _, said = process.communicate(timeout=240)
+
+    assert process.returncode == 0, said
+    assert settings_now(running) == before
+    with watch.store.read() as connection:
+        run = runs.get_run(connection, "small.1")
+        outcomes = [str(line.outcome) for line in attempts.lines_of_run(connection, run.id)]
+    assert outcomes.count("valid") == 2
+    assert outcomes.count("interrupted") == 1

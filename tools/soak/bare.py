@@ -1,0 +1,98 @@
+"""The steps of cells in a bare process, without Ansible around them: killed at many more points a minute."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
+
+from tests.e2e.steps import Steps
+from tools.soak import checks
+from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
+from tools.soak.points import Point, Stage, Victim
+from tools.soak.supervised import kill
+from vnuma.engine.attempt import Attempt
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.claim import claim
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.engine.shape import shape_cell
+from vnuma.errors import VnumaError
+from vnuma.store.rows import Claim
+
+ALL = 10_000
+"""More cells than a run has."""
+
+
+class BareRun:
+    """The engine's steps one after the other, each blow at a process forked for them."""
+
+    VMS = ("sql16",)
+
+    def __init__(self, ground: Ground, seed: int) -> None:
+        self._ground = ground
+        design = {"blocks": 12, "iterations": ITERATIONS, "seed": seed}
+        self._steps = Steps.prepared(ground.folder, ground.lab, design=design, **STUDY)
+        self._worker: BaseProcess | None = None
+
+    def strike(self, points: Iterator[Point], deadline: float) -> None:
+        """Strike until every cell is valid or time is over; then let the rest be measured. Raises Stuck."""
+        while time.monotonic() < deadline and checks.unfinished(self._ground.watch.store, RUN):
+            if not self._struck(next(points)):
+                self._ground.tally.missed += 1
+        last = self._fork(cells=ALL)
+        self._ground.wait_until(lambda: not last.is_alive(), "end of its process")
+        self._ground.check_end()
+
+    def close(self) -> None:
+        """End what still runs of it."""
+        if self._worker and self._worker.is_alive():
+            self._worker.kill()
+            self._worker.join()
+
+    def _struck(self, point: Point) -> bool:
+        """Strike a new process at this point and check; False when it was over before."""
+        began = time.monotonic()
+        restoring = point.stage is Stage.RESTORE
+        worker = self._fork(cells=1 if restoring else ALL)
+
+        def over() -> bool:
+            if time.monotonic() - began > PATIENCE_S:
+                raise Stuck(f"{self._ground.name} did not reach {point.stage}")
+            return not worker.is_alive()
+
+        watch = self._ground.watch
+        if restoring:
+            watch.begins(Stage.STORING, over)
+        struck = watch.begins(point.stage, over)
+        if struck:
+            time.sleep(point.delay_s)
+            struck = worker.is_alive() and worker.pid is not None and kill(worker.pid, point.signal)
+        if struck:
+            self._ground.tally.struck[point.stage, Victim.STEPS, point.signal] += 1
+        self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
+        self._ground.check(point)
+        return struck
+
+    def _fork(self, cells: int) -> BaseProcess:
+        """A process that takes the VM over, measures so many cells and puts the VM back."""
+        self._worker = get_context("fork").Process(target=self._work, args=(cells,))
+        self._worker.start()
+        return self._worker
+
+    def _work(self, cells: int) -> None:
+        log = os.open(self._ground.folder / "steps.log", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+        os.dup2(log, 2)  # where a process that is interrupted tells of it
+        context = self._steps.take()
+        while cells and isinstance(claimed := claim(context), Claim):
+            attempt, cells = Attempt.of(claimed), cells - 1
+            with suppress(VnumaError):  # stored with the attempt; the cell is begun again
+                shape_cell(context, attempt)
+                boot_cell(context, attempt)
+                ready_cell(context, attempt)
+                prepare_cell(context, attempt)
+                measure_cell(context, attempt)
+        self._steps.put_back()
