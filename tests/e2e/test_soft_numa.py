@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
+from tests.support.looking import settings_now
 from vnuma.domain.arm import Arm
 from vnuma.domain.setting import Power, is_evidence
 from vnuma.engine import soft_numa
@@ -19,9 +20,10 @@ from vnuma.engine.baseline import baseline_settings, baseline_soft_numa
 from vnuma.engine.boot import Seen, boot_cell, ready_cell
 from vnuma.engine.connections import sql_server
 from vnuma.engine.context import VmContext
-from vnuma.errors import PreflightBlocked
+from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
+from vnuma.store import leases
 from vnuma.store.rows import Outcome
 
 ON = SoftNuma(True, True)
@@ -109,3 +111,23 @@ def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path
 
     with pytest.raises(PreflightBlocked, match="An arm sets soft_numa, so SQL Server's own setting must be"):
         steps.take()
+
+
+def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The shape is put back all the same; what could not be, and what to do, is said."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "times": 0}])
+    arms = [{**arm, "topology": "2x8"} for arm in ARMS[::-1]]
+    steps = Steps.prepared(
+        tmp_path / "a", running, reference="2x8", arms=arms, design=DESIGN, power={"sql_timeout_s": 0.5}
+    )
+    steps.shape(steps.take())
+
+    with pytest.raises(NotAtBaseline, match=r"sql16 may not be at its baseline: .*waiting for a login"):
+        steps.put_back()
+
+    now = settings_now(running)
+    assert (now["cores_per_socket"], now["power"]) == (4, "poweredOn")
+    with steps.store.read() as connection:
+        assert leases.get_lease(connection, steps.vm.vm_key) is not None

@@ -153,6 +153,58 @@ def test_every_field_is_set_read_back_seen_by_the_guest_and_put_back(
         }, case.name
 
 
+SET_BEFORE = {
+    "cpu_affinity": [*range(20)],
+    "reservation_locked": True,
+    "cores_per_socket": 8,
+    "cores_per_numa_node": 8,
+    "cpu_hot_add": True,
+    "extra_config": {
+        "numa.nodeAffinity": "1",
+        "numa.vcpu.maxPerVirtualNode": "4",
+        "numa.vcpu.min": "17",
+        "numa.vcpu.PreferHT": "TRUE",
+        "numa.consolidate": "FALSE",
+        "numa.autosize.cookie": "160082",
+        "numa.autosize.vcpu.maxPerVirtualNode": "8",
+    },
+}
+HANDED_BACK = {
+    "topology": "1x16",
+    "affinity": "none",
+    "numa_node_affinity": "none",
+    "memory_reservation": "none",
+    "cpu_hot_add": "off",
+    "cores_per_numa_node": "auto",
+    "max_per_virtual_node": "auto",
+    "numa_vcpu_min": "auto",
+    "prefer_ht": "auto",
+    "numa": {"numa.consolidate": "auto"},
+}
+
+
+def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(lab: LabFactory, login: Login) -> None:
+    """`keep` leaves every setting; `auto` and `none` leave ESXi its choice; the VM ends as it was."""
+    running = lab(
+        esxi={"version": "8.0.3", "build": "1"},
+        vms=[{"name": "sql16", "power": "off", **SET_BEFORE}],
+        boot={"tools_seconds": 0.0, "sql_seconds": 0.0, "shutdown_seconds": 0.0},
+    )
+    session = login(running)
+    before = read_vm(session, find_vm(session, "sql16"))
+    keep = {"topology": "2x8", "follow_cores_per_socket": "keep", "numa_autosize": "keep"}
+    host = read_host(session, session.host(before.host_moid))
+
+    assert not plan_shape(Arm.model_validate(keep), before, host).change
+    after, guest, _ = _boot(running, session, Arm.model_validate(HANDED_BACK), 1)
+
+    assert [key for key in after if key.lower().startswith("numa.") and "follow" not in key] == []
+    assert (after["cpuAffinity"], after["memoryReservation"], after["cpuHotAddEnabled"]) == ((), 0, False)
+    assert after["autoCoresPerNumaNode"] is True
+    assert guest.numa_nodes == 1
+    assert read_vm(session, find_vm(session, "sql16")).settings == before.settings
+
+
 def _boot(
     running: LabHandle, session: Session, arm: Arm, count: int
 ) -> tuple[dict[str, Any], GuestTopology, dict[str, Any]]:

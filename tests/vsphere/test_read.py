@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, vm
+from vnuma.domain.arm import Arm
 from vnuma.domain.setting import TYPED, Power
+from vnuma.engine.shape import plan_shape
 from vnuma.vsphere.connect import Session
-from vnuma.vsphere.read import find_vm, read_host, read_vm
+from vnuma.vsphere.read import find_vm, read_host, read_vm, read_vm_on_host
 
 
 def test_the_papers_vm_is_read(session: Session) -> None:
@@ -59,12 +61,28 @@ def test_the_host_is_read_as_it_is_built(session: Session) -> None:
     assert not host.in_drs_cluster
 
 
-def test_a_host_is_one_round_trip(session: Session) -> None:
-    """Host and cluster come in one read."""
+def test_a_host_is_two_round_trips(session: Session) -> None:
+    """Host and cluster come in one read, its NUMA options in a second."""
     moid = read_vm(session, find_vm(session, "sql16")).host_moid
     before = session.round_trips
     read_host(session, session.host(moid))
-    assert session.round_trips - before == 1
+    assert session.round_trips - before == 2
+
+
+def test_a_host_that_follows_cores_per_socket_is_predicted_so(lab: LabFactory, login: Login) -> None:
+    """The host's own option counts like the VM's key; an account that may not read it sees None."""
+    running = lab(esxi={"version": "8.0.3", "build": "1"}, host={"follow_cores_per_socket": True})
+    session = login(running)
+    ref = find_vm(session, "sql16")
+    before = session.round_trips
+    vm, host = read_vm_on_host(session, ref)
+    assert session.round_trips - before == 2
+    assert (vm, host) == (read_vm(session, ref), read_host(session, session.host(vm.host_moid)))
+    arm = Arm.model_validate({"topology": "4x4", "follow_cores_per_socket": "off"})
+
+    assert host.advanced is not None
+    assert host.advanced["Numa.FollowCoresPerSocket"] == "1"
+    assert plan_shape(arm, vm, host).prediction.vnuma_nodes == 4
 
 
 def test_what_a_vm_was_given_is_read(lab: LabFactory, login: Login) -> None:

@@ -62,8 +62,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
     """Read the VM and its host and work out the plan. Changes nothing."""
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
-        vm = read.read_vm(session, ref)
-        host = read.read_host(session, session.host(vm.host_moid))
+        vm, host = read.read_vm_on_host(session, ref)
         simulated = scenario_of(session.about.name)
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)

@@ -14,10 +14,10 @@ from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.estate import Estate, EstateVm, Unseen
 from vnuma.domain.facts import ClusterFacts, HostFacts
 from vnuma.domain.setting import Power
-from vnuma.errors import PrivilegeMissing, VmNotFound
 from vnuma.vsphere import settings
 from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
 from vnuma.vsphere.faults import describe
+from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import container_properties, path_of
 from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
@@ -34,7 +34,6 @@ _HOST_NEEDED = (
     "hardware.memorySize",
     "summary.config.product",
 )
-_OPTIONS = "configManager.advancedOption"
 
 
 def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Estate:
@@ -94,7 +93,7 @@ def _neighbours(session: Session, only: vim.VirtualMachine) -> list[vim.VirtualM
 def _read(session: Session, refs: Sequence[vim.ManagedEntity]) -> Iterator[Found]:
     kinds = [
         _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES))),
-        _kind(session, vim.HostSystem, (*HOST_PATHS, _OPTIONS)),
+        _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS)),
         cluster_properties(),
         *container_properties(),
     ]
@@ -127,22 +126,8 @@ def _hosts(session: Session, objects: Mapping[Any, Found]) -> tuple[dict[str, Ho
             unseen.append(_Miss(Unseen("host", name, _why(found, _HOST_NEEDED))))
         else:
             facts = host_facts(found, drs_of(found, objects))
-            hosts[facts.moid] = replace(facts, advanced=_numa_options(found.values.get(_OPTIONS)))
+            hosts[facts.moid] = replace(facts, advanced=numa_options(found.values.get(OPTIONS)))
     return hosts, unseen
-
-
-def _numa_options(manager: Any) -> dict[str, str] | None:
-    """The host's advanced options Numa.*, None where the account may not read them.
-
-    One call for each host: as a property they come only together with a thousand others.
-    """
-    try:
-        options = manager.QueryOptions("Numa.") if manager else None
-    except vim.fault.InvalidName:
-        return {}
-    except (PrivilegeMissing, VmNotFound, vmodl.MethodFault):
-        return None
-    return None if options is None else {option.key: str(option.value) for option in options}
 
 
 def _connected_hosts(objects: Mapping[Any, Found]) -> dict[Any, str]:

@@ -1,6 +1,10 @@
-"""Reading a VM and its host into facts, each in one round trip."""
+"""Reading a VM and its host into facts, in as few round trips as it takes."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 from pyVmomi import vim
 
@@ -17,11 +21,20 @@ from vnuma.vsphere.facts import (
     vm_facts,
 )
 from vnuma.vsphere.find import find_vm, find_vm_by_uuid
+from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import container_properties, path_of, upwards
-from vnuma.vsphere.session import Query, Session
+from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.settings import paths
 
-__all__ = ["cluster_properties", "find_vm", "find_vm_by_uuid", "host_name", "read_host", "read_vm"]
+__all__ = [
+    "cluster_properties",
+    "find_vm",
+    "find_vm_by_uuid",
+    "host_name",
+    "read_host",
+    "read_vm",
+    "read_vm_on_host",
+]
 
 _VM_PATHS = (*VM_PATHS, *VM_STATE_PATHS, *paths())
 
@@ -31,7 +44,22 @@ def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
 
     Raises PrivilegeMissing, VmNotFound, and EnvironmentProblem while vCenter has no view of it.
     """
-    objects = {found.ref: found for found in session.retrieve([_vm_filter(session, ref)])}
+    objects = _objects(session, _vm_filter(session, ref, ("name", "parent")))
+    return _vm(session, ref, objects)
+
+
+def read_vm_on_host(session: Session, ref: vim.VirtualMachine) -> tuple[VmFacts, HostFacts]:
+    """A VM and the host that it is on, as `read_vm` and `read_host` give them, with one read less."""
+    objects = _objects(session, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
+    vm = _vm(session, ref, objects)
+    return vm, _host(session, session.host(vm.host_moid), objects)
+
+
+def _objects(session: Session, filters: Query.FilterSpec) -> dict[Any, Found]:
+    return {found.ref: found for found in session.retrieve([filters])}
+
+
+def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found]) -> VmFacts:
     vm = objects[ref]
     session.require(vm)
     if "config.hardware.numCPU" not in vm.values:
@@ -52,33 +80,40 @@ def host_name(session: Session, ref: vim.VirtualMachine) -> str:
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
-    """The host's hardware, release and NUMA nodes as ESXi reports them, and its cluster's DRS.
+    """The host's hardware, release and NUMA nodes as ESXi reports them, its NUMA options, its cluster's DRS.
 
     Raises PrivilegeMissing.
     """
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
+    paths = session.known(vim.HostSystem, (*HOST_PATHS, OPTIONS))
     filters = Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[cluster])],
         propSet=[
-            Query.PropertySpec(type=vim.HostSystem, pathSet=session.known(vim.HostSystem, HOST_PATHS)),
+            Query.PropertySpec(type=vim.HostSystem, pathSet=paths),
             cluster_properties(),
         ],
     )
-    objects = {found.ref: found for found in session.retrieve([filters])}
+    return _host(session, ref, _objects(session, filters))
+
+
+def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:
     host = objects[ref]
     session.require(host)
-    return host_facts(host, drs_of(host, objects))
+    facts = host_facts(host, drs_of(host, objects))
+    return replace(facts, advanced=numa_options(host.values.get(OPTIONS)))
 
 
-def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
-    """The VM, its folders, its host and its host's cluster."""
+def _vm_filter(session: Session, ref: vim.VirtualMachine, of_host: Sequence[str]) -> Query.FilterSpec:
+    """The VM, its folders, these properties of its host, and its host's cluster."""
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
     return Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[*upwards(), host])],
         propSet=[
             Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
-            Query.PropertySpec(type=vim.HostSystem, pathSet=["name", "parent"]),
+            Query.PropertySpec(
+                type=vim.HostSystem, pathSet=list(dict.fromkeys(session.known(vim.HostSystem, of_host)))
+            ),
             cluster_properties(),
             *container_properties(),
         ],
