@@ -193,18 +193,13 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
     assert isinstance(arm.topology, Topology)
     prediction = predict_for(story, arm.topology.cores_per_socket)
     attempt = claim.attempt_id
-    attempts.save_intended(conn, attempt, token, arm.model_dump(mode="json"))
-    attempts.save_change(
+    attempts.save_plan(
         conn,
         attempt,
         token,
-        [{"setting": "numCoresPerSocket", "before": 4, "after": arm.topology.cores_per_socket}],
-    )
-    attempts.save_predicted(
-        conn,
-        attempt,
-        token,
-        {
+        intended=arm.model_dump(mode="json"),
+        change=[{"setting": "numCoresPerSocket", "before": 4, "after": arm.topology.cores_per_socket}],
+        predicted={
             "vnuma_nodes": prediction.vnuma_nodes,
             "node_sizes": list(prediction.node_sizes),
             "alternatives": list(prediction.alternatives),

@@ -25,10 +25,15 @@ def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
-        attempts.save_intended(conn, got.attempt_id, leased.token, {"topology": "2x8"})
-        attempts.save_predicted(conn, got.attempt_id, leased.token, {"nodes": 2, "confidence": "low"})
+        attempts.save_plan(
+            conn,
+            got.attempt_id,
+            leased.token,
+            intended={"topology": "2x8"},
+            change=[["numCoresPerSocket", 16, 8]],
+            predicted={"nodes": 2, "confidence": "low"},
+        )
         attempts.save_effective(conn, got.attempt_id, leased.token, {"nodes": None})
-        attempts.save_change(conn, got.attempt_id, leased.token, [["numCoresPerSocket", 16, 8]])
         attempts.save_timings(conn, got.attempt_id, leased.token, {"power_on_s": 41.5})
         attempts.set_step(conn, got.attempt_id, leased.token, "guest_ready")
     with store.read() as conn:
@@ -49,7 +54,8 @@ def test_lines_and_changes_say_what_order_and_restore_need_without_other_documen
     leased = new_vm(store, arms=1)
     first = claim(store, leased)
     with store.write() as conn:
-        attempts.save_change(conn, first.attempt_id, leased.token, [{"setting": "numCPUs", "after": 8}])
+        change = [{"setting": "numCPUs", "after": 8}]
+        attempts.save_plan(conn, first.attempt_id, leased.token, intended=None, change=change, predicted=None)
         attempts.finish(conn, first.attempt_id, leased.token, Outcome.FAILED, reason="tools_timeout")
     second = claim(store, leased)
 

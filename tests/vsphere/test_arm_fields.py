@@ -213,7 +213,7 @@ def _boot(
     vm = read_vm(session, ref)
     host = read_host(session, session.host(vm.host_moid))
     planned = plan_shape(arm, vm, host)
-    after = reconfigure(session, ref, planned.change, change_version=vm.change_version)
+    after = reconfigure(session, ref, planned.change, seen=vm)
     power_on(session, ref, host_moid=vm.host_moid)
     wait_for_guest(session, ref, timeout_s=20)
     running.wait_for("sql_listening", count=count)
@@ -229,7 +229,7 @@ def _boot(
         "numa.autosize.cookie",
         "numa.autosize.vcpu.maxPerVirtualNode",
     }
-    reconfigure(session, ref, change_back(now.settings, vm.settings), change_version=now.change_version)
+    reconfigure(session, ref, change_back(now.settings, vm.settings), seen=now)
     return dict(after.settings), guest, running.wait_for("boot", count=count)
 
 

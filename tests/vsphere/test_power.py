@@ -45,7 +45,8 @@ def lost_lease() -> None:
 def test_a_power_cycle_goes_through_the_guest(lab: LabFactory, login: Login) -> None:
     """Off, on at the same host, Tools up: the VM ends as it began."""
     session, ref = start(lab, login)
-    before = wait_for_guest(session, ref, timeout_s=LONG_S)
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+    before = read_vm(session, ref)
     shut_down(session, ref, timeout_s=LONG_S)
     assert read_vm(session, ref).power is Power.OFF
 
@@ -53,7 +54,8 @@ def test_a_power_cycle_goes_through_the_guest(lab: LabFactory, login: Login) -> 
     began = power_on(session, ref, host_moid=before.host_moid)
     assert earliest <= began <= time.monotonic()
 
-    facts = wait_for_guest(session, ref, timeout_s=LONG_S)
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+    facts = read_vm(session, ref)
     assert facts.power is Power.ON
     assert facts.tools_running
     assert facts.settings == before.settings
@@ -250,7 +252,8 @@ def test_a_host_that_is_gone_is_named(lab: LabFactory, login: Login) -> None:
 def test_a_power_cycle_takes_few_round_trips(lab: LabFactory, login: Login) -> None:
     """Off, on and the wait for the guest are pushed, not polled."""
     session, ref = start(lab, login)
-    host = wait_for_guest(session, ref, timeout_s=LONG_S).host_moid
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+    host = read_vm(session, ref).host_moid
     before = session.round_trips
     shut_down(session, ref, timeout_s=LONG_S)
     power_on(session, ref, host_moid=host)

@@ -82,9 +82,7 @@ def test_locked_memory_is_unlocked_and_lowered(off: tuple[Session, Any]) -> None
 
     writes: list[None] = []
     asked = change(session, ref, memoryReservationLockedToMax=False, memoryReservation=0)
-    unlocked = reconfigure(
-        session, ref, asked, change_version=locked.change_version, fence=lambda: writes.append(None)
-    )
+    unlocked = reconfigure(session, ref, asked, seen=locked, fence=lambda: writes.append(None))
     assert unlocked.settings["memoryReservationLockedToMax"] is False
     assert unlocked.settings["memoryReservation"] == 0
     assert len(writes) == 2
@@ -143,19 +141,19 @@ def test_a_fence_stops_the_write(off: tuple[Session, Any]) -> None:
 def test_a_stale_version_is_refused(off: tuple[Session, Any]) -> None:
     """A VM that somebody changed since it was read is not written."""
     session, ref = off
-    stale = read_vm(session, ref).change_version
+    stale = read_vm(session, ref)
     reconfigure(session, ref, change(session, ref, numCoresPerSocket=8))
     with pytest.raises(ChangedMeanwhile, match="sql16 was changed by somebody else"):
-        reconfigure(session, ref, change(session, ref, numCoresPerSocket=2), change_version=stale)
+        reconfigure(session, ref, change(session, ref, numCoresPerSocket=2), seen=stale)
     assert read_vm(session, ref).settings["numCoresPerSocket"] == 8
 
 
 def test_a_current_version_is_accepted(off: tuple[Session, Any]) -> None:
     """A VM that is still at the version that was read is written."""
     session, ref = off
-    version = read_vm(session, ref).change_version
+    seen = read_vm(session, ref)
     asked = change(session, ref, numCoresPerSocket=8)
-    assert reconfigure(session, ref, asked, change_version=version).settings["numCoresPerSocket"] == 8
+    assert reconfigure(session, ref, asked, seen=seen).settings["numCoresPerSocket"] == 8
 
 
 def test_a_running_vm_is_not_reshaped(lab: LabFactory, login: Login) -> None:

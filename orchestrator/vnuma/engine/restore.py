@@ -288,7 +288,7 @@ def _apply(
         facts = read.read_vm(session, ref)
     say(f"putting back {len(change.edits)} settings of {facts.name}")
     with journal.change("put back", change):
-        return apply.reconfigure(session, ref, change, change_version=facts.change_version, fence=fence)
+        return apply.reconfigure(session, ref, change, seen=facts, fence=fence)
 
 
 def _record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:

@@ -87,7 +87,7 @@ def shape(
         planned = plan_shape(arm, vm, host)
     if planned.change:
         with journal.change("reconfigure", planned.change):
-            apply.reconfigure(session, ref, planned.change, change_version=vm.change_version, fence=fence)
+            apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
     return Shaped(planned.change, planned.prediction, must_shut_down)
 
 
@@ -119,10 +119,13 @@ def _shape_once(
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         vms.mark_changing(connection, context.vm.id, context.token)
-        attempts.save_intended(connection, attempt.id, context.token, arm.model_dump(mode="json"))
-        attempts.save_change(connection, attempt.id, context.token, earlier)
-        attempts.save_predicted(
-            connection, attempt.id, context.token, prediction_document(planned.prediction)
+        attempts.save_plan(
+            connection,
+            attempt.id,
+            context.token,
+            intended=arm.model_dump(mode="json"),
+            change=earlier,
+            predicted=prediction_document(planned.prediction),
         )
     if vm.power is Power.ON:
         soft_numa.switch_for(arm, context.sql, journal_of(context))

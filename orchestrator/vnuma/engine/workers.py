@@ -30,7 +30,7 @@ def prepare() -> None:
 
 
 def _ask_once(private: Private) -> None:
-    """Read only, and for one VM: the statements are the same for every VM."""
+    """For one VM, and with nothing changed: the statements are the same for every VM."""
     keep_store(private.store_url)
     store, run, study = open_run(private.run)
     for name, token in list(private.tokens.items())[:1]:
@@ -40,3 +40,5 @@ def _ask_once(private: Private) -> None:
         with store.read() as connection:
             attempts.changes_of_vm(connection, vm.id)
             leases.require_current(connection, vm.vm_key, token)
+        with store.write() as connection:
+            attempts.rehearse(connection)

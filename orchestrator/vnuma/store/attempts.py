@@ -12,7 +12,7 @@ from sqlalchemy import Connection, Row, Select, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.leases import check_attempt
+from vnuma.store.leases import check_attempt, ownership
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
 from vnuma.store.types import utc_now
 
@@ -32,24 +32,16 @@ def set_step(conn: Connection, attempt_id: int, token: int, step: str) -> None:
     _save(conn, attempt_id, token, step=step, step_at=utc_now())
 
 
-def save_intended(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """What the arm asks for."""
-    _save(conn, attempt_id, token, intended_json=value)
-
-
-def save_predicted(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """What ESXi's rules say the guest will get."""
-    _save(conn, attempt_id, token, predicted_json=value)
+def save_plan(
+    conn: Connection, attempt_id: int, token: int, *, intended: object, change: object, predicted: object
+) -> None:
+    """What the arm asks for, what is changed on the VM for it, and what the guest is predicted to see."""
+    _save(conn, attempt_id, token, intended_json=intended, change_json=change, predicted_json=predicted)
 
 
 def save_effective(conn: Connection, attempt_id: int, token: int, value: object) -> None:
     """What vSphere's read-back, the guest and SQL Server show."""
     _save(conn, attempt_id, token, effective_json=value)
-
-
-def save_change(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """What was changed on the VM for this attempt."""
-    _save(conn, attempt_id, token, change_json=value)
 
 
 def save_timings(conn: Connection, attempt_id: int, token: int, value: object) -> None:
@@ -120,6 +112,21 @@ def open_attempts(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
     """The attempts of the run that have not ended: at most one a VM."""
     query = _joined().where(_cell.run_id == run_id, _attempt.ended_at.is_(None))
     return tuple(_attempt_of(row) for row in conn.execute(query))
+
+
+def rehearse(conn: Connection) -> None:
+    """Write what every step writes about an attempt that does not exist: nothing changes.
+
+    SQLAlchemy compiles a statement when it first meets it. A process that forks can do that for its children.
+    """
+    conn.execute(ownership(0)).one_or_none()
+    for names in (
+        ("step", "step_at"),
+        ("intended_json", "change_json", "predicted_json"),
+        ("effective_json",),
+        ("outcome", "reason", "detail", "ended_at"),
+    ):
+        _update(conn, 0, **dict.fromkeys(names))
 
 
 def _save(conn: Connection, attempt_id: int, token: int, **values: object) -> None:

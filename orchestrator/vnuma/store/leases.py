@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, Select, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from vnuma.errors import LeaseLost, StoreError, VmHeld
@@ -78,12 +78,7 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
 
     Raises LeaseLost for an outdated token, StoreError for an attempt that is unknown or has ended.
     """
-    row = conn.execute(
-        select(tables.attempt, _vm.vm_key, _vm.name, tables.cell.c.vm_id, tables.cell.c.run_id)
-        .join(tables.cell, tables.cell.c.id == tables.attempt.c.cell_id)
-        .join(tables.vm, _vm.id == tables.cell.c.vm_id)
-        .where(tables.attempt.c.id == attempt_id)
-    ).one_or_none()
+    row = conn.execute(ownership(attempt_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no attempt {attempt_id}.", fix="vnuma status lists the runs.")
     check_token(conn, row.vm_key, token)
@@ -95,6 +90,21 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
             fix="Claim the cell again: vnuma run --resume RUN",
         )
     return AttemptOwner(run_id=row.run_id, vm_id=row.vm_id, cell_id=row.cell_id)
+
+
+def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
+    """The question whose an attempt is, and whether it is still open."""
+    attempt = tables.attempt.c
+    return (
+        select(
+            *(attempt.token, attempt.ended_at, attempt.outcome),
+            *(_vm.vm_key, _vm.name),
+            *(tables.cell.c.vm_id, tables.cell.c.run_id, tables.cell.c.id.label("cell_id")),
+        )
+        .join(tables.cell, tables.cell.c.id == attempt.cell_id)
+        .join(tables.vm, _vm.id == tables.cell.c.vm_id)
+        .where(attempt.id == attempt_id)
+    )
 
 
 def release_lease(conn: Connection, vm_key: str, token: int) -> None:

@@ -34,25 +34,26 @@ def reconfigure(
     ref: vim.VirtualMachine,
     change: Change,
     *,
-    change_version: str | None = None,
+    seen: VmFacts | None = None,
     fence: Callable[[], None] = no_fence,
     timeout_s: float = RECONFIGURE_TIMEOUT_S,
 ) -> VmFacts:
     """Make a change and read the VM back.
 
-    `fence` runs just before every write and stops it by raising. With `change_version`, vSphere
-    makes the change only if the VM is still at that version. Raises ReconfigureRefused,
+    `fence` runs just before every write and stops it by raising. With `seen`, the VM as it was just read,
+    vSphere makes the change only if the VM is still at that version. Raises ReconfigureRefused,
     ChangedMeanwhile, ReadBackDiffers, WaitTimeout.
     """
     _refuse_unknown(session, change)
-    facts = read_vm(session, ref) if needs_shape(change) else None
-    for spec in specs_for(change, facts.settings if facts else {}):
-        if change_version is not None:
-            spec.changeVersion = change_version
+    facts = seen or (read_vm(session, ref) if needs_shape(change) else None)
+    specs = specs_for(change, facts.settings if facts else {})
+    for spec in specs:
+        if seen and facts:
+            spec.changeVersion = facts.change_version
         submit(session, ref, spec, fence=fence, timeout_s=timeout_s)
         facts = read_vm(session, ref)
-        change_version = facts.change_version if change_version is not None else None
-    facts = facts or read_vm(session, ref)
+    if facts is None or not specs:
+        facts = read_vm(session, ref)
     _refuse_differing(facts, unmet(change, facts.settings))
     return facts
 

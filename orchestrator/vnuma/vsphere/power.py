@@ -8,11 +8,9 @@ from typing import Literal
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.facts import VmFacts
 from vnuma.errors import HostChanged, PowerFailed, ShutdownTimeout, ToolsTimeout
 from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.faults import describe
-from vnuma.vsphere.read import read_vm
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
 
@@ -180,8 +178,8 @@ def _refuse_other_host(session: Session, ref: vim.VirtualMachine, name: str, hos
 
 def wait_for_guest(
     session: Session, ref: vim.VirtualMachine, *, timeout_s: float, clock: Clock = time.monotonic
-) -> VmFacts:
-    """The VM once its Tools run and its guest reports itself running.
+) -> None:
+    """Return once the VM's Tools run and its guest reports itself running.
 
     Raises ToolsTimeout, at once if the VM goes off meanwhile, and QuestionPending.
     """
@@ -194,10 +192,9 @@ def wait_for_guest(
             f"VMware Tools did not come up in {name} in {spell(timeout_s)} ({_stage(error.seen)}).",
             fix="Look at the VM's console in vCenter; a longer deadline is power.tools_timeout_s.",
         ) from error
-    facts = read_vm(session, ref)
     if _off(seen):
-        raise ToolsTimeout(f"{facts.name} went off while it booted.", fix="Look at its events in vCenter.")
-    return facts
+        name = session.transport.name_of(ref)
+        raise ToolsTimeout(f"{name} went off while it booted.", fix="Look at its events in vCenter.")
 
 
 def _is(values: Values, path: str, state: str) -> bool:
