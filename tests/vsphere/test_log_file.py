@@ -34,7 +34,8 @@ def boot_with(session: Session, cores_per_socket: int) -> VmFacts:
     shut_down(session, ref, timeout_s=LONG_S)
     reconfigure(session, ref, change(session, ref, numCoresPerSocket=cores_per_socket))
     power_on(session, ref, host_moid=host)
-    return wait_for_guest(session, ref, timeout_s=LONG_S)
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+    return read_vm(session, ref)
 
 
 @pytest.mark.parametrize("release", ["6.0.0", "6.5.0", "7.0.3", "8.0.3"])
