@@ -110,6 +110,12 @@ class Facts:
         """Whether the VM takes part in a study."""
         return self.subject.study is not None
 
+    def require_running_shape(self) -> None:
+        """Raise Unknown on a study's arm: what the guest shows is the VM as it runs now, not the arm."""
+        study = self.subject.study
+        if study and study.arm:
+            raise Unknown(f"the VM was not powered on as arm {study.arm} yet")
+
     @cached_property
     def release(self) -> tuple[int, int]:
         """The host's ESXi release: (6, 5)."""

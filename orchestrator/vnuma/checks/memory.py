@@ -151,6 +151,7 @@ _POLICIES = {"static": "High performance", "dynamic": "Balanced", "low": "Low po
 )
 def m05(facts: Facts) -> Fail | None:
     """Memory is local."""
+    facts.require_running_shape()
     local = known(facts.placement.local_percent, "N%L")
     return Fail({"N%L": f"{local:.4g}"}) if local < LOCAL_ENOUGH else None
 
@@ -168,6 +169,7 @@ def m05(facts: Facts) -> Fail | None:
 )
 def m06(facts: Facts) -> Fail | None:
     """The VM stayed where it was."""
+    facts.require_running_shape()
     placed = facts.placement
     before, after = placed.home_nodes_before, placed.home_nodes_after
     if placed.migrations is None and (before is None or after is None):
@@ -200,6 +202,7 @@ def _listed(nodes: tuple[int, ...] | None) -> str:
 )
 def m07(facts: Facts) -> Fail | None:
     """N%L was read under load."""
+    facts.require_running_shape()
     local = known(facts.placement.local_percent, "N%L")
     if local < 100 or not known(facts.placement.idle, "whether the guest was idle"):
         return None

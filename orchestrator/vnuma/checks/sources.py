@@ -16,6 +16,7 @@ MISMATCH = (
 LARGE_MEMORY = (
     _DENNEMAN + "2022/11/03/vsphere-8-cpu-topology-for-large-memory-footprint-vms-exceeding-numa-boundaries/"
 )
+SUB_NUMA = _DENNEMAN + "2022/09/21/sub-numa-clustering/"
 PINNING = _DENNEMAN + "2021/06/11/cpu-pinning-is-not-an-exclusive-right-to-a-cpu-core/"
 RIGHT_SIZING = "https://blogs.vmware.com/performance/2017/03/virtual-machine-vcpu-and-vnuma-rightsizing-rules-of-thumb.html"
 VNUMA_6 = (

@@ -16,7 +16,7 @@ LARGE_FOREIGN = 0.05
     "S05",
     Severity.WARN,
     "Automatic soft-NUMA splits large nodes",
-    condition="automatic soft-NUMA is in effect",
+    condition="automatic soft-NUMA is in effect; passes where every arm of the study states soft_numa",
     consequence="Nodes or sockets of more than 8 cores are cut into soft nodes of 5 to 9: SQL Server's CPU "
     "nodes are not the VM's (1x16 shows 2).",
     fix="Leave it on for normal use. In a study hold it constant or make it a factor: SOFTNUMA OFF and a "
@@ -27,6 +27,9 @@ LARGE_FOREIGN = 0.05
 )
 def s05(facts: Facts) -> Fail | None:
     """CPU nodes are the VM's nodes."""
+    study = facts.subject.study
+    if study and all(study.study.arm(label).soft_numa != "keep" for label in study.arms):
+        return None
     state = known(facts.sql.topology.soft_numa, "softnuma_configuration (2016 and later have it)")
     if state.upper() != "ON":
         return None
@@ -38,6 +41,7 @@ def s05(facts: Facts) -> Fail | None:
         },
         Fix(
             "In a study, turn it off in every arm; otherwise leave it on.",
+            arm={"soft_numa": "off"},
             commands="ALTER SERVER CONFIGURATION SET SOFTNUMA OFF; -- then restart SQL Server",
         ),
     )
@@ -62,16 +66,13 @@ def s05(facts: Facts) -> Fail | None:
 )
 def s06(facts: Facts) -> Fail | None:
     """SQL Server shows the nodes that are expected."""
+    facts.require_running_shape()
     seen, expected = facts.sql.topology.numa_nodes, facts.prediction
-    wanted: tuple[int, ...] = expected.acceptable
-    if facts.subject.study and facts.subject.study.arm:
-        arm = facts.subject.study.study.arm(facts.subject.study.arm)
-        wanted = (arm.vnuma_nodes,) if arm.vnuma_nodes else wanted
-    if seen in wanted:
+    if seen in expected.acceptable:
         return None
     return Fail(
         {
-            "nodes expected": " or ".join(map(str, wanted)) + f" ({expected.because})",
+            "nodes expected": " or ".join(map(str, expected.acceptable)) + f" ({expected.because})",
             "nodes in SQL Server": str(seen),
             "numa.autosize.cookie": facts.key("numa.autosize.cookie") or "not set",
         },
@@ -97,6 +98,7 @@ def s06(facts: Facts) -> Fail | None:
 )
 def s07(facts: Facts) -> Fail | None:
     """Both counts agree."""
+    facts.require_running_shape()
     count = known(facts.sql.server.numa_node_count, "numa_node_count (2016 SP2 and later have it)")
     nodes = facts.sql.topology.numa_nodes
     return None if count == nodes else Fail({"numa_node_count": str(count), "memory nodes": str(nodes)})
@@ -115,6 +117,7 @@ def s07(facts: Facts) -> Fail | None:
 )
 def s08(facts: Facts) -> Fail | None:
     """Nodes use their own memory."""
+    facts.require_running_shape()
     server = facts.sql.server
     foreign = sum(server.foreign_committed_kb.values())
     if not server.committed_kb or foreign <= LARGE_FOREIGN * server.committed_kb:
@@ -144,8 +147,10 @@ def maxdop_guidance(nodes: int, vcpus: int) -> int:
 )
 def s09(facts: Facts) -> Fail | None:
     """A query stays within a node."""
-    if facts.subject.study and facts.subject.study.study.workload.maxdop:
+    study = facts.subject.study
+    if study and all(study.study.workload_of(label).maxdop for label in study.arms):
         return None
+    facts.require_running_shape()
     degree = known(facts.sql.server.max_dop, "max degree of parallelism")
     nodes = max(1, facts.sql.topology.sql_cpu_nodes)
     most = maxdop_guidance(nodes, facts.sql.topology.vcpus)

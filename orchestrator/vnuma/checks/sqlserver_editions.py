@@ -26,7 +26,7 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     usable = usable_by_sql(limit, shape)
     if usable.cores >= shape.vcpus:
         return None
-    licensed = facts.sql.licensed_cpus
+    licensed = None if facts.studied else facts.sql.licensed_cpus  # of the shape that runs, not of an arm
     if licensed is not None and licensed >= facts.vcpus:
         return None
     otherwise = f", or {usable.otherwise}" if usable.otherwise else ""
@@ -130,6 +130,7 @@ def s03(facts: Facts) -> Fail | None:
 )
 def s04(facts: Facts) -> Fail | None:
     """Every CPU has a scheduler online."""
+    facts.require_running_shape()
     seen, licensed = facts.sql.topology, facts.sql.licensed_cpus
     if not seen.visible_offline and (licensed is None or licensed >= facts.vcpus):
         return None

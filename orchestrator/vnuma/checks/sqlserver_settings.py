@@ -187,6 +187,7 @@ def s16(facts: Facts) -> Fail | None:
 )
 def s18(facts: Facts) -> Fail | None:
     """The node of a connection is known."""
+    facts.require_running_shape()
     sql = facts.sql
     if sql.topology.sql_cpu_nodes <= 1:
         return None

@@ -15,6 +15,7 @@ from vnuma.checks.sources import (
     INTERLEAVING,
     MISMATCH,
     NUMA_CONTROLS_8,
+    SUB_NUMA,
     VMCO,
 )
 from vnuma.domain.facts import HostFacts
@@ -139,12 +140,8 @@ def _shape(host: HostFacts) -> str:
     consequence="A NUMA node has fewer cores and less memory than a socket: advice based on sockets is "
     "wrong here.",
     fix="Size by the host's own list of NUMA nodes; record the BIOS mode.",
-    sources=(
-        "https://www.dell.com/support/manuals/en-us/oth-r6525/idrac9_6.xx_ar_guide/biosattributes",
-        VMCO,
-    ),
+    sources=(SUB_NUMA, VMCO),
     needs="host",
-    unconfirmed=True,
     related=("T22",),
 )
 def t20(facts: Facts) -> Fail | None:
@@ -237,6 +234,7 @@ def t22(facts: Facts) -> Fail | None:
 )
 def t24(facts: Facts) -> Fail | None:
     """Guest and configuration agree."""
+    facts.require_running_shape()
     cpus, sockets = _guest_shape(facts)
     wanted = (facts.vcpus, facts.sockets)
     if cpus in {None, wanted[0]} and sockets in {None, wanted[1]}:

@@ -90,6 +90,7 @@ def w02(facts: Facts) -> Fail | None:
 )
 def w03(facts: Facts) -> Fail | None:
     """All CPUs are used."""
+    facts.require_running_shape()
     sql, guest = facts.subject.sql, facts.subject.guest
     shown = sql.topology.vcpus if sql else guest.logical_cpus if guest else None
     if shown is None:
@@ -158,6 +159,7 @@ def fewer_sockets(facts: Facts, most: int) -> Fix:
 )
 def w05(facts: Facts) -> Fail | None:
     """As many processors as sockets."""
+    facts.require_running_shape()
     shown = known(facts.guest.processors, "Win32_Processor")
     if shown == facts.sockets:
         return None

@@ -70,7 +70,7 @@ def forecast(settings: Settings, hardware: int, host: HostFacts, guest: Guest) -
         hosts=(host.name,),
         release=host.release.version,
         prediction=seen,
-        sql_cpu_nodes=seen.sql_cpu_nodes if automatic else seen.vnuma_nodes,
+        sql_cpu_nodes=seen.cpu_nodes(soft_numa=automatic),
         by_sql=usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape),
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=_remote_mb(_number(settings, "memoryMB"), vcpus, seen, host),
