@@ -49,6 +49,7 @@ CpuNumber = Annotated[int, Field(ge=0)]
 CpuList = Annotated[tuple[CpuNumber, ...], Field(min_length=1)]
 NodeList = Annotated[tuple[CpuNumber, ...], Field(min_length=1)]
 Megabytes = Annotated[int, Field(gt=0)]
+MemorySize = Annotated[int, Field(gt=0, multiple_of=4)]
 Megahertz = Annotated[int, Field(gt=0)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -130,7 +131,9 @@ class ArmSettings(Strict):
             "when it reads back, and nothing that vnuma can see shows that ESXi honours it. `none` clears it."
         ),
     )
-    memory_mb: Literal["keep"] | Megabytes = Field(default="keep", description="Memory size of the VM in MB.")
+    memory_mb: Literal["keep"] | MemorySize = Field(
+        default="keep", description="Memory size of the VM in MB, a multiple of 4."
+    )
     memory_reservation: Literal["keep", "none", "locked"] | Megabytes = Field(
         default="keep",
         description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
 from vnuma.domain.role import needed_privileges, purpose_of
-from vnuma.domain.setting import Power, Value
+from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.connections import vcenter
@@ -74,7 +74,6 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *around_vm(vm.name, host.name, seen),
         *look_at_server(target, vm, seen),
         *check(study, vm, host),
-        *_soft_numa(study, vm),
         *control_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
@@ -98,14 +97,6 @@ def _missing(privilege: str, vm: str) -> Finding:
         f"privilege {privilege} is missing on {vm}.",
         f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
     )
-
-
-def _soft_numa(study: Study, vm: VmFacts) -> list[Finding]:
-    """What SQL Server has is read when the study starts: it could not be put back otherwise."""
-    if not study.sets_soft_numa or vm.power is Power.ON:
-        return []
-    what = f"an arm sets soft_numa, but {vm.name} is off: SQL Server's own setting cannot be read."
-    return [Finding("S05", "block", what, "Start the VM, or leave soft_numa out.")]
 
 
 def assumed_cell_seconds(study: Study) -> float:

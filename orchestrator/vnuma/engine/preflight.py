@@ -131,6 +131,13 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
         yield Finding(
             "P04", "block", f"{vm.name} is suspended.", "Resume it, shut it down, then start again."
         )
+    if study.sets_soft_numa and vm.power is not Power.ON:
+        yield Finding(
+            "S05",
+            "block",
+            f"an arm sets soft_numa, but {vm.name} is not on: SQL Server's own setting cannot be read.",
+            "Start the VM, or leave soft_numa out.",
+        )
     if vm.power is Power.ON and not vm.tools_running:
         yield Finding(
             "P05",

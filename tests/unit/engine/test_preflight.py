@@ -43,6 +43,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("T22", "warn", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
         ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
         ("P01", "block", {}, {"is_template": True}, {}),
+        ("S05", "block", {"all_arms": {"soft_numa": "off"}}, {"power": Power.OFF}, {}),
         ("P02", "block", {}, {"question": "Moved or copied?"}, {}),
         ("P03", "block", {}, {"disabled_methods": ("ReconfigVM_Task",)}, {}),
         ("P04", "block", {}, {"power": Power.SUSPENDED}, {}),
