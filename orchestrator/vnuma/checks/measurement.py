@@ -142,10 +142,10 @@ def q06(facts: Facts) -> Fail | None:
     "Q07",
     Severity.WARN,
     "Short statements against a timer of 1 ms",
-    condition="a server form with a size below 500 rows a side, or of 500, that is not repeated in one batch",
+    condition="a server form of at most 500 rows a side, timed by messages (clock: messages) and not "
+    "repeated in one batch",
     consequence="Times of a few milliseconds come in whole ones: differences of a percent cannot show.",
-    fix="Use larger sizes, repeat the statement in one batch, or read sys.dm_exec_query_stats "
-    "(microseconds).",
+    fix="Leave clock: auto, which reads microseconds from sys.dm_exec_query_stats, or use larger sizes.",
     sources=(
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-exec-query-stats-transact-sql",
@@ -157,6 +157,8 @@ def q07(facts: Facts) -> Fail | None:
     """Statements last long enough."""
     workload = facts.study.study.workload
     short = [size for size in workload.sizes if size * size <= QUANTISED_ROWS]
-    if "server" not in workload.forms or not short or facts.method.repeats_short_batches:
+    if workload.clock != "messages" or facts.method.repeats_short_batches:
+        return None
+    if "server" not in workload.forms or not short:
         return None
     return Fail({"short sizes": ", ".join(map(str, short)), "form": "server"})

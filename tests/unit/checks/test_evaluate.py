@@ -1,0 +1,99 @@
+"""Evaluating rules: the same alone and in company, worst first, arms together, and fast."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.checks.cases import read_cases, subject_of
+from tools.bench.rules import estate
+from vnuma.checks.catalogue import BY_ID, RULES
+from vnuma.checks.evaluate import evaluate, findings
+from vnuma.checks.finding import Outcome, Severity
+from vnuma.checks.study import merge_arms, study_subjects
+from vnuma.checks.subject import Subject
+from vnuma.domain.study import Study
+
+STUDY = Study.model_validate(
+    {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "2x8", "16x1"]}
+)
+
+
+def test_a_subject_comes_out_the_same_alone_and_among_others() -> None:
+    """What is decided once for a kind of subject holds for each of that kind."""
+    subjects = [case.subject() for case in read_cases()]
+
+    together = [evaluation.answers for evaluation in evaluate(subjects, RULES)]
+
+    assert together == [next(evaluate([subject], RULES)).answers for subject in subjects]
+
+
+def test_findings_are_worst_first_and_what_waits_stands_last() -> None:
+    """30 vCPUs in sockets of six under hot-add: T11 blocks, T05 waits for it."""
+    subject = subject_of(
+        {
+            "vm": {"numCPUs": 30, "numCoresPerSocket": 6, "cpuHotAddEnabled": True},
+            "host": {"numa": "2x20", "power_policy": "dynamic"},
+        }
+    )
+    found = list(findings([subject], RULES))
+    waiting = [finding for finding in found if finding.superseded_by]
+
+    assert found[0].rule == "T11"
+    assert [finding.severity.rank for finding in found] == sorted(finding.severity.rank for finding in found)
+    assert ("T05", "T11") in {(finding.rule, finding.superseded_by) for finding in waiting}
+    assert all(finding.matters for finding in waiting)
+
+
+def test_every_rule_has_one_outcome_and_each_unseen_one_a_reason() -> None:
+    """Nothing is lost between pass, fail and not evaluated, even when nothing is known."""
+    nothing = next(evaluate([Subject()], RULES))
+
+    assert sum(nothing.count(outcome) for outcome in Outcome) == len(RULES)
+    assert nothing.count(Outcome.NOT_EVALUATED) == len(RULES)
+    assert all(nothing.not_evaluated.values())
+
+
+def test_a_host_alone_is_checked_without_a_vm() -> None:
+    """T22 finds interleaving on the host itself."""
+    subject = replace(subject_of({"host": {"numa": "1x32", "packages": 2}}), vm=None)
+
+    (found,) = findings([subject], [BY_ID["T22"]])
+    assert (found.kind, found.name, found.vm) == ("host", "esx01", "")
+
+
+def test_general_knowledge_never_blocks() -> None:
+    """An unconfirmed rule that fails is a warning at most."""
+    loud = replace(BY_ID["W03"], severity=Severity.BLOCK)
+    subject = subject_of({"sql": {"vcpus": 8, "sockets": 2}})
+
+    (found,) = findings([subject], [loud])
+    assert (found.severity, found.unconfirmed) == (Severity.WARN, True)
+
+
+def test_what_several_arms_share_is_said_once() -> None:
+    """M01 holds for every arm, T03 for one: it names it."""
+    subject = subject_of({"host": {"release": "6.0.0"}})
+    found = merge_arms(findings(study_subjects(STUDY, subject), RULES), STUDY.labels)
+    arms = {finding.rule: finding.arm for finding in found if finding.rule in {"M01", "T03"}}
+
+    assert arms == {"M01": "", "T03": "16x1"}
+
+
+def test_a_study_needs_a_vm_and_its_host() -> None:
+    """Without them there is nothing to shape."""
+    with pytest.raises(ValueError, match="needs the VM and its host"):
+        study_subjects(STUDY, Subject())
+
+
+def test_ten_thousand_vms_take_less_than_three_seconds() -> None:
+    """A thousand in 0.6 s of processor time: twice their share, since machines differ."""
+    subjects = estate(vms=1000)
+    list(evaluate(subjects[:50], RULES))
+
+    start = time.process_time()
+    list(evaluate(subjects, RULES))
+
+    assert time.process_time() - start < 0.6
