@@ -24,7 +24,10 @@ def test_a_clean_vm_has_nothing_around_it(session: Session) -> None:
     """One round trip, and nothing but the guest's own name and a licence that allows changes."""
     ref = find_vm(session, "sql16")
     before = session.round_trips
-    assert read_surroundings(session, ref) == Surroundings(guest_name="SQL16", free_licence=False)
+    seen = read_surroundings(session, ref)
+    assert seen == Surroundings(
+        guest_name="SQL16", free_licence=False, powered_on_mb={ref._GetMoId(): 64 * 1024}
+    )
     assert session.round_trips - before == 1
 
 
@@ -34,10 +37,12 @@ def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
     session = login(lab({"vms": [vm(around=AROUND), *neighbours]}))
     seen = read_surroundings(session, find_vm(session, "sql16"))
     assert seen.neighbours == ("busy",)
+    assert sorted(seen.powered_on_mb.values()) == [1024, 64 * 1024]
     assert seen.moved_minutes_ago is not None
     assert 2.9 < seen.moved_minutes_ago < 4
     assert seen == Surroundings(
         neighbours=("busy",),
+        powered_on_mb=seen.powered_on_mb,
         fault_tolerance=True,
         running_tasks=("VirtualMachine.createSnapshot",),
         moved_minutes_ago=seen.moved_minutes_ago,

@@ -12,6 +12,7 @@ from vnuma.cli import (
     advise,
     archive,
     audit,
+    baseline,
     calibrate,
     check,
     compare,
@@ -90,6 +91,7 @@ app.command("demo")(demo.demo)
 app.command("setup")(setup.setup)
 app.command("schema")(schema.schema)
 app.add_typer(inventory.app, name="inventory")
+app.add_typer(baseline.app, name="baseline")
 app.add_typer(lab.app, name="lab")
 
 

@@ -46,10 +46,10 @@ def plan(
 
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json
     """
+    from vnuma.engine.findings import refuse_blocked
     from vnuma.engine.inventory import read_targets
     from vnuma.engine.permit import Permit
     from vnuma.engine.plan import plan_vm
-    from vnuma.engine.preflight import refuse_blocked
 
     permit = Permit.given(production, ticket)
     parsed, _ = read_study(study)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -11,6 +12,8 @@ class Surroundings:
 
     neighbours: tuple[str, ...] = ()
     """Other VMs that are powered on at its host."""
+    powered_on_mb: Mapping[str, int] = field(default_factory=dict)
+    """Memory of every VM that is powered on there, itself included, by managed object id."""
     fault_tolerance: bool = False
     running_tasks: tuple[str, ...] = ()
     """Descriptions of tasks on it that run or wait, such as VirtualMachine.migrate."""

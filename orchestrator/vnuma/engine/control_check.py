@@ -8,7 +8,7 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Settings
 from vnuma.domain.study import Study
-from vnuma.engine.preflight import Finding
+from vnuma.engine.findings import Finding
 from vnuma.engine.shape import plan_shape
 from vnuma.errors import ArmImpossible
 

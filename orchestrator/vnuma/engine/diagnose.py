@@ -11,7 +11,7 @@ from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import TYPED, Power
 from vnuma.engine.baseline import parse_mark
 from vnuma.engine.connections import sql_server, vcenter
-from vnuma.engine.preflight import Finding
+from vnuma.engine.findings import Finding
 from vnuma.engine.surroundings import around_vm, look_at_server
 from vnuma.engine.target import Target
 from vnuma.errors import VnumaError

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vnuma.engine.preflight import Finding
+from vnuma.engine.findings import Finding
 from vnuma.errors import InputError
 
 _TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")

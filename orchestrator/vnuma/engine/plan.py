@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
@@ -14,8 +14,9 @@ from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.connections import vcenter
 from vnuma.engine.control_check import control_findings
+from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.permit import Permit
-from vnuma.engine.preflight import Finding, check, touched_settings, under_study, worst_first
+from vnuma.engine.preflight import check, touched_settings, under_study
 from vnuma.engine.surroundings import accepted, around_vm, look_at_server
 from vnuma.engine.target import Target
 from vnuma.vsphere import privileges, read, surroundings
@@ -73,7 +74,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *under_study(vm.name, vm.lease),
         *around_vm(vm.name, host.name, seen),
         *look_at_server(target, vm, seen),
-        *check(study, vm, host),
+        *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),
         *control_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)

@@ -12,10 +12,11 @@ from vnuma.domain.study import Study
 from vnuma.engine import process_affinity, soft_numa
 from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.findings import refuse_blocked
 from vnuma.engine.permit import Permit
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
-from vnuma.engine.preflight import LOCK, refuse_blocked
+from vnuma.engine.preflight import LOCK
 from vnuma.engine.target import Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms

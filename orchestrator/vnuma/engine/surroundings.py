@@ -13,7 +13,7 @@ from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.domain.surroundings import ServerUse, Surroundings
 from vnuma.engine.connections import sql_server
-from vnuma.engine.preflight import Finding
+from vnuma.engine.findings import Finding
 from vnuma.engine.target import Target
 from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver import use

@@ -22,6 +22,7 @@ _VM_PATHS = (
     "config.managedBy",
     "guest.hostName",
 )
+_NEIGHBOUR_PATHS = ("name", "runtime.powerState", "summary.config.memorySizeMB")
 _MOVES = frozenset({"VirtualMachine.migrate", "VirtualMachine.relocate", "Drm.ExecuteVMotionLRO"})
 _FREE_EDITION = "esxBasic"
 
@@ -32,6 +33,7 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     """
     found = session.retrieve([_neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)])
     objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
+    running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]
     session.require(vm)
     values = vm.values
@@ -41,7 +43,13 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     devices = values.get("config.hardware.device") or ()
     manager = values.get("config.managedBy")
     return Surroundings(
-        neighbours=tuple(sorted(_neighbours(objects, ref))),
+        neighbours=tuple(
+            sorted(str(there.get("name", "")) for other, there in running.items() if other != ref)
+        ),
+        powered_on_mb={
+            other._GetMoId(): int(there.get("summary.config.memorySizeMB") or 0)
+            for other, there in running.items()
+        },
         fault_tolerance=str(values.get("runtime.faultToleranceState")) not in ("notConfigured", "None"),
         running_tasks=tuple(
             str(info.descriptionId) for info in tasks if str(info.state) in ("running", "queued")
@@ -89,7 +97,7 @@ def _neighbours_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[others])
     return Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
-        propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=["name", "runtime.powerState"])],
+        propSet=[Query.PropertySpec(type=vim.VirtualMachine, pathSet=list(_NEIGHBOUR_PATHS))],
     )
 
 
@@ -104,11 +112,12 @@ def _has_info(objects: Mapping[Any, Found], task: Any) -> bool:
     return task in objects and "info" in objects[task].values
 
 
-def _neighbours(objects: Mapping[Any, Found], ref: Any) -> Iterator[str]:
-    for other, found in objects.items():
-        on = str(found.values.get("runtime.powerState")) == "poweredOn"
-        if isinstance(other, vim.VirtualMachine) and other != ref and on:
-            yield str(found.values.get("name", other._GetMoId()))
+def _runs(found: Found) -> bool:
+    """Whether this is a VM, of those at the host, that is powered on."""
+    return (
+        isinstance(found.ref, vim.VirtualMachine)
+        and str(found.values.get("runtime.powerState")) == "poweredOn"
+    )
 
 
 def _moved(tasks: Iterable[Any]) -> float | None:

@@ -10,7 +10,8 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
-from vnuma.engine.preflight import Finding, check, refuse_blocked, touched_settings
+from vnuma.engine.findings import Finding, refuse_blocked
+from vnuma.engine.preflight import check, touched_settings
 from vnuma.errors import PreflightBlocked
 
 
@@ -40,7 +41,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("A05", "warn", {"all_arms": {"affinity": "physical_cores"}}, {}, {}),
         ("A08", "block", {"all_arms": {"latency_sensitivity": "high"}}, {}, {}),
         ("T10", "block", {}, {}, {"cores": 8}),
-        ("T22", "warn", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
+        ("T22", "block", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
         ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
         ("P01", "block", {}, {"is_template": True}, {}),
         ("S05", "block", {"all_arms": {"soft_numa": "off"}}, {"power": Power.OFF}, {}),

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.engine.test_preflight import study
 from vnuma.domain.study import Acceptable
 from vnuma.domain.surroundings import ServerUse, Surroundings
-from vnuma.engine.preflight import Finding
+from vnuma.engine.findings import Finding
 from vnuma.engine.surroundings import accepted, around_server, around_vm
 
 VM_CASES: list[tuple[str, str, dict[str, Any]]] = [

@@ -1,0 +1,100 @@
+"""`vnuma baseline`: what a VM is put back to, and how it differs from that now."""
+
+from __future__ import annotations
+
+import json
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import InventoryOption, StoreOption
+
+app = typer.Typer(help="A VM's configuration before a run, and how the VM differs from it now.")
+
+VmArgument = Annotated[str, typer.Argument(metavar="VM", help="Inventory name.")]
+RunOption = Annotated[
+    str | None, typer.Option("--run", metavar="RUN", help="Of this run; of the newest by default.")
+]
+
+
+class BaselineFormat(StrEnum):
+    """What to print."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
+FormatOption = Annotated[BaselineFormat, typer.Option("--format", help="text or json.")]
+
+
+@app.command("show")
+def show(
+    vm: VmArgument,
+    run: RunOption = None,
+    format_: FormatOption = BaselineFormat.TEXT,
+    store: StoreOption = None,
+) -> None:
+    """Show what was saved of a VM before the first change.
+
+    Examples: vnuma baseline show sql16; vnuma baseline show sql16 --run quick.4 --format json
+    """
+    from dataclasses import asdict
+
+    from vnuma.engine.baselines import stored_baseline
+    from vnuma.engine.context import store_url
+    from vnuma.store.open import open_store
+
+    found = stored_baseline(open_store(store_url(store)), vm, run)
+    if format_ is BaselineFormat.JSON:
+        typer.echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
+        return
+    state = "at it" if found.at_baseline else "not put back yet"
+    typer.echo(
+        f"{found.vm} ({found.path}), taken {found.taken_at:%Y-%m-%d %H:%M} UTC by {found.run}; {state}"
+    )
+    width = max(map(len, found.settings), default=0)
+    for name, value in found.settings.items():
+        typer.echo(f"  {name:{width}}  {_value(value)}")
+    typer.echo(f"  {'power':{width}}  {found.power}")
+
+
+@app.command("diff")
+def diff(
+    vm: VmArgument,
+    run: RunOption = None,
+    format_: FormatOption = BaselineFormat.TEXT,
+    inventory: InventoryOption = None,
+    store: StoreOption = None,
+) -> None:
+    """Show how a VM differs from its baseline now, and who changed it. Changes nothing.
+
+    Examples: vnuma baseline diff sql16; vnuma baseline diff sql16 --format json
+    """
+    from dataclasses import asdict
+
+    from vnuma.engine.baselines import differences_now
+    from vnuma.engine.context import store_url
+    from vnuma.store.open import open_store
+
+    baseline, found = differences_now(open_store(store_url(store)), vm, run, inventory)
+    if format_ is BaselineFormat.JSON:
+        document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
+        typer.echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
+        return
+    if not found:
+        typer.echo(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings, power.")
+        return
+    rows = [("setting", "baseline", "now", "changed by")]
+    rows += [(item.setting, _value(item.baseline), _value(item.now), item.by) for item in found]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _value(value: object) -> str:
+    if value is None or value in ((), []):
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else str(value)

@@ -1,0 +1,38 @@
+"""What preflight found: one line for each thing, worst first, and the error that lists what blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.errors import PreflightBlocked
+
+Severity = Literal["block", "warn", "info"]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing found: the rule's id, how bad it is, what it is and what helps."""
+
+    id: str
+    severity: Severity
+    what: str
+    fix: str = ""
+
+
+def worst_first(findings: Iterable[Finding]) -> list[Finding]:
+    """Each finding once: what blocks before what warns, then by id."""
+    order = {"block": 0, "warn": 1, "info": 2}
+    return sorted(dict.fromkeys(findings), key=lambda finding: (order[finding.severity], finding.id))
+
+
+def refuse_blocked(findings: Iterable[Finding]) -> None:
+    """Raise PreflightBlocked that lists every blocking finding."""
+    blocks = [finding for finding in findings if finding.severity == "block"]
+    if blocks:
+        lines = [
+            f"{finding.id} {finding.what}" + (f"\n  {finding.fix}" if finding.fix else "")
+            for finding in blocks
+        ]
+        raise PreflightBlocked("\n".join(lines) + "\nNothing was changed.")
