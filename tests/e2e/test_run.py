@@ -63,6 +63,9 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
         assert sample.execution["plan_hash"].startswith("0x")
         assert sample.execution["message_elapsed_ms"] == pytest.approx(sample.elapsed_ms, abs=0.51)
     assert len(stored_facts("sentinel", "elapsed_ms")) == 2
+    for counted in stored_facts("counters", "vm"):
+        assert isinstance(counted, dict)
+        assert {"cpu.ready.summation", "cpu.costop.summation"} <= set(counted)
 
     page = vnuma("report", "small.1", cwd=tmp_path)
     assert page.code == 0

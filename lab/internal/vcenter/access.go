@@ -83,6 +83,9 @@ func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectRefer
 	if manager, ok := s.registry.Get(ref).(*simulator.AuthorizationManager); ok {
 		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&authorization{manager, s}) })
 	}
+	if manager, ok := s.registry.Get(ref).(*simulator.PerformanceManager); ok {
+		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&performance{manager}) })
+	}
 	if ref == s.registry.SessionManager().Self {
 		if view, ok := ctx.Session.Get(ref).(*simulator.SessionManager); ok {
 			ctx.WithLock(view, func() { ctx.Session.Registry.Put(&sessionManager{view, s}) })

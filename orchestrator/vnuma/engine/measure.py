@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
 from vnuma.domain.study import Study
+from vnuma.engine import counters
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.engine.context import VmContext
@@ -22,6 +24,8 @@ from vnuma.store import attempts, facts, runs, samples
 from vnuma.store.rows import Outcome, Sample, StopRequest
 from vnuma.store.types import utc_now
 from vnuma.vsphere import read
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.session import Session
 from vnuma.workloads.registry import Query, queries
 
 
@@ -73,6 +77,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
             if context.study.design.sentinel:
                 run_sentinel(context, attempt, connection)
             hashes = _store_plans(context, attempt, connection)
+            began = time.monotonic()
             bench = _Bench(
                 connection,
                 {form: execution.prepare(connection, found) for form, found in hashes.items()},
@@ -84,7 +89,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
                 _measure(context, attempt, bench, turn)
                 stored += 1
             pages = topology.xtp_pages_kb(connection)
-        _same_host(context, attempt)
+        _same_host(context, attempt, time.monotonic() - began)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, "memory", {"xtp_pages_kb": pages})
     finish(context, attempt, Outcome.VALID, None, None)
@@ -181,6 +186,11 @@ def _stop_if_asked(context: VmContext) -> None:
         )
 
 
-def _same_host(context: VmContext, attempt: Attempt) -> None:
-    here = on_vsphere(context, attempt, "measure", lambda session, ref, _: read.host_name(session, ref))
-    require_own_host(context.vm, here)
+def _same_host(context: VmContext, attempt: Attempt, seconds: float) -> None:
+    """The VM never left its host; what vSphere counted meanwhile is stored."""
+
+    def look(session: Session, ref: VmRef, _tries: int) -> str:
+        counters.record(context, attempt, session, ref, seconds)
+        return read.host_name(session, ref)
+
+    require_own_host(context.vm, on_vsphere(context, attempt, "measure", look))

@@ -12,6 +12,7 @@ from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
+from vnuma.report.contention import contention
 from vnuma.report.executions import of_vm
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
@@ -46,6 +47,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         _control(analysis),
         _order(loaded, analysis),
         _sentinel(loaded, analysis),
+        _contention(loaded, vm),
         _effective(loaded, vm),
         _put_back(vm),
     ]
@@ -175,6 +177,14 @@ def _sentinel(loaded: LoadedRun, analysis: Analysis) -> Statement:
         kind: Kind = "not evaluated" if loaded.study.design.sentinel else "not run"
         return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
     return Statement(_alarming(watched), what, drift_words(watched))
+
+
+def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
+    """Did other work on the host take processor time away?"""
+    found, what = contention(loaded, vm), "Processor time on the host."
+    if isinstance(found, str):
+        return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")
+    return Statement("limits it" if found.contended else "no alarm", what, f"{found.words}.")
 
 
 def _alarming(drift: Drift | NotEvaluated) -> Kind:

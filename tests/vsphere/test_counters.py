@@ -1,0 +1,39 @@
+"""vSphere's counters of a boot: what there is, in its unit; what there is not, with its reason."""
+
+from __future__ import annotations
+
+import time
+
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.counters import NO_NUMA, Series, counter_ids, read_counters
+from vnuma.vsphere.read import find_vm
+
+
+def test_ready_and_co_stop_are_read_for_the_vm_and_load_for_its_host(session: Session) -> None:
+    """Every sample of the last minute in milliseconds of 20 seconds; NUMA has no counter, and says so."""
+    found = read_counters(session, find_vm(session, "sql16"), counter_ids(session), 60)
+
+    assert isinstance(found["vm"], dict)
+    assert isinstance(found["host"], dict)
+    ready = found["vm"]["cpu.ready.summation"]
+    assert ready == Series("ms", 20, ready.samples, 40.0, 40.0)
+    assert ready.samples >= 3
+    assert found["vm"]["cpu.costop.summation"].highest == 1
+    assert found["host"]["cpu.usage.average"].unit == "percent/100"
+    assert found["numa"] == NO_NUMA
+
+
+def test_a_vcenter_without_the_counters_is_a_reason(session: Session) -> None:
+    """Not zero, and no error either: a measurement does not depend on it."""
+    found = read_counters(session, find_vm(session, "sql16"), {}, 60)
+
+    assert found["vm"] == "this vCenter shows none of these counters"
+
+
+def test_reading_them_is_cheap_once_the_numbers_are_known(session: Session) -> None:
+    """Some milliseconds a boot."""
+    ref, ids = find_vm(session, "sql16"), counter_ids(session)
+    began = time.perf_counter()
+    read_counters(session, ref, ids, 60)
+
+    assert time.perf_counter() - began < 1
