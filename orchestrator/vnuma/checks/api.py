@@ -82,8 +82,9 @@ def r03(facts: Facts) -> Fail | None:
     "R04",
     Severity.BLOCK,
     "What is saved does not suffice to undo the change",
-    condition="no baseline was saved, it lacks a typed setting or a numa.* key that the VM has, or the "
-    "change writes keys that typed fields own (cpuid.coresPerSocket, sched.cpu.*, sched.mem.*)",
+    condition="nothing was saved before a change, or what was saved lacks a typed setting or a numa.* key "
+    "that the VM has, or the change writes keys that typed fields own (cpuid.coresPerSocket, sched.cpu.*, "
+    "sched.mem.*)",
     consequence="The VM would be left altered; keys that typed fields own are ignored by vSphere without a "
     "word.",
     fix="Save every typed setting, every numa.* key, vmx.reboot.PowerCycle and the power state; write typed "
@@ -97,13 +98,14 @@ def r03(facts: Facts) -> Fail | None:
 def r04(facts: Facts) -> Fail | None:
     """Everything that changes can be put back."""
     planned = facts.change
-    saved = known(planned.baseline, "the saved baseline")
+    saved = planned.baseline or {}
     governed = {name for name in facts.vm.settings if is_extra_config(name) and is_governed(name)}
     lacking = sorted(({*TYPED} | governed) - set(saved))
     owned = sorted(name for name in planned.change.desired if is_evidence(name))
     if not lacking and not owned:
         return None
-    return Fail({"not saved": ", ".join(lacking) or "nothing", "ignored": ", ".join(owned) or "nothing"})
+    unsaved = ", ".join(lacking) if saved else "anything"
+    return Fail({"not saved": unsaved or "nothing", "ignored": ", ".join(owned) or "nothing"})
 
 
 @rule(

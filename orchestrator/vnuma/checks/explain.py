@@ -26,7 +26,7 @@ def explain(rule_id: str) -> str:
         ("Fix", rule.fix),
         ("Reads", _needs(rule)),
         ("Evidence", _evidence(rule)),
-        ("First", " ".join(rule.yields_to.values())),
+        ("Waits for", " ".join(rule.yields_to.values())),
     ):
         lines += _paragraph(heading, text)
     lines += [f"{'Sources' if index == 0 else '':{_INDENT}}{url}" for index, url in enumerate(rule.sources)]
@@ -83,7 +83,7 @@ def _section(rule: Rule) -> str:
     ]
     if rule.unconfirmed:
         lines.append(f"- Evidence: {_evidence(rule)}")
-    lines += [f"- First {other}: {why}" for other, why in rule.yields_to.items()]
+    lines += [f"- Waits for {other}: {why}" for other, why in rule.yields_to.items()]
     lines.append("- Sources: " + ", ".join(f"<{url}>" for url in rule.sources))
     if rule.related:
         lines.append("- Related: " + ", ".join(_link(other) for other in rule.related))
@@ -104,7 +104,12 @@ def _severity(rule: Rule) -> str:
 
 
 def _concerns(rule: Rule) -> str:
-    return ", ".join(filter(None, (str(rule.applies), rule.editions)))
+    """Releases and editions; what is not about ESXi is not said to hold for each of its releases."""
+    releases = str(rule.applies) if rule.family in _ABOUT_ESXI else ""
+    return ", ".join(filter(None, (releases, rule.editions))) or "always"
+
+
+_ABOUT_ESXI = {"topology", "affinity", "memory", "api"}
 
 
 def _evidence(rule: Rule) -> str:

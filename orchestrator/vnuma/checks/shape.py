@@ -7,6 +7,7 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Kind
 from vnuma.domain.facts import HostFacts
+from vnuma.domain.prediction import Prediction
 from vnuma.domain.recipe import FOLLOW
 
 
@@ -74,3 +75,9 @@ def pinned(facts: Facts) -> str:
 def host_object(host: HostFacts) -> tuple[Kind, str, str]:
     """The host as the thing to be changed."""
     return "host", host.name, host.moid
+
+
+def nodes_of(prediction: Prediction) -> str:
+    """A predicted count with the others that the rules allow."""
+    others = "".join(f", else {count}" for count in prediction.alternatives)
+    return f"{prediction.vnuma_nodes} ({prediction.confidence} confidence{others})"

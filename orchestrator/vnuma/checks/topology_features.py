@@ -24,14 +24,14 @@ MANUAL_SINCE = (8, 0)
     "T11",
     Severity.BLOCK,
     "CPU hot-add hides NUMA from the guest",
-    condition="CPU hot-add is on, ESXi 6.5 to 7.0",
+    condition="CPU hot-add is on, ESXi 6.5 to 7.0; a note where the VM would have one node anyway",
     consequence="CPU hot-add switches vNUMA off: Windows and SQL Server see one flat node, so part of the "
     "memory is remote without their knowing. Windows may also show empty nodes.",
     fix="Power the VM off and turn CPU hot-add off; where it must stay, cpuid.maxVCPUs of at most 64 avoids "
     "the empty nodes.",
     sources=(HOT_ADD_KB,),
     needs="vm host",
-    applies=Applies(since=DECOUPLED_SINCE, until=(7, 99)),
+    applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
     related=("T04", "T05", "S17", "W01"),
 )
 def t11(facts: Facts) -> Fail | None:
@@ -43,7 +43,8 @@ def t11(facts: Facts) -> Fail | None:
     "T12",
     Severity.WARN,
     "CPU hot-add forces one vNUMA node",
-    condition="CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is not on",
+    condition="CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is not on; a note where the VM "
+    "would have one node anyway",
     consequence="The guest gets a single vNUMA node, whatever its size.",
     fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
     "off.",

@@ -88,7 +88,8 @@ def t17(facts: Facts) -> Fail | None:
     "T19",
     Severity.WARN,
     "Hosts of this cluster differ",
-    condition="hosts of the VM's cluster differ in cores per NUMA node, NUMA nodes or memory of a node",
+    condition="hosts of the VM's cluster differ in cores per NUMA node, NUMA nodes or memory of a node; a "
+    "note where this VM gets the same nodes on each",
     consequence="The guest's nodes are fixed at power-on; on a host of another shape they are spread anew "
     "after a move, and no longer match.",
     fix="Size the VM to the smallest host; power-cycle it after a move.",
@@ -229,7 +230,7 @@ def t22(facts: Facts) -> Fail | None:
     "stored numa.* keys only.",
     sources=(MISMATCH,),
     needs="vm",
-    yields_to={"W03": "Windows is told to use fewer CPUs: W03 first."},
+    yields_to={"W03": "The guest uses another number of CPUs: W03 first."},
     related=("T14", "S06", "W05"),
 )
 def t24(facts: Facts) -> Fail | None:

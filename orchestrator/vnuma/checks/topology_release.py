@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
-from vnuma.checks.shape import follows_cores_per_socket, node_size_is_set, nodes_needed
+from vnuma.checks.shape import follows_cores_per_socket, node_size_is_set, nodes_needed, nodes_of
 from vnuma.checks.sources import (
     ATTRIBUTES_6,
     DECOUPLED,
@@ -13,7 +13,7 @@ from vnuma.checks.sources import (
     VNUMA_6,
     VNUMA_65,
 )
-from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, Prediction, host_shape, predict
+from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 
 COUPLED = Applies(until=(6, 0))
@@ -41,7 +41,7 @@ def t02(facts: Facts) -> Fail | None:
         {
             "vCPUs": str(facts.vcpus),
             "cores per socket": str(facts.per_socket),
-            "predicted nodes": _nodes(facts.prediction),
+            "predicted nodes": nodes_of(facts.prediction),
         }
     )
 
@@ -65,7 +65,7 @@ def t03(facts: Facts) -> Fail | None:
     if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
         return None
     return Fail(
-        {"shape": f"{facts.vcpus}x1", "predicted nodes": _nodes(facts.prediction)},
+        {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.prediction)},
         Fix(
             "Read the nodes that the guest shows. If a node per vCPU is wanted: numa.vcpu.maxPerVirtualNode "
             "= 1.",
@@ -103,7 +103,7 @@ def t04(facts: Facts) -> Fail | None:
     if not cosmetic or node_size_is_set(facts) or facts.prediction.vnuma_nodes == facts.sockets:
         return None
     return Fail(
-        {"sockets": str(facts.sockets), "predicted nodes": _nodes(facts.prediction), FOLLOW: "not set"},
+        {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.prediction), FOLLOW: "not set"},
         _follow(),
     )
 
@@ -171,7 +171,7 @@ def t14(facts: Facts) -> Fail | None:
     return Fail(
         {
             **{name: value or "not set" for name, value in stored.items()},
-            "predicted nodes": f"{_nodes(facts.prediction)}, sized anew {_nodes(nodes)}",
+            "predicted nodes": f"{nodes_of(facts.prediction)}, sized anew {nodes_of(nodes)}",
             "nodes needed": str(nodes_needed(facts)),
         },
         Fix(
@@ -206,9 +206,3 @@ def t15(facts: Facts) -> Fail | None:
             settings={"numa.vcpu.maxPerVirtualNode": None},
         ),
     )
-
-
-def _nodes(prediction: Prediction) -> str:
-    """A predicted count with the others that the rules allow."""
-    others = "".join(f", else {count}" for count in prediction.alternatives)
-    return f"{prediction.vnuma_nodes} ({prediction.confidence} confidence{others})"

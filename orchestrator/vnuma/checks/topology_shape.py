@@ -7,7 +7,15 @@ from math import ceil
 from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
-from vnuma.checks.shape import fits_memory, gigabytes, node_size_is_set, nodes_needed, shape_of, split_over
+from vnuma.checks.shape import (
+    fits_memory,
+    gigabytes,
+    node_size_is_set,
+    nodes_needed,
+    nodes_of,
+    shape_of,
+    split_over,
+)
 from vnuma.checks.sources import (
     ADVANCED_65,
     CORES_PER_SOCKET_7,
@@ -95,7 +103,8 @@ def t05(facts: Facts) -> Fail | None:
     "Too few vCPUs for vNUMA, though the VM is wider than a node",
     condition="fewer vCPUs than numa.vcpu.min (9 unless set) in a VM that exceeds one host NUMA node by "
     "vCPUs or memory, or that is studied with several sockets",
-    consequence="The guest always sees one node; where its memory spans two, it cannot know what is remote.",
+    consequence="By VMware's guides the guest sees one node, and cannot know what of its memory is remote; "
+    "for more vCPUs than a node has cores, updates of 6.5 and 6.7 and later releases may show its nodes.",
     fix="Lower numa.vcpu.min on the VM to its number of vCPUs.",
     sources=(ADVANCED_65,),
     needs="vm host",
@@ -110,7 +119,11 @@ def t06(facts: Facts) -> Fail | None:
     if not wide and not (facts.studied and facts.sockets > 1):
         return None
     return Fail(
-        {**shape_of(facts), "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})"},
+        {
+            **shape_of(facts),
+            "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})",
+            "predicted nodes": nodes_of(facts.prediction),
+        },
         Fix(
             f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
             arm={"numa_vcpu_min": facts.vcpus},
