@@ -30,7 +30,7 @@ ALLOWED = {
     "__main__": {"cli"},
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
-    "report": GROUND | {"store", "analysis", "domain"},
+    "report": GROUND | {"store", "analysis", "domain", "checks"},
     "engine": GROUND | PURE | ADAPTERS | {"lab"},
     "cli": GROUND | PURE | ADAPTERS | {"engine", "report", "lab"},
 }

@@ -36,14 +36,13 @@ type fleetModel struct {
 	version, build                             string
 }
 
-// fleetModels are what a fleet's hosts are, by turns: the fourth has sub-NUMA clustering, the fifth
-// interleaves its memory over both sockets.
+// fleetModels are what a fleet's hosts are, by turns; the fourth has sub-NUMA clustering.
 var fleetModels = []fleetModel{
 	{2, 16, 2, 512, 20, "8.0.2", "22380479"},
 	{2, 24, 2, 768, 17, "7.0.3", "18644231"},
 	{2, 28, 2, 1024, 21, "8.0.3", "24022510"},
 	{2, 32, 4, 1024, 20, "8.0.2", "22380479"},
-	{2, 12, 1, 256, 14, "6.7.0", "8169922"},
+	{2, 12, 2, 256, 14, "6.7.0", "8169922"},
 }
 
 var fleetVCPUs = []int{2, 4, 4, 8, 8, 12, 16, 16, 20, 24, 32, 40}
@@ -66,6 +65,9 @@ func (f Fleet) HostAt(number int) FleetHost {
 		Version: is.version, Build: is.build, Hardware: is.hardware, Cluster: cluster,
 		PowerPolicy: "static", Disconnected: number%53 == 52,
 	}
+	if number%29 == 7 {
+		made.NumaNodes = 1 // memory interleaved over both sockets
+	}
 	if number%7 == 3 {
 		made.PowerPolicy = "dynamic"
 	}
@@ -81,7 +83,10 @@ func (f Fleet) VMAt(number int) FleetVM {
 	vm.Hardware = host.Hardware
 	vm.VCPUs = fleetVCPUs[number%len(fleetVCPUs)]
 	vm.CoresPerSocket = []int{1, 1, 2, vm.VCPUs / 2}[number/7%4]
-	vm.MemoryGB = []int{16, 32, 64, 128, 384}[number/11%5]
+	vm.MemoryGB = []int{2, 4, 8, 16}[number/11%4]
+	if number%41 == 0 {
+		vm.MemoryGB = 192
+	}
 	vm.CPUHotAdd = number%9 == 4
 	vm.ReservationLocked = number%3 == 0
 	vm.Power = number%10 != 7

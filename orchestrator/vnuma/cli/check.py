@@ -1,30 +1,244 @@
-"""`vnuma check`: the design rules."""
+"""`vnuma check`: the design rules, over one VM, a study or a whole estate."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vnuma.cli.options import find_inventory, read_study
+from vnuma.cli.screen import console, simulated_banner
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vnuma.checks.result import CheckResult
+    from vnuma.domain.estate import Estate
+    from vnuma.engine.check import Asked
+
+
+class CheckFormat(StrEnum):
+    """What to write."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding that nobody waived ends in exit code 10."""
+
+    BLOCK = "block"
+    WARN = "warn"
 
 
 def check(
     explain: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--explain",
             metavar="RULE",
             help="What a rule looks at, why, and the fix; `all` lists the rules, `markdown` is their page.",
         ),
-    ],
+    ] = None,
+    vm: Annotated[
+        str | None, typer.Option("--vm", metavar="NAME", help="One VM: its name or inventory path.")
+    ] = None,
+    study: Annotated[
+        Path | None,
+        typer.Option("--study", metavar="FILE", help="A study: its VMs, as each arm leaves them."),
+    ] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False,
+    inventory: Annotated[
+        Path | None,
+        typer.Option("--inventory", metavar="FILE", help="A snapshot (vnuma inventory save), no vCenter."),
+    ] = None,
+    rvtools: Annotated[
+        Path | None, typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx), no vCenter.")
+    ] = None,
+    ansible_inventory: Annotated[
+        Path | None,
+        typer.Option(
+            "-i", "--ansible-inventory", metavar="PATH", help="Ansible inventory with the vCenters."
+        ),
+    ] = None,
+    name: Annotated[
+        str, typer.Option("--name", metavar="PATTERN", help="Only VMs of such a name, as sql-*.")
+    ] = "",
+    folder: Annotated[
+        str, typer.Option("--folder", metavar="PATH", help="Only VMs in this folder and below.")
+    ] = "",
+    cluster: Annotated[
+        str, typer.Option("--cluster", metavar="PATTERN", help="Only VMs of such clusters.")
+    ] = "",
+    sql: Annotated[
+        bool, typer.Option("--sql", help="Log in to SQL Server too, where the inventory has a login.")
+    ] = False,
+    waivers: Annotated[
+        Path | None, typer.Option("--waivers", metavar="FILE", help="Findings that were accepted (YAML).")
+    ] = None,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot: what is new?"),
+    ] = None,
+    format_: Annotated[CheckFormat, typer.Option("--format", help="What to write.")] = CheckFormat.TABLE,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
+    ] = None,
+    fail_on: Annotated[
+        FailOn | None, typer.Option("--fail-on", help="Exit code 10 if anything that bad is found.")
+    ] = None,
 ) -> None:
-    """Explain a design rule: what it looks at, why it matters, what helps, and who says so.
+    """Check VMs, hosts and clusters against the design rules. Nothing is changed.
 
-    Examples: vnuma check --explain T14; vnuma check --explain all
+    Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
+    vnuma check --vm sql16 --sql --fail-on block; vnuma check --explain T14
     """
+    if explain is not None:
+        _explain(explain)
+        return
+    from vnuma.engine.baseline_check import earlier
+    from vnuma.engine.check import Asked, compare, run_check
+    from vnuma.engine.filters import Filters
+    from vnuma.estate.waivers import load as load_waivers
+
+    _one_source(vm, study, all_, inventory, rvtools)
+    asked = Asked(
+        filters=Filters(name, folder, cluster),
+        study=read_study(study)[0] if study else None,
+        waivers=load_waivers(waivers) if waivers else (),
+    )
+    if inventory or rvtools:
+        if sql:
+            raise InputError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
+        estates = _from_file(inventory, rvtools)
+    else:
+        estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
+    result = run_check(estates, asked)
+    if baseline:
+        result = compare(result, earlier(baseline, asked))
+    _write(result, format_, output)
+    _judge(result, fail_on)
+
+
+def _explain(rule: str) -> None:
     from vnuma.checks.explain import as_markdown
     from vnuma.checks.explain import explain as explanation
 
-    if explain.strip().lower() == "markdown":
+    if rule.strip().lower() == "markdown":
         typer.echo(as_markdown(), nl=False)
     else:
-        typer.echo(explanation(explain))
+        typer.echo(explanation(rule))
+
+
+def _one_source(*given: object) -> None:
+    if sum(bool(source) for source in given) != 1:
+        raise typer.BadParameter("give one of --vm, --study, --all, --inventory, --rvtools (or --explain).")
+
+
+def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Sequence[Estate], Asked]:
+    """The estates of running vCenters, and the SQL Servers to log in to where that is asked for."""
+    from dataclasses import replace
+
+    from vnuma.engine import estates as live
+    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.sql_facts import SqlServers
+
+    if sql:
+        asked = replace(asked, sql=SqlServers(read_targets(site).values()))
+    wanted = [vm] if vm else asked.study.vms if asked.study else None
+    return (live.read_all(site) if wanted is None else live.read_some(site, wanted)), asked
+
+
+def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]:
+    if inventory:
+        from vnuma.estate.snapshot import load
+
+        return load(inventory)
+    from vnuma.estate.rvtools import read_rvtools
+
+    assert rvtools is not None
+    return [read_rvtools(rvtools)]
+
+
+def _write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
+    if format_ is CheckFormat.TABLE and output is None:
+        _show(result)
+        return
+    text = _text(result, format_)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The check cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
+    _show_counts(result, output)
+
+
+def _text(result: CheckResult, format_: CheckFormat) -> str:
+    from vnuma.report.check import as_csv, as_json, as_junit, as_page, as_sarif, as_text
+
+    writers = {
+        CheckFormat.TABLE: lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
+        CheckFormat.JSON: lambda: as_json.as_json(result),
+        CheckFormat.CSV: lambda: as_csv.as_csv(result),
+        CheckFormat.SARIF: lambda: as_sarif.as_sarif(result),
+        CheckFormat.JUNIT: lambda: as_junit.as_junit(result),
+        CheckFormat.HTML: lambda: as_page.as_page(result),
+    }
+    return writers[format_]()
+
+
+def _show(result: CheckResult) -> None:
+    """The table; colour marks the first word of a finding, which says the same."""
+    from rich.text import Text
+
+    from vnuma.report.check.as_text import lines
+
+    screen = console()
+    if result.simulated:
+        screen.print(simulated_banner(result.simulated))
+    for line, severity in lines(result):
+        text = Text(line)
+        if severity:
+            text.stylize(_STYLES[severity], 0, len(severity))
+        screen.print(text)
+
+
+def _show_counts(result: CheckResult, output: Path) -> None:
+    from vnuma.report.check.words import headline
+
+    if result.simulated:
+        typer.echo(simulated_banner(result.simulated))
+    typer.echo(headline(result))
+    typer.echo(f"Check      {output}")
+
+
+_STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
+
+
+def _judge(result: CheckResult, fail_on: FailOn | None) -> None:
+    """Raise ThresholdMet where something at least that bad was found and not waived."""
+    if fail_on is None:
+        return
+    from vnuma.checks.finding import Severity
+    from vnuma.errors import ThresholdMet
+
+    found = list(result.open(Severity(fail_on.value)))
+    if found:
+        worst = found[0].judged.finding
+        raise ThresholdMet(
+            f"{len(found)} findings are {fail_on.value} or worse, and nobody waived them; "
+            f"the first is {worst.rule} on {worst.name}.",
+            fix="Put them right, or accept them for a time in a waivers file: --waivers FILE",
+        )

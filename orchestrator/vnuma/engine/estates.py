@@ -23,19 +23,23 @@ def read_all(inventory: Path) -> list[Estate]:
     return [_read(target, lambda _session: None) for target in _one_for_each(read_targets(inventory))]
 
 
-def read_one(inventory: Path, name: str) -> list[Estate]:
-    """One VM with its host and cluster: an inventory's VM, else any of that name or path in a vCenter.
+def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
+    """Some VMs, each with its host and cluster: by inventory name, else by name or path in any vCenter.
 
-    Raises VmNotFound when no vCenter of the inventory has it.
+    Raises VmNotFound when no vCenter of the inventory has one of them.
     """
     targets = read_targets(inventory)
+    return [_read_one(inventory, targets, name) for name in names]
+
+
+def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
     if name in targets:
         target = targets[name]
-        return [_read(target, lambda session: read.find_vm(session, target.vm))]
+        return _read(target, lambda session: read.find_vm(session, target.vm))
     missing: VmNotFound | None = None
     for target in _one_for_each(targets):
         try:
-            return [_read(target, lambda session: read.find_vm(session, name))]
+            return _read(target, lambda session: read.find_vm(session, name))
         except VmNotFound as error:
             missing = missing or error
     raise missing or _no_vcenter(inventory)

@@ -60,11 +60,15 @@ def read_json(path: Path) -> Any:
         ) from error
 
 
+def is_snapshot(document: Any) -> bool:
+    """Whether a JSON document says that it is a snapshot."""
+    return isinstance(document, dict) and str(document.get("schema", "")).startswith(f"{KIND}/")
+
+
 def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
     """The estates of a snapshot that was read already. Raises InputError."""
-    schema = str(document.get("schema", "")) if isinstance(document, dict) else ""
-    kind, _, number = schema.rpartition("/")
-    if kind != KIND or not number.isdigit():
+    number = str(document["schema"]).rpartition("/")[2] if is_snapshot(document) else ""
+    if not number.isdigit():
         raise InputError(
             f"{path} is not a snapshot of an inventory.",
             fix="vnuma inventory save FILE writes one; an Ansible inventory is given with -i.",

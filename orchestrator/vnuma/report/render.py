@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
-from vnuma.assets import asset
 from vnuma.errors import InputError
 from vnuma.report.model import LoadedRun
 from vnuma.report.page import contents, vm_parts
+from vnuma.report.template import filled
 from vnuma.report.words import banner, progress_words
 
 
@@ -36,17 +31,11 @@ def write_page(loaded: LoadedRun, output: Path | None) -> Path:
 
 def page_text(loaded: LoadedRun) -> str:
     """The page as text."""
-    folder = asset("templates")
-    environment = Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    style, script = ((folder / name).read_text(encoding="utf-8") for name in ("style.css", "page.js"))
     parts = vm_parts(loaded)
-    return environment.get_template("report.html.j2").render(
+    return filled(
+        "report.html.j2",
+        "style.css",
+        "page.js",
         loaded=loaded,
         run=loaded.run,
         study=loaded.study,
@@ -54,13 +43,4 @@ def page_text(loaded: LoadedRun) -> str:
         progress=progress_words(loaded),
         parts=parts,
         contents=contents(parts),
-        style=Markup(style),
-        script=Markup(script),
-        style_hash=_hash(style),
-        script_hash=_hash(script),
     )
-
-
-def _hash(text: str) -> str:
-    """What a Content-Security-Policy names a permitted inline text by."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"

@@ -18,7 +18,7 @@ from vnuma.vsphere import settings
 from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
 from vnuma.vsphere.faults import describe
 from vnuma.vsphere.host_options import OPTIONS, numa_options
-from vnuma.vsphere.inventory import container_properties, path_of
+from vnuma.vsphere.inventory import container_properties, path_of, upwards
 from vnuma.vsphere.read import cluster_properties
 from vnuma.vsphere.session import Found, Query, Session
 
@@ -41,12 +41,7 @@ def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Est
 
     What cannot be read is named in `unseen` and does not end the reading. Raises VCenterUnreachable.
     """
-    refs: list[vim.ManagedEntity] = _refs(session)
-    if only is not None:
-        refs = [
-            *(ref for ref in refs if not isinstance(ref, vim.VirtualMachine)),
-            *_neighbours(session, only),
-        ]
+    refs = _all(session) if only is None else _around(session, only)
     objects = {found.ref: found for found in _read(session, refs)}
     hosts, unseen = _hosts(session, objects)
     vms = list(_vms(session, objects, hosts, unseen, _connected_hosts(objects)))
@@ -71,7 +66,7 @@ class _Miss:
     host: str = ""
 
 
-def _refs(session: Session) -> list[vim.ManagedEntity]:
+def _all(session: Session) -> list[vim.ManagedEntity]:
     """References of everything that matters, from one container view."""
     kinds = [vim.VirtualMachine, vim.HostSystem, vim.ClusterComputeResource]
     kinds += [vim.Folder, vim.Datacenter, vim.VirtualApp]
@@ -83,11 +78,21 @@ def _refs(session: Session) -> list[vim.ManagedEntity]:
         view.DestroyView()
 
 
-def _neighbours(session: Session, only: vim.VirtualMachine) -> list[vim.VirtualMachine]:
-    """The VM and those that run on its host."""
+def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntity]:
+    """The VM with its folders, its host, what else runs there, and the other hosts of its cluster."""
+    above = Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=only, skip=False, selectSet=upwards())],
+        propSet=[Query.PropertySpec(type=vim.ManagedEntity, pathSet=["name"])],
+    )
+    refs = [found.ref for found in session.retrieve([above])]
     host = session.read(only, ("runtime.host",)).values.get("runtime.host")
-    others = session.read(host, ("vm",)).values.get("vm", ()) if host else ()
-    return list({only, *others})
+    if host is not None:
+        at_host = session.read(host, ("vm", "parent")).values
+        refs += [host, *at_host.get("vm", ())]
+        cluster = at_host.get("parent")
+        if isinstance(cluster, vim.ClusterComputeResource):
+            refs += [cluster, *session.read(cluster, ("host",)).values.get("host", ())]
+    return list(dict.fromkeys(refs))
 
 
 def _read(session: Session, refs: Sequence[vim.ManagedEntity]) -> Iterator[Found]:

@@ -1,0 +1,36 @@
+"""An earlier check, as its JSON document tells it: what was found, on what, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma.checks.result import SCHEMA, Key
+from vnuma.errors import InputError
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """Findings by what makes them the same, each with its object's name."""
+
+    checked_at: str
+    found: Mapping[Key, str]
+
+
+def from_document(document: Any, path: Path) -> Earlier:
+    """The findings of a check's JSON document. Raises InputError for any other file."""
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is neither a check nor a snapshot of an inventory.",
+            fix="vnuma check ... --format json > FILE writes one.",
+        )
+    try:
+        found = {
+            (item["rule"], item["object"]["kind"], item["object"]["key"]): item["object"]["name"]
+            for item in document["findings"]
+        }
+        return Earlier(str(document["checked_at"]), found)
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: {error} is missing.", fix="Make it anew.") from error

@@ -1,0 +1,54 @@
+"""Findings that somebody has accepted: by rule and object, with a reason and an end."""
+
+from __future__ import annotations
+
+from datetime import date
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from pydantic import Field, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
+
+from vnuma.checks.catalogue import find_rule
+from vnuma.checks.finding import Finding
+from vnuma.domain.arm import Strict
+from vnuma.errors import InputError
+
+
+class Waiver(Strict):
+    """One accepted finding. `object` is a name, an inventory path or a pattern such as sql-dw-*."""
+
+    rule: str
+    object: str = Field(min_length=1)
+    reason: str = Field(min_length=1)
+    until: date
+    """The last day on which it holds."""
+
+    def covers(self, finding: Finding, path: str) -> bool:
+        """Whether it is this finding's rule, and its object or the VM that it was seen from."""
+        names = (finding.name, finding.vm, path)
+        return finding.rule == self.rule and any(fnmatchcase(name, self.object) for name in names)
+
+
+class _File(Strict):
+    waivers: list[Waiver]
+
+
+def load(path: Path) -> tuple[Waiver, ...]:
+    """Read a waivers file (YAML). Raises InputError that names the entry and what is wrong with it."""
+    try:
+        document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.", fix=_EXAMPLE) from error
+    try:
+        waivers = _File.model_validate(document).waivers
+    except ValidationError as error:
+        lines = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
+        raise InputError(f"{path}: " + "; ".join(lines) + ".", fix=_EXAMPLE) from None
+    return tuple(waiver.model_copy(update={"rule": find_rule(waiver.rule).id}) for waiver in waivers)
+
+
+_EXAMPLE = "An entry is {rule: T11, object: sql-dw-*, reason: ..., until: 2027-03-31}."

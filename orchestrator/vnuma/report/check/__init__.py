@@ -1,0 +1,1 @@
+"""A design check as table, page, JSON, CSV, SARIF and JUnit."""

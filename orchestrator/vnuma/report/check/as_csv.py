@@ -1,0 +1,40 @@
+"""A check as CSV: a line for each finding on each VM, for spreadsheets."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+
+from vnuma.checks.result import CheckedVm, CheckResult, Judged
+
+COLUMNS = (
+    *("simulated", "vm", "path", "cluster", "host", "esxi", "shape", "memory_mb", "guest_nodes"),
+    *("rule", "severity", "object_kind", "object", "arm", "title", "observed", "fix", "source"),
+    *("superseded_by", "waived", "change"),
+)
+
+
+def as_csv(result: CheckResult) -> str:
+    """The file's text. A VM on which nothing was found has no line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for vm in result.vms:
+        for item in vm.findings:
+            writer.writerow(_harmless(cell) for cell in _cells(result, vm, item))
+    return text.getvalue()
+
+
+def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]:
+    it = item.finding
+    yield result.simulated or ""
+    yield from (vm.name, vm.path, vm.cluster, vm.host, vm.release, vm.shape, vm.memory_mb, vm.guest)
+    yield from (it.rule, it.severity.value, it.kind, it.name, it.arm, it.title)
+    yield "; ".join(f"{name}: {value}" for name, value in it.observed.items())
+    yield from (it.fix.text if it.fix else "", it.source, it.superseded_by, item.waived, item.change or "")
+
+
+def _harmless(cell: object) -> object:
+    """A name that begins like a formula must not become one in a spreadsheet."""
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell

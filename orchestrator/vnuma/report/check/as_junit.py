@@ -1,0 +1,81 @@
+"""A check as JUnit XML: a suite for each rule, so that a pipeline shows what failed and what was not seen."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from xml.etree.ElementTree import Element, SubElement, indent, tostring
+
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult, Judged
+from vnuma.checks.rule import Rule
+from vnuma.report.check.words import plural, xml_text
+
+
+def as_junit(result: CheckResult) -> str:
+    """The file's text. Blocks and warnings are failures; what is only for information passes with a note.
+
+    VMs that pass a rule are one test case together, and so are those that it could not be evaluated on.
+    """
+    found: Mapping[str, list[tuple[str, Judged]]] = defaultdict(list)
+    failing: Counter[str] = Counter()
+    reasons: Mapping[str, Counter[str]] = defaultdict(Counter)
+    for vm in result.vms:
+        failing.update({item.finding.rule for item in vm.findings})
+        for item in vm.findings:
+            found[item.finding.rule].append((vm.path, item))
+        for rule, reason in vm.not_evaluated.items():
+            reasons[rule][reason] += 1
+    root = Element("testsuites", name=_name(result))
+    for asked in result.rules:
+        other = len(result.vms) - failing[asked.id] - sum(reasons[asked.id].values())
+        _suite(root, asked, result.checked_at, found[asked.id], reasons[asked.id], other)
+    indent(root, " ")
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(root, encoding="unicode") + "\n"
+
+
+def _name(result: CheckResult) -> str:
+    name = "vnuma check of " + ", ".join(source.name for source in result.sources)
+    return f"SIMULATED: {name}" if result.simulated else name
+
+
+def _suite(
+    root: Element,
+    rule: Rule,
+    checked_at: str,
+    found: Sequence[tuple[str, Judged]],
+    reasons: Mapping[str, int],
+    other: int,
+) -> None:
+    suite = SubElement(root, "testsuite", name=f"{rule.id} {rule.title}", timestamp=checked_at[:19])
+    failures = skipped = 0
+    for path, item in found:
+        case = SubElement(suite, "testcase", classname=f"vnuma.{rule.id}", name=xml_text(path))
+        words = _words(item)
+        if item.waived:
+            SubElement(case, "skipped", message=xml_text(f"waived: {item.waived}"))
+            skipped += 1
+        elif item.severity is Severity.INFO:
+            SubElement(case, "system-out").text = words
+        else:
+            SubElement(case, "failure", type=item.severity.value, message=item.finding.title).text = words
+            failures += 1
+    for reason, vms in reasons.items():
+        case = SubElement(
+            suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{plural(vms, 'VM')} not evaluated"
+        )
+        SubElement(case, "skipped", message=xml_text(reason))
+        skipped += 1
+    if other > 0:
+        SubElement(suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{plural(other, 'VM')} passed")
+    suite.set("tests", str(len(suite)))
+    suite.set("failures", str(failures))
+    suite.set("skipped", str(skipped))
+    suite.set("errors", "0")
+
+
+def _words(item: Judged) -> str:
+    it = item.finding
+    lines = [f"{it.kind} {it.name}"] + [f"{name}: {value}" for name, value in it.observed.items()]
+    lines += [it.consequence, f"Fix: {it.fix.text}" if it.fix else "", it.matters, it.source]
+    return xml_text("\n".join(line for line in lines if line))

@@ -1,0 +1,181 @@
+"""A check as one HTML page that needs no network and shows thousands of VMs a page at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from markupsafe import Markup
+
+from vnuma import __version__
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckedVm, CheckResult, Judged
+from vnuma.report.check.words import plural
+from vnuma.report.template import filled
+from vnuma.report.words import banner
+
+WITHOUT_SCRIPTS = 100
+"""VMs that stand in the page itself, for a browser that runs no scripts."""
+
+SIGNS = {Severity.BLOCK: "■", Severity.WARN: "▲", Severity.INFO: "●"}
+
+Item = TypeVar("Item", bound=Hashable)
+
+
+def as_page(result: CheckResult) -> str:
+    """The page's text."""
+    rules = [(rule, severity, objects, SIGNS[severity]) for rule, severity, objects in result.by_rule]
+    return filled(
+        "check.html.j2",
+        "check.css",
+        "check.js",
+        result=result,
+        banner=banner(result.simulated),
+        lead=_lead(result),
+        rules=rules,
+        most=max((objects for _, _, objects, _ in rules), default=1),
+        reasons=[(plural(len(names), "rule"), plural(vms, "VM"), why) for why, names, vms in result.reasons],
+        title=_title(result),
+        estate=_estate(result),
+        counts=[
+            (severity.value, SIGNS[severity], result.by_severity.get(severity, 0)) for severity in Severity
+        ],
+        passing=result.by_severity.get(None, 0),
+        clusters=sorted({vm.cluster for vm in result.vms if vm.cluster}),
+        first=result.vms[:WITHOUT_SCRIPTS],
+        signs=SIGNS,
+        gigabytes=_gigabytes,
+        data=Markup(_escaped(_data(result))),
+        version=__version__,
+    )
+
+
+def _title(result: CheckResult) -> str:
+    names = ", ".join(source.name for source in result.sources)
+    count = result.by_severity
+    words = ", ".join(f"{count.get(severity, 0):,} {severity.value}" for severity in Severity)
+    return f"{'SIMULATED: ' if result.simulated else ''}Design check of {names}: {words}"
+
+
+def _estate(result: CheckResult) -> str:
+    hosts, clusters = (sum(getattr(s, part) for s in result.sources) for part in ("hosts", "clusters"))
+    vms = plural(len(result.vms), "VM")
+    left = f" ({result.left_out:,} more left out by the filters)" if result.left_out else ""
+    return f"{vms} on {plural(hosts, 'host')} in {plural(clusters, 'cluster')}{left}"
+
+
+def _lead(result: CheckResult) -> list[tuple[str, bool]]:
+    """The first sentence, in pieces: text, and whether it is strong."""
+    count = result.by_severity
+    block, warn = count.get(Severity.BLOCK, 0), count.get(Severity.WARN, 0)
+    rest = count.get(Severity.INFO, 0) + count.get(None, 0)
+    return [
+        (plural(block, "VM"), True),
+        (f" {_have(block)} a fault that changes what the guest sees or what it may use. ", False),
+        (f"{warn:,} more", True),
+        (
+            f" {_have(warn)} warnings; {rest:,} pass everything that could be checked.",
+            False,
+        ),
+    ]
+
+
+def _have(count: int) -> str:
+    return "has" if count == 1 else "have"
+
+
+class _Table(Generic[Item]):
+    """Each different item once, in the order of first use; VMs name it by its number."""
+
+    def __init__(self) -> None:
+        self.items: list[Item] = []
+        self._numbers: dict[Item, int] = {}
+
+    def number(self, item: Item) -> int:
+        """The item's number."""
+        if item not in self._numbers:
+            self._numbers[item] = len(self.items)
+            self.items.append(item)
+        return self._numbers[item]
+
+
+def _data(result: CheckResult) -> dict[str, Any]:
+    """What the script shows, with everything that repeats said once."""
+    findings: _Table[str] = _Table()
+    reasons: _Table[str] = _Table()
+    vms = [_vm(vm, findings, reasons) for vm in result.vms]
+    return {
+        "rules": {
+            rule.id: [rule.title, rule.consequence, rule.sources[0] if rule.sources else ""]
+            for rule in result.rules
+        },
+        "findings": [json.loads(item) for item in findings.items],
+        "unseen": [json.loads(item) for item in reasons.items],
+        "vms": vms,
+    }
+
+
+def _vm(vm: CheckedVm, findings: _Table[str], reasons: _Table[str]) -> list[Any]:
+    worst = vm.worst
+    return [
+        vm.name,
+        vm.path.rpartition("/")[0],
+        vm.shape,
+        _gigabytes(vm.memory_mb),
+        vm.host,
+        vm.cluster,
+        vm.release,
+        vm.guest,
+        worst.value if worst else "",
+        [findings.number(json.dumps(_finding(vm, item))) for item in vm.findings],
+        reasons.number(json.dumps(_reasons(vm))),
+        vm.passed,
+    ]
+
+
+def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
+    it = item.finding
+    about = "" if it.kind == "vm" else f"{it.kind} {it.name}"
+    fix = it.fix
+    settings = dict(fix.ansible) if fix else {}
+    return [
+        it.rule,
+        it.severity.value,
+        about,
+        list(it.observed.items()),
+        fix.text if fix else "",
+        "\n".join(_variables(settings)) if settings else "",
+        fix.commands if fix else "",
+        it.matters,
+        it.superseded_by,
+        item.waived,
+        item.change or "",
+        it.arm,
+    ]
+
+
+def _variables(settings: dict[str, Any]) -> Iterator[str]:
+    """Ansible variables as YAML lines (JSON is YAML)."""
+    for name, value in settings.items():
+        yield f"{name}: {json.dumps(value)}"
+
+
+def _reasons(vm: CheckedVm) -> Sequence[Any]:
+    """Reasons with the rules that they kept from being evaluated."""
+    grouped: dict[str, list[str]] = {}
+    for rule, why in sorted(vm.not_evaluated.items()):
+        grouped.setdefault(why, []).append(rule)
+    return list(grouped.items())
+
+
+def _gigabytes(memory_mb: int | None) -> str:
+    if memory_mb is None:
+        return ""
+    return f"{memory_mb / 1024:g} GB"
+
+
+def _escaped(data: dict[str, Any]) -> str:
+    """JSON that cannot end the element that it stands in."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -1,0 +1,113 @@
+"""A check as SARIF 2.1.0, for tools that collect the findings of many checkers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from vnuma import __version__
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult, Group
+from vnuma.checks.rule import Rule
+
+_SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}
+
+
+def as_sarif(result: CheckResult) -> str:
+    """The log's text. Objects are logical locations: a VM's, host's or cluster's name and key."""
+    index = {rule.id: number for number, rule in enumerate(result.rules)}
+    run = {
+        "tool": {
+            "driver": {
+                "name": "vnuma",
+                "version": __version__,
+                "rules": [_rule(rule) for rule in result.rules],
+            }
+        },
+        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notes(result))}],
+        "results": [
+            *(_result(group, index, compared=result.since is not None) for group in result.groups),
+            *_fixed(result, index),
+        ],
+        "properties": {
+            "simulated": result.simulated or "",
+            "checkedAt": result.checked_at,
+            "checks": result.checks,
+            "notEvaluated": result.not_evaluated,
+        },
+    }
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1) + "\n"
+
+
+def _rule(rule: Rule) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "id": rule.id,
+        "shortDescription": {"text": rule.title},
+        "fullDescription": {"text": rule.consequence},
+        "help": {"text": f"Found when: {rule.condition}. Fix: {rule.fix}"},
+        "defaultConfiguration": {"level": _LEVELS[rule.severity]},
+    }
+    link = next((source for source in rule.sources if source.startswith("https://")), None)
+    return described | ({"helpUri": link} if link else {})
+
+
+def _result(group: Group, index: Mapping[str, int], *, compared: bool) -> dict[str, Any]:
+    it = group.judged.finding
+    observed = "; ".join(f"{name} {value}" for name, value in it.observed.items())
+    parts = [f"{it.name}: {it.title}", f"({observed})." if observed else ".", it.consequence]
+    if it.fix:
+        parts.append(f"Fix: {it.fix.text}")
+    found: dict[str, Any] = {
+        "ruleId": it.rule,
+        "ruleIndex": index[it.rule],
+        "level": _LEVELS[it.severity],
+        "message": {"text": " ".join(parts).replace(" .", ".")},
+        "locations": [{"logicalLocations": [_location(it.name, it.key, it.kind)]}],
+        "partialFingerprints": {"vnuma/v1": f"{it.rule}|{it.kind}|{it.key}"},
+        "properties": {
+            "vms": [name for name, _ in group.vms],
+            "observed": dict(it.observed),
+            "supersededBy": it.superseded_by,
+            "unconfirmed": it.unconfirmed,
+        },
+    }
+    if group.judged.waived:
+        found["suppressions"] = [{"kind": "external", "justification": group.judged.waived}]
+    if compared:
+        found["baselineState"] = group.judged.change or "new"
+    return found
+
+
+def _fixed(result: CheckResult, index: Mapping[str, int]) -> Iterator[dict[str, Any]]:
+    """What an earlier check found and this one no longer does."""
+    for rule, kind, name in result.since.fixed if result.since else ():
+        if rule in index:
+            yield {
+                "ruleId": rule,
+                "ruleIndex": index[rule],
+                "level": "none",
+                "message": {"text": f"{name}: no longer found."},
+                "locations": [{"logicalLocations": [{"name": name, "kind": kind}]}],
+                "baselineState": "absent",
+            }
+
+
+def _notes(result: CheckResult) -> Iterator[dict[str, Any]]:
+    """What could not be seen, and which rules could not be evaluated: neither passed nor failed."""
+    for item in result.unseen:
+        yield _note(f"{item.kind} {item.name} was not seen: {item.why}")
+    for reason, rules, vms in result.reasons:
+        yield _note(f"Not evaluated on {vms} VMs, because {reason}: {', '.join(rules)}", rules)
+    for words in result.waivers:
+        yield _note(words)
+
+
+def _note(text: str, rules: Sequence[str] = ()) -> dict[str, Any]:
+    noted: dict[str, Any] = {"level": "warning", "message": {"text": text}}
+    return noted | ({"associatedRule": {"id": rules[0]}} if len(rules) == 1 else {})
+
+
+def _location(name: str, key: str, kind: str) -> dict[str, str]:
+    return {"name": name, "fullyQualifiedName": key or name, "kind": kind}

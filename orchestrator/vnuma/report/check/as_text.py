@@ -1,0 +1,99 @@
+"""A check on the terminal: counts, the findings worst first, and what could not be seen."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from textwrap import wrap
+
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult, Group
+from vnuma.report.check.words import headline, plural, since_words
+
+WIDTH = 80
+MOST = 40
+"""Findings in full; where there are more, each rule shows its first few and their number."""
+
+_EXAMPLES = 2
+
+_NAMED = 3
+_INDENT = " " * 11
+
+
+def lines(result: CheckResult) -> Iterator[tuple[str, str]]:
+    """Lines, each with the severity that colours its first word; empty for none."""
+    for line in headline(result).splitlines():
+        yield line, ""
+    if result.since:
+        yield since_words(result.since), ""
+    shown = [group for group in result.groups if group.judged.severity is not Severity.INFO]
+    some = shown if len(shown) <= MOST else list(_examples(shown))
+    for group in some:
+        yield from _finding(group)
+    yield from _rest(result, len(shown) - len(some))
+    for rule, kind, name in result.since.fixed[:MOST] if result.since else ():
+        yield f"gone   {rule:4} {kind} {name}", ""
+    yield from _unseen(result)
+    for words in result.waivers:
+        yield from _wrapped("note   ", words)
+
+
+def _finding(group: Group) -> Iterator[tuple[str, str]]:
+    it, waived = group.judged.finding, group.judged.waived
+    word = "waived" if waived else it.severity.value
+    new = " [new]" if group.judged.change == "new" else ""
+    severity = "" if waived else it.severity.value
+    yield f"{word:7}{it.rule:4}{it.name}{new}  {it.title}", severity
+    where = [name for name, _ in group.vms] if it.kind != "vm" else []
+    if where:
+        more = f" and {len(where) - _NAMED} more" if len(where) > _NAMED else ""
+        yield from _wrapped(_INDENT, f"{plural(len(where), 'VM')}: {', '.join(where[:_NAMED])}{more}")
+    observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
+    if it.arm:
+        observed = f"arm {it.arm}: {observed}"
+    yield from _wrapped(_INDENT, observed)
+    if waived:
+        yield from _wrapped(_INDENT, f"accepted: {waived}")
+    elif it.matters:
+        yield from _wrapped(_INDENT, it.matters)
+    elif it.fix:
+        yield from _wrapped(_INDENT, f"fix: {it.fix.text}")
+
+
+def _examples(shown: list[Group]) -> Iterator[Group]:
+    """The first few findings of each rule."""
+    seen: Counter[str] = Counter()
+    for group in shown:
+        rule = group.judged.finding.rule
+        seen[rule] += 1
+        if seen[rule] <= _EXAMPLES:
+            yield group
+
+
+def _rest(result: CheckResult, left: int) -> Iterator[tuple[str, str]]:
+    """By rule what is not shown one by one: information, and what is too much for a screen."""
+    if left:
+        yield f"and {left:,} more (--format html, csv or json has all); objects by rule:", ""
+    for rule, severity, objects in result.by_rule:
+        if left or severity is Severity.INFO:
+            yield f"{severity.value:7}{rule.id:4}{objects:>7,}  {rule.title}"[:WIDTH], severity.value
+
+
+def _unseen(result: CheckResult) -> Iterator[tuple[str, str]]:
+    listed = list(result.unseen)
+    for item in listed[:_LISTED]:
+        yield from _wrapped("unseen     ", f"{item.kind} {item.name}: {item.why}")
+    if len(listed) > _LISTED:
+        yield f"unseen     and {len(listed) - _LISTED:,} more (--format json names them)", ""
+    for reason, rules, vms in result.reasons[:_LISTED]:
+        yield from _wrapped(
+            "not evaluated ", f"{plural(len(rules), 'rule')} on {plural(vms, 'VM')}: {reason}"
+        )
+
+
+_LISTED = 6
+
+
+def _wrapped(head: str, text: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(wrap(text, WIDTH - len(head), break_on_hyphens=False)):
+        yield (head if number == 0 else " " * len(head)) + line, ""

@@ -1,0 +1,40 @@
+"""Words that the outputs of a check share."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult, Since
+
+# Characters that XML 1.0 cannot hold, not even escaped.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def plural(count: int, noun: str) -> str:
+    """`1 VM`, `2,500 VMs`."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
+
+
+def xml_text(text: str) -> str:
+    """The text without what XML cannot hold: a VM may be called anything."""
+    return _NOT_XML.sub("?", text)
+
+
+def headline(result: CheckResult) -> str:
+    """The counts in two lines: VMs by their worst finding, and what could not be evaluated."""
+    count = result.by_severity
+    parts = [f"{count.get(severity, 0):,} {severity.value}" for severity in Severity]
+    parts.append(f"{count.get(None, 0):,} pass")
+    return (
+        f"{plural(len(result.vms), 'VM')}: {', '.join(parts)}\n"
+        f"({result.not_evaluated:,} of {plural(result.checks, 'check')} not evaluated)"
+    )
+
+
+def since_words(since: Since) -> str:
+    """How much changed since the earlier check."""
+    counts = f"{since.new} new, {len(since.fixed)} gone, {since.unchanged} unchanged"
+    return f"since {since.checked_at[:10]}: {counts}" + (
+        f", {len(since.unknown)} not evaluated now" if since.unknown else ""
+    )

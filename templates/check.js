@@ -1,0 +1,192 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const PER_PAGE = 100;
+  const SIGNS = { block: "■", warn: "▲", info: "●" };
+  const [NAME, FOLDER, SHAPE, MEMORY, HOST, CLUSTER, RELEASE, GUEST, WORST, FINDINGS, UNSEEN, PASSED] = [...Array(12).keys()];
+  const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, VARIABLES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
+  const at = (id) => document.getElementById(id);
+  const rows = at("rows");
+  const haystacks = data.vms.map((vm) => [
+    vm[NAME], vm[FOLDER], vm[SHAPE], vm[HOST], vm[CLUSTER], vm[RELEASE],
+    ...vm[FINDINGS].map((n) => `${data.findings[n][RULE]} ${data.rules[data.findings[n][RULE]][0]}`),
+  ].join("\n").toLowerCase());
+  const filters = { block: true, warn: true, info: true, pass: true, new: false };
+  let rule = "";
+  let page = 0;
+
+  const element = (tag, classes, text) => {
+    const made = document.createElement(tag);
+    if (classes) made.className = classes;
+    if (text !== undefined) made.textContent = text;
+    return made;
+  };
+
+  const severityMark = (severity) => {
+    const mark = element("span", `sv ${severity}`);
+    const sign = element("span", "", `${SIGNS[severity]} `);
+    sign.setAttribute("aria-hidden", "true");
+    mark.append(sign, element("span", "vh", severity));
+    return mark;
+  };
+
+  const chip = (finding) => {
+    const made = element("span", `chip ${finding[WAIVED] ? "waived" : finding[SEVERITY]}`);
+    made.textContent = `${SIGNS[finding[SEVERITY]]} ${finding[RULE]}`;
+    if (finding[CHANGE] === "new") made.append(" ", element("span", "tag", "new"));
+    return made;
+  };
+
+  const part = (heading, ...content) => {
+    const made = element("div");
+    made.append(element("h4", "", heading), ...content);
+    return made;
+  };
+
+  const details = (finding) => {
+    const [title, consequence, source] = data.rules[finding[RULE]];
+    const made = element("div", `f ${finding[WAIVED] ? "waived" : finding[SEVERITY]}`);
+    const heading = element("h3");
+    heading.append(severityMark(finding[SEVERITY]), finding[SEVERITY], ` · ${title} `, element("span", "id", finding[RULE]));
+    if (finding[CHANGE] === "new") heading.append(" ", element("span", "tag", "new"));
+    made.append(heading);
+    if (finding[ABOUT]) made.append(element("p", "mu", `On ${finding[ABOUT]}`));
+    if (finding[ARM]) made.append(element("p", "mu", `In arm ${finding[ARM]}`));
+    if (finding[WAIVED]) made.append(element("p", "now", `Accepted: ${finding[WAIVED]}`));
+    else if (finding[MATTERS]) made.append(element("p", "now", finding[MATTERS]));
+    const observed = element("dl");
+    for (const [name, value] of finding[OBSERVED]) observed.append(element("dt", "", name), element("dd", "", value));
+    const fix = part("Fix", element("p", "", finding[FIX]));
+    if (finding[VARIABLES]) fix.append(element("pre", "", finding[VARIABLES]));
+    if (finding[COMMANDS]) fix.append(element("pre", "", finding[COMMANDS]));
+    const grid = element("div", "fg");
+    grid.append(part("Observed", observed), part("Consequence", element("p", "", consequence)), fix);
+    made.append(grid);
+    const line = element("p", "src", "Source: ");
+    if (/^https?:\/\//.test(source)) {
+      const link = element("a", "", source);
+      link.href = source;
+      line.append(link);
+    } else line.append(source);
+    line.append(" · ", element("code", "", `vnuma check --explain ${finding[RULE]}`));
+    made.append(line);
+    return made;
+  };
+
+  const body = (vm) => {
+    const made = element("div", "body");
+    made.append(element("p", "mu", `${vm[FOLDER]}/${vm[NAME]} · ${vm[PASSED]} rules passed`));
+    for (const number of vm[FINDINGS]) made.append(details(data.findings[number]));
+    const unseen = data.unseen[vm[UNSEEN]];
+    if (unseen.length) {
+      const list = element("ul", "plain");
+      for (const [why, rules] of unseen) list.append(element("li", "", `○ ${rules.join(" ")}: ${why}`));
+      made.append(part("Not evaluated", list));
+    }
+    return made;
+  };
+
+  const row = (vm) => {
+    const made = element("details", "vm");
+    const summary = element("summary");
+    const cells = ["c1", "c2", "c3", "c4", "c5"].map((name) => element("span", name));
+    if (vm[WORST]) cells[0].append(severityMark(vm[WORST]));
+    cells[0].append(element("b", "", vm[NAME]));
+    cells[1].append(vm[SHAPE], element("span", "mu", vm[MEMORY] && ` · ${vm[MEMORY]}`));
+    cells[2].append(vm[HOST], element("span", "mu", [vm[CLUSTER], vm[RELEASE]].filter(Boolean).map((text) => ` · ${text}`).join("")));
+    if (vm[GUEST]) cells[3].append(vm[GUEST].includes("not") ? element("b", "", vm[GUEST]) : vm[GUEST]);
+    for (const number of vm[FINDINGS]) cells[4].append(chip(data.findings[number]));
+    summary.append(...cells);
+    made.append(summary);
+    made.addEventListener("toggle", () => {
+      if (made.open && made.childElementCount === 1) made.append(body(vm));
+    });
+    return made;
+  };
+
+  const chosen = () => {
+    const words = at("find").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
+    const cluster = at("cluster").value;
+    const matches = (vm, index) => {
+      if (words.length) return words.every((word) => haystacks[index].includes(word));
+      if (cluster && vm[CLUSTER] !== cluster) return false;
+      const found = vm[FINDINGS].map((number) => data.findings[number]);
+      if (rule) return found.some((finding) => finding[RULE] === rule);
+      if (filters.new && !found.some((finding) => finding[CHANGE] === "new")) return false;
+      return filters[vm[WORST] || "pass"];
+    };
+    return data.vms.filter(matches);
+  };
+
+  const show = () => {
+    const found = chosen();
+    const pages = Math.max(1, Math.ceil(found.length / PER_PAGE));
+    page = Math.min(page, pages - 1);
+    const some = found.slice(page * PER_PAGE, (page + 1) * PER_PAGE);
+    rows.replaceChildren(...some.map(row));
+    if (!some.length) rows.append(element("p", "mu", "No VM is like that. Change the search or the filters."));
+    const number = (value) => value.toLocaleString("en-US");
+    at("count").textContent = `${number(found.length)} of ${number(data.vms.length)} VMs`;
+    at("page").textContent = `Page ${page + 1} of ${pages}`;
+    at("previous").disabled = page === 0;
+    at("next").disabled = page === pages - 1;
+    at("pages").hidden = pages === 1;
+    for (const button of document.querySelectorAll("[data-filter]")) {
+      button.setAttribute("aria-pressed", String(filters[button.dataset.filter]));
+    }
+    for (const button of document.querySelectorAll("[data-rule]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.rule === rule));
+    }
+    remember();
+  };
+
+  const remember = () => {
+    const view = new URLSearchParams();
+    if (at("find").value) view.set("find", at("find").value);
+    if (at("cluster").value) view.set("cluster", at("cluster").value);
+    if (rule) view.set("rule", rule);
+    if (page) view.set("page", String(page + 1));
+    const off = Object.keys(filters).filter((name) => name !== "new" && !filters[name]);
+    if (off.length) view.set("without", off.join(","));
+    if (filters.new) view.set("new", "1");
+    const text = view.toString();
+    history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
+  };
+
+  const recall = () => {
+    if (!location.hash.includes("=")) return;
+    const view = new URLSearchParams(location.hash.slice(1));
+    at("find").value = view.get("find") || "";
+    at("cluster").value = view.get("cluster") || "";
+    rule = data.rules[view.get("rule")] ? view.get("rule") : "";
+    page = Math.max(0, (Number.parseInt(view.get("page"), 10) || 1) - 1);
+    const off = (view.get("without") || "").split(",");
+    for (const name of Object.keys(filters)) filters[name] = name === "new" ? view.get("new") === "1" : !off.includes(name);
+  };
+
+  const again = () => { page = 0; show(); };
+  at("tools").addEventListener("submit", (event) => event.preventDefault());
+  at("find").addEventListener("input", again);
+  at("cluster").addEventListener("change", again);
+  document.addEventListener("click", (event) => {
+    const button = event.target.closest("[data-filter], [data-rule]");
+    if (!button) return;
+    if (button.dataset.filter) filters[button.dataset.filter] = !filters[button.dataset.filter];
+    else rule = rule === button.dataset.rule ? "" : button.dataset.rule;
+    again();
+    if (button.dataset.rule && rule) at("list").scrollIntoView();
+  });
+  const turn = (step) => { page += step; show(); at("list").scrollIntoView(); };
+  at("previous").addEventListener("click", () => turn(-1));
+  at("next").addEventListener("click", () => turn(1));
+  document.addEventListener("keydown", (event) => {
+    const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+    if (event.key === "/" && !typing) { event.preventDefault(); at("find").focus(); }
+    if (event.key === "Escape" && event.target === at("find")) { at("find").value = ""; again(); }
+  });
+  window.addEventListener("hashchange", () => { recall(); show(); });
+
+  recall();
+  at("tools").hidden = false;
+  show();
+})();

@@ -1,0 +1,202 @@
+"""The check over an estate: subjects, filters, waivers, an earlier check, and what is not evaluated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+from tests.estate.build import checked, estate_of, rules_of, saved
+from tests.estate.workbooks import export, write
+from vnuma.checks.catalogue import RULES
+from vnuma.checks.finding import Severity
+from vnuma.checks.result import CheckResult
+from vnuma.engine.baseline_check import earlier
+from vnuma.engine.check import Asked, compare
+from vnuma.engine.filters import Filters
+from vnuma.errors import InputError
+from vnuma.estate.rvtools import read_rvtools
+from vnuma.estate.waivers import Waiver, load
+from vnuma.report.check.as_json import as_json
+
+TODAY = date(2026, 11, 20)
+
+
+def waiver(rule: str = "T11", object_: str = "sql-*", until: date = date(2027, 1, 1)) -> Waiver:
+    """An accepted finding."""
+    return Waiver(rule=rule, object=object_, reason="CR-17", until=until)
+
+
+def test_every_rule_is_passed_failed_or_not_evaluated() -> None:
+    """Nothing is lost: each VM's findings, passes and reasons add up to the rules that were asked."""
+    result = checked(estate_of("sql-a", "sql-b"))
+    for vm in result.vms:
+        failed = {item.finding.rule for item in vm.findings}
+        assert vm.passed + len(failed) + len(vm.not_evaluated) == len(result.rules)
+        assert not failed & vm.not_evaluated.keys()
+
+
+def test_what_only_a_study_has_is_not_asked_of_an_estate() -> None:
+    """Rules on measuring and changing are for studies; the result says how many rules there are."""
+    result = checked(estate_of("sql-a"))
+    assert "Q01" not in {rule.id for rule in result.rules}
+    assert result.every_rule == len(RULES) == 81
+
+
+def test_sql_rules_without_a_login_are_not_evaluated() -> None:
+    """Without --sql no rule on SQL Server passes."""
+    (vm,) = checked(estate_of("sql-a")).vms
+    sql = {rule.id for rule in RULES if rule.needs == frozenset({"sql"})}
+    assert sql <= vm.not_evaluated.keys()
+    assert vm.not_evaluated["S05"] == "no login to SQL Server was given (--sql)"
+
+
+def test_a_missing_host_keeps_its_rules_from_passing() -> None:
+    """An orphan's host rules have the orphan's reason; its own rules are evaluated."""
+    estate = estate_of("lost", cpuAffinity=tuple(range(16)))
+    (vm,) = estate.vms
+    orphan = replace(
+        vm,
+        facts=replace(vm.facts, host_moid="", host_name=""),
+        absent={"host": "the VM has no host (orphaned)"},
+    )
+    (found,) = checked(replace(estate, vms=(orphan,))).vms
+    assert found.not_evaluated["T22"] == "the VM has no host (orphaned)"
+    assert "A02" in {item.finding.rule for item in found.findings}
+
+
+def test_one_hosts_fault_is_one_finding() -> None:
+    """What is wrong with a host is grouped, with the VMs that it was seen from."""
+    estate = estate_of("sql-a", "sql-b", "sql-c")
+    host = next(iter(estate.hosts.values()))
+    interleaved = replace(host, numa_nodes=host.numa_nodes[:1], numa_reported=True)
+    cluster = replace(estate.clusters[0], hosts=(interleaved,))
+    result = checked(replace(estate, clusters=(cluster,)))
+    (group,) = [group for group in result.groups if group.judged.finding.rule == "T22"]
+    assert (group.judged.finding.kind, group.judged.finding.name) == ("host", "esx01")
+    assert [name for name, _ in group.vms] == ["sql-a", "sql-b", "sql-c"]
+
+
+def test_vms_stand_worst_first() -> None:
+    """Blocks, then warnings, then the rest."""
+    bad, good = estate_of("z-bad"), estate_of("a-good", cpuHotAddEnabled=False, cpuAffinity=())
+    result = checked(replace(bad, vms=(*good.vms, *bad.vms)))
+    assert [vm.name for vm in result.vms] == ["z-bad", "a-good"]
+    assert result.vms[0].worst is Severity.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("filters", "left"),
+    [
+        (Filters(name="sql-*"), {"sql-a", "sql-b"}),
+        (Filters(folder="Prod"), {"sql-a", "sql-b", "web"}),
+        (Filters(folder="/DC1/vm/Prod"), {"sql-a", "sql-b", "web"}),
+        (Filters(folder="Test"), set()),
+        (Filters(cluster="SQL-*"), {"sql-a", "sql-b", "web"}),
+        (Filters(cluster="OTHER"), set()),
+        (Filters(name="*b", cluster="SQL-PROD-A"), {"sql-b", "web"}),
+    ],
+)
+def test_filters_choose_vms(filters: Filters, left: set[str]) -> None:
+    """By name, folder and cluster; how many were left out is told."""
+    result = checked(estate_of("sql-a", "sql-b", "web"), filters=filters)
+    assert {vm.name for vm in result.vms} == left
+    assert result.left_out == 3 - len(left)
+
+
+def test_a_waived_finding_stays_and_does_not_count() -> None:
+    """It has its reason, and no longer decides how bad the VM is."""
+    result = checked(estate_of("sql-a", cpuAffinity=()), waivers=[waiver()], today=TODAY)
+    (item,) = [item for item in result.vms[0].findings if item.finding.rule == "T11"]
+    assert item.waived == "CR-17"
+    assert result.vms[0].worst is not Severity.BLOCK
+    assert "T11" not in {group.judged.finding.rule for group in result.open(Severity.BLOCK)}
+
+
+def test_a_waiver_holds_to_the_end_of_its_last_day() -> None:
+    """On that day it holds, on the next it does not, and that is told."""
+    lasting = checked(estate_of("sql-a"), waivers=[waiver(until=TODAY)], today=TODAY)
+    ended = checked(estate_of("sql-a"), waivers=[waiver(until=TODAY)], today=date(2026, 11, 21))
+    assert lasting.waivers == ()
+    assert ended.waivers == ("waiver T11 sql-* (CR-17) expired on 2026-11-20: its findings count again",)
+    assert "T11" in {group.judged.finding.rule for group in ended.open(Severity.BLOCK)}
+
+
+def test_a_waiver_for_nothing_is_told() -> None:
+    """A waiver that covers no finding is named: the fault is gone, or the pattern is wrong."""
+    result = checked(estate_of("sql-a"), waivers=[waiver(object_="other")], today=TODAY)
+    assert result.waivers == ("waiver T11 other (CR-17) applies to nothing that was found",)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("waivers: [{rule: T11, object: a, reason: b}]", "until: Field required"),
+        ("waivers: [{rule: T99, object: a, reason: b, until: 2027-01-01}]", "There is no rule T99"),
+        ("waivers: [{rule: T11, object: a, reason: '', until: 2027-01-01}]", "reason: String should have at"),
+        ("a: [", "is not YAML"),
+    ],
+)
+def test_a_wrong_waivers_file_is_refused(text: str, says: str, tmp_path: Path) -> None:
+    """An entry without an end, a reason or a known rule is refused with its place."""
+    file = tmp_path / "waivers.yml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=says):
+        load(file)
+
+
+def since(before: CheckResult, after: CheckResult, tmp_path: Path) -> CheckResult:
+    """A check compared with an earlier one's document."""
+    file = tmp_path / "old.json"
+    file.write_text(as_json(before), encoding="utf-8")
+    return compare(after, earlier(file, Asked()))
+
+
+def test_an_earlier_check_tells_new_fixed_and_unchanged(tmp_path: Path) -> None:
+    """A finding is the same by rule and object, whatever its words."""
+    before = checked(estate_of("sql-a", "sql-b"))
+    fixed = estate_of("sql-a", "sql-b", cpuHotAddEnabled=False)
+    result = since(before, checked(fixed), tmp_path)
+    assert result.since is not None
+    assert ("T11", "vm", "sql-a") in result.since.fixed
+    assert result.since.unchanged > 0
+    again = since(checked(fixed), before, tmp_path)
+    changes = {item.finding.rule: item.change for item in again.vms[0].findings}
+    assert changes["T11"] == "new"
+    assert set(changes.values()) == {"new", "unchanged"}
+
+
+def test_what_cannot_be_evaluated_any_more_is_not_fixed(tmp_path: Path) -> None:
+    """A finding whose rule had no facts this time is neither gone nor there."""
+    estate = estate_of("sql-a")
+    (vm,) = estate.vms
+    blind = {name: value for name, value in vm.facts.settings.items() if name != "cpuHotAddEnabled"}
+    unread = replace(
+        vm,
+        facts=replace(vm.facts, settings=blind),
+        absent={**vm.absent, "cpuHotAddEnabled": "the account lacks the privilege System.Read"},
+    )
+    result = since(checked(estate), checked(replace(estate, vms=(unread,))), tmp_path)
+    assert result.since is not None
+    assert ("T11", "vm", "sql-a") in result.since.unknown
+    assert ("T11", "vm", "sql-a") not in result.since.fixed
+
+
+def test_a_snapshot_is_an_earlier_check_too(tmp_path: Path) -> None:
+    """Today's rules over the facts of then."""
+    file = saved(tmp_path, estate_of("sql-a"))
+    result = compare(checked(estate_of("sql-a")), earlier(file, Asked()))
+    assert result.since is not None
+    assert (result.since.new, result.since.fixed) == (0, ())
+
+
+def test_an_export_is_checked_as_far_as_it_goes(tmp_path: Path) -> None:
+    """From RVTools the hot-add rule fails, and rules on affinity and extraConfig are not evaluated."""
+    result = checked(read_rvtools(write(tmp_path / "e.xlsx", export())))
+    assert "T11" in rules_of(result, "vm1")
+    assert "T11" not in rules_of(result, "vm0")
+    (vm,) = [vm for vm in result.vms if vm.name == "vm0"]
+    assert vm.not_evaluated["A02"] == "an RVTools export does not have it"
+    assert "T22" in vm.not_evaluated

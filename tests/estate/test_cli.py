@@ -1,0 +1,63 @@
+"""`vnuma check` as a user runs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.estate.build import document, estate_of, saved
+from tests.estate.workbooks import export, write
+from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
+from tests.support.site import write_inventory, write_study
+
+
+def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
+    """Findings that block end in exit code 10, after the table was written."""
+    file = saved(tmp_path, estate_of("sql-a"))
+    ran = vnuma("check", "--inventory", file, "--fail-on", "block")
+    assert ran.code == 10
+    assert ran.out.startswith("1 VM: 1 block")
+    assert "findings are block or worse" in ran.err
+    waivers = tmp_path / "waivers.yml"
+    entries = [f"{{rule: {rule}, object: '*', reason: CR-17, until: 2999-01-01}}" for rule in ("T11", "A02")]
+    waivers.write_text(f"waivers: [{', '.join(entries)}]")
+    rest = vnuma("check", "--inventory", file, "--waivers", waivers, "--format", "json")
+    assert {item["rule"] for item in document(rest.out)["findings"] if item["waived"]} == {"T11", "A02"}
+    assert rest.code == 0
+
+
+def test_a_page_is_written_from_an_export(tmp_path: Path) -> None:
+    """With -o the file is written and the counts are shown."""
+    workbook, page = write(tmp_path / "export.xlsx", export()), tmp_path / "check.html"
+    ran = vnuma("check", "--rvtools", workbook, "--format", "html", "-o", page)
+    assert ran.code == 0, ran.text
+    assert ran.out.startswith("3 VMs: ")
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_running_vm_and_its_sql_server_are_checked(shared_lab: LabHandle, tmp_path: Path) -> None:
+    """With --sql the rules on SQL Server are evaluated; the output says that the lab is simulated."""
+    site = write_inventory(tmp_path, shared_lab)
+    ran = vnuma("check", "--vm", "sql16", "--sql", "-i", site, "--format", "json")
+    assert ran.code == 0, ran.text
+    found = document(ran.out)
+    assert found["simulated"] == "paper"
+    assert "S14" in {item["rule"] for item in found["findings"]}
+    assert "S04" not in {rule for item in found["not_evaluated"] for rule in item["rules"]}
+
+
+def test_a_study_is_checked_arm_by_arm(shared_lab: LabHandle, tmp_path: Path) -> None:
+    """A study's rules are asked too, and a finding says in which arm it is."""
+    site = write_inventory(tmp_path, shared_lab)
+    ran = vnuma("check", "--study", write_study(tmp_path), "-i", site, "--format", "json")
+    assert ran.code == 0, ran.text
+    found = document(ran.out)
+    assert "Q01" in found["rules"]
+    assert {item["arm"] for item in found["findings"]} > {""}
+
+
+def test_one_source_has_to_be_given(tmp_path: Path) -> None:
+    """Two sources are a mistake on the command line."""
+    assert vnuma("check", "--all", "--inventory", tmp_path / "x.json").code == 2
+    refused = vnuma("check", "--inventory", tmp_path / "x.json")
+    assert (refused.code, "cannot be read" in refused.err) == (3, True)

@@ -1,0 +1,108 @@
+"""What a check is written as: each form against its published schema, and the same findings in all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+import xmlschema
+from jsonschema import Draft4Validator
+
+from tests.estate.build import checked, document, estate_of
+from tests.estate.test_check import TODAY, since, waiver
+from vnuma.checks.result import CheckResult
+from vnuma.report.check import as_text
+from vnuma.report.check.as_csv import as_csv
+from vnuma.report.check.as_json import as_json
+from vnuma.report.check.as_junit import as_junit
+from vnuma.report.check.as_sarif import as_sarif
+
+SCHEMAS = Path(__file__).parent / "data" / "schemas"
+ODD = "<b>&\x01\ud83d\ude00".encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+@pytest.fixture
+def result(tmp_path: Path) -> CheckResult:
+    """A check with everything in it: blocks, waivers, an earlier check, odd names, things unseen."""
+    before = checked(estate_of("sql-a", cpuHotAddEnabled=False))
+    after = checked(
+        estate_of("sql-a", "sql-b", f"=odd {ODD}"),
+        waivers=[waiver(object_="sql-b"), waiver(rule="A02", object_="gone")],
+        today=TODAY,
+    )
+    return replace(since(before, after, tmp_path), simulated="paper")
+
+
+def test_sarif_is_valid_and_has_every_finding(result: CheckResult) -> None:
+    """The log satisfies OASIS' schema; levels, suppressions and baseline states are the check's."""
+    log = document(as_sarif(result))
+    Draft4Validator(json.loads((SCHEMAS / "sarif-schema-2.1.0.json").read_text())).validate(log)
+    (run,) = log["runs"]
+    present = [item for item in run["results"] if item["baselineState"] != "absent"]
+    assert len(present) == len(result.groups)
+    suppressed = [item for item in present if "suppressions" in item]
+    assert [item["locations"][0]["logicalLocations"][0]["name"] for item in suppressed] == ["sql-b"]
+    for item in run["results"]:
+        assert run["tool"]["driver"]["rules"][item["ruleIndex"]]["id"] == item["ruleId"]
+    notes = [note["message"]["text"] for note in run["invocations"][0]["toolExecutionNotifications"]]
+    assert any("esx02 was not seen" in text for text in notes)
+
+
+def test_junit_is_valid_and_counts_add_up(result: CheckResult) -> None:
+    """The file satisfies Jenkins' schema; every VM is in every suite once, whatever became of it."""
+    text = as_junit(result)
+    xmlschema.XMLSchema(str(SCHEMAS / "junit-10.xsd")).validate(text)
+    suites = {suite.get("name", "")[:3]: suite for suite in ElementTree.fromstring(text)}
+    assert suites.keys() == {rule.id for rule in result.rules}
+    hot_add = suites["T11"]
+    assert (hot_add.get("failures"), hot_add.get("skipped")) == ("2", "1")
+    assert suites["S05"].get("skipped") == "1"
+    assert [case.get("name") for case in suites["S05"]] == ["3 VMs not evaluated"]
+
+
+def test_json_has_what_programs_need(result: CheckResult) -> None:
+    """Each finding has its object, its VMs, what was observed and the fix as settings and variables."""
+    found = document(as_json(result))
+    assert (found["schema"], found["simulated"]) == ("vnuma/check/1", "paper")
+    assert found["summary"]["vms"] == 3
+    hot_add = next(item for item in found["findings"] if item["rule"] == "T11" and not item["waived"])
+    assert hot_add["object"]["kind"] == "vm"
+    assert hot_add["observed"]
+    assert hot_add["fix"]["settings"] or hot_add["fix"]["commands"] or hot_add["fix"]["text"]
+    assert found["baseline"]["new"] > 0
+    reasons = sum(len(item["rules"]) * item["vms"] for item in found["not_evaluated"])
+    assert reasons == found["summary"]["checks_not_evaluated"]
+
+
+def test_csv_has_a_line_for_each_finding_and_no_formula(result: CheckResult) -> None:
+    """Spreadsheets get text; a VM called =odd does not become a formula."""
+    rows = list(csv.DictReader(io.StringIO(as_csv(result))))
+    assert len(rows) == sum(len(vm.findings) for vm in result.vms)
+    assert {row["simulated"] for row in rows} == {"paper"}
+    assert {row["vm"] for row in rows} == {"sql-a", "sql-b", f"'=odd {ODD}"}
+    assert Counter(row["waived"] for row in rows)["CR-17"] == 1
+
+
+def test_the_screen_fits_80_columns(result: CheckResult) -> None:
+    """Counts first, then findings, then what could not be seen; nothing is wider than 80 columns."""
+    lines = [line for line, _ in as_text.lines(result)]
+    assert lines[0] == "3 VMs: 3 block, 0 warn, 0 info, 0 pass"
+    assert max(map(len, lines)) <= as_text.WIDTH
+    text = "\n".join(lines)
+    assert "waived T11 sql-b" in text
+    assert "unseen     host esx02" in text
+    assert "not evaluated" in text
+
+
+def test_a_large_estate_fits_a_screen() -> None:
+    """Where there are many findings, each rule shows examples and its number of objects."""
+    result = checked(estate_of(*(f"sql-{number:03d}" for number in range(200))))
+    lines = [line for line, _ in as_text.lines(result)]
+    assert len(lines) < 120
+    assert any(line.startswith("block  T11     200") for line in lines)

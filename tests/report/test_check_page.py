@@ -1,0 +1,93 @@
+"""The page of a check in a browser: thousands of VMs, search, filters, keyboard, no network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser
+
+from tests.estate.build import checked, estate_of
+from tests.report.test_browser import browser, opened
+from vnuma.report.check.as_page import as_page
+
+__all__ = ["browser"]
+
+MANY = 2_500
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A page about many VMs."""
+    names = [f"sql-{number:05d}" for number in range(MANY)]
+    file = tmp_path_factory.mktemp("check") / "check.html"
+    file.write_text(as_page(checked(estate_of(*names))), encoding="utf-8")
+    return file.as_uri()
+
+
+def test_thousands_of_vms_open_at_once(browser: Browser, address: str) -> None:
+    """A page of the list is there as soon as the file is loaded; nothing else is requested."""
+    page, requests, complaints = opened(browser, address, 1040)
+    assert (requests, complaints) == ([address], [])
+    assert page.locator("#rows > details").count() == 100
+    assert page.locator("#count").inner_text() == "2,500 of 2,500 VMs"
+    assert page.locator("#page").inner_text() == "Page 1 of 25"
+
+
+def test_search_and_filters_choose_and_stay_in_the_address(browser: Browser, address: str) -> None:
+    """Search looks in everything; a view can be sent as a link."""
+    page, _, complaints = opened(browser, address, 1040)
+    page.keyboard.press("/")
+    page.keyboard.type("sql-01711")
+    assert page.locator("#rows b").all_inner_texts() == ["sql-01711"]
+    again, _, _ = opened(browser, page.url, 1040)
+    assert again.locator("#rows b").all_inner_texts() == ["sql-01711"]
+    page.keyboard.press("Escape")
+    page.locator('[data-filter="block"]').click()
+    assert page.locator("#count").inner_text() == "0 of 2,500 VMs"
+    page.locator('[data-rule="T11"]').click()
+    assert page.locator("#count").inner_text() == "2,500 of 2,500 VMs"
+    assert complaints == []
+
+
+def test_a_row_opens_by_keyboard_with_fix_and_source(browser: Browser, address: str) -> None:
+    """Enter on a VM shows what was observed, the consequence, the fix and the source."""
+    page, _, complaints = opened(browser, address, 1040)
+    first = page.locator("#rows > details").first
+    first.locator("summary").focus()
+    page.keyboard.press("Enter")
+    text = first.locator(".body").inner_text()
+    assert "Observed" in text
+    assert "Fix" in text
+    assert "vnuma check --explain" in text
+    assert "Not evaluated" in text
+    page.locator("#next").focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#page").inner_text() == "Page 2 of 25"
+    assert complaints == []
+
+
+@pytest.mark.parametrize("width", [320, 400, 1040])
+def test_a_check_never_scrolls_sideways(browser: Browser, address: str, width: int) -> None:
+    """At every width the page fits, with a VM unfolded."""
+    page, _, _ = opened(browser, address, width)
+    page.locator("#rows > details summary").first.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_without_scripts_the_worst_vms_are_there(browser: Browser, address: str) -> None:
+    """Where scripts do not run, counts, rules and the first VMs can be read."""
+    page, _, _ = opened(browser, address, 1040, scripts=False)
+    assert page.locator("#rows .fixed").count() == 100
+    assert page.locator("noscript").inner_text().startswith("Without scripts the first 100 VMs")
+    assert not page.locator("#tools").is_visible()
+
+
+def test_names_cannot_break_out_of_the_page(browser: Browser, tmp_path: Path) -> None:
+    """A VM may be called anything: it is text everywhere."""
+    evil = "</script><img src=x onerror=alert(1)>"
+    file = tmp_path / "check.html"
+    file.write_text(as_page(checked(estate_of(evil))), encoding="utf-8")
+    page, requests, complaints = opened(browser, file.as_uri(), 1040)
+    assert page.locator("#rows b").first.inner_text() == evil
+    assert (len(requests), complaints) == (1, [])
