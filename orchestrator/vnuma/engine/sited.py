@@ -31,7 +31,7 @@ def site_of_vm(name: str, file: Path | None, inventory: Path | None) -> Sited:
 
 
 def _read(name: str, inventory: Path) -> tuple[Estate, VmFacts]:
-    (estate,) = estates.read_one(inventory, name)
+    (estate,) = estates.read_some(inventory, [name])
     if not estate.vms:
         why = next((f" ({item.why})" for item in estate.unseen if item.kind == "vm"), "")
         raise VmNotFound(f"{name} could not be read{why}.", fix="vnuma doctor names what is missing.")
