@@ -11,13 +11,16 @@ from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.claim import Nothing, claim
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.recover import put_back_dead
+from vnuma.engine.somebody import SomebodysChange
 from vnuma.engine.start import prepare
 from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
@@ -112,6 +115,45 @@ def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_f
     assert settings_now(running)["cores_per_socket"] == 2
     with pytest.raises(RestoreConflict, match="numCoresPerSocket"):
         steps.put_back()
+
+
+def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The VM is read again after the shutdown, which takes minutes, and the reconfigure is not made."""
+    running = lab(boot={"shutdown_seconds": 1.0})
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    running.fault("vm_changed", cpu_reservation_mhz=500, seconds=0.4)
+
+    with pytest.raises(SomebodysChange, match="cpuReservation"):
+        steps.shape(context)
+
+    assert settings_now(running)["cores_per_socket"] == 4
+    ended = claim(context)
+    assert isinstance(ended, Nothing)
+    assert ended.why == "sql16 was changed by somebody else; it was left as it is"
+
+
+def test_somebodys_change_in_the_middle_of_a_cell_ends_the_vms_cells_and_waits_for_a_person(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The cell does not count, no further one is begun, restore refuses, and a person's choice is done."""
+    running = lab(faults=[{"kind": "vm_changed", "vm": "sql16", "boot": 2, "cpu_reservation_mhz": 500}])
+    before = settings_now(running)
+    study = write_study(tmp_path, limits={"attempts_per_cell": 3})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 7, ran.text
+    assert "invalid, changed by somebody" in ran.err
+    assert "cpuReservation  0         none    500" in ran.err
+    assert mark_of(running)["run"] == "small.1"
+    assert [event["event"] for event in running.events].count("boot") == 2
+
+    decided = vnuma("restore", "sql16", "--baseline")
+    assert decided.code == 0, decided.text
+    assert settings_now(running) == before
 
 
 def test_a_boot_with_other_settings_than_the_arms_does_not_count(tmp_path: Path, lab: LabFactory) -> None:

@@ -19,7 +19,7 @@ from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
-from vnuma.vsphere import lease_mark, read
+from vnuma.vsphere import lease_mark, lease_note, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
@@ -69,6 +69,7 @@ def take_over(
             vms.save_baseline(connection, vm.id, token, baseline_document(facts, inside))
     with Journal(store, vm.vm_key, vm.name, run).change("mark", [Edit(lease_mark.LEASE_KEY, None, run.name)]):
         lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
+    lease_note.write_note(session, ref, note_text(run))
     return token
 
 
@@ -132,6 +133,12 @@ def mark_text(run: Run, token: int) -> str:
     since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     mark = {"run": run.name, "created": iso(run.created_at), "token": token, "holder": holder()}
     return json.dumps(mark | {"since": since}, sort_keys=True)
+
+
+def note_text(run: Run) -> str:
+    """The same for people, as the vSphere Client shows it among the custom attributes."""
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"under study by {holder()}, run {run.name}, since {since}"
 
 
 def foreign_mark(text: str | None, run: Run | None) -> dict[str, str] | None:

@@ -11,6 +11,7 @@ from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
 from vnuma.engine.hours import why_closed
 from vnuma.engine.recover import is_alive
+from vnuma.engine.somebody import SomebodysChange
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
@@ -87,6 +88,7 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
 _FOR_PEOPLE = {
     ShutdownTimeout.reason: "did not shut down",
     QuestionPending.reason: "waits for an answer in vCenter",
+    SomebodysChange.reason: "was changed by somebody else",
 }
 """Reasons of an attempt that another attempt would only repeat, with what they say of the VM."""
 

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 
+from vnuma.domain.facts import VmFacts
 from vnuma.domain.study import Study
 from vnuma.engine import counters
 from vnuma.engine.attempt import Attempt, finish, step
@@ -15,6 +16,7 @@ from vnuma.engine.control import placed
 from vnuma.engine.identity import require_own_host
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.sentinel import run_sentinel
+from vnuma.engine.somebody import refuse_somebodys
 from vnuma.errors import ConnectionDropped, Interrupted, MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import execution, plan, topology, waits
 from vnuma.sqlserver.connect import connect
@@ -89,7 +91,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
                 _measure(context, attempt, bench, turn)
                 stored += 1
             pages = topology.xtp_pages_kb(connection)
-        _same_host(context, attempt, time.monotonic() - began)
+        _still_ours(context, attempt, time.monotonic() - began)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, "memory", {"xtp_pages_kb": pages})
     finish(context, attempt, Outcome.VALID, None, None)
@@ -186,11 +188,16 @@ def _stop_if_asked(context: VmContext) -> None:
         )
 
 
-def _same_host(context: VmContext, attempt: Attempt, seconds: float) -> None:
-    """The VM never left its host; what vSphere counted meanwhile is stored."""
+def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
+    """At a cell's end the VM is where, and what, it was: else what was measured does not count.
 
-    def look(session: Session, ref: VmRef, _tries: int) -> str:
+    What vSphere counted meanwhile is stored.
+    """
+
+    def look(session: Session, ref: VmRef, _tries: int) -> VmFacts:
         counters.record(context, attempt, session, ref, seconds)
-        return read.host_name(session, ref)
+        return read.read_vm(session, ref)
 
-    require_own_host(context.vm, on_vsphere(context, attempt, "measure", look))
+    vm = on_vsphere(context, attempt, "measure", look)
+    require_own_host(context.vm, vm.host_name)
+    refuse_somebodys(context, vm)

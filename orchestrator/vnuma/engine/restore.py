@@ -38,7 +38,7 @@ from vnuma.errors import (
 from vnuma.store import attempts, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run, Vm
-from vnuma.vsphere import apply, lease_mark, power, read
+from vnuma.vsphere import apply, lease_mark, lease_note, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle
@@ -184,7 +184,10 @@ def _unmark(session: Session, ref: VmRef, run: Run, journal: Journal) -> None:
     """Take the run's own mark off. If somebody writes to the VM meanwhile: again."""
     for tries_left in reversed(range(UNMARK_TRIES)):
         mark = lease_mark.read_mark(session, ref)
-        if mark.text is None or foreign_mark(mark.text, run):
+        if foreign_mark(mark.text, run):
+            return
+        lease_note.clear_note(session, ref)
+        if mark.text is None:
             return
         try:
             with journal.change("mark", [Edit(lease_mark.LEASE_KEY, run.name, None)]):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
@@ -13,16 +14,18 @@ from vnuma.domain.setting import Power, Settings
 from vnuma.engine import soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
-from vnuma.engine.baseline import baseline_settings
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
-from vnuma.engine.three_way import conflict_words, conflicts, written
+from vnuma.engine.somebody import SomebodysChange, refuse_somebodys
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, vms
 from vnuma.vsphere import apply, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
+
+WRITE_TRIES = 3
+"""How often a change is computed anew when the VM was written to between reading and changing it."""
 
 
 @dataclass(frozen=True)
@@ -73,17 +76,20 @@ def shape(
     always_off: bool,
     fence: Fence,
     journal: Journal,
+    refuse: Callable[[VmFacts], None] = lambda _: None,
 ) -> Shaped:
     """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
 
     `vm` and `host` were just read; a change in between is refused by the VM's changeVersion. `always_off`
-    shuts the guest down even if nothing changes, since every cell is a boot of its own.
+    shuts the guest down even if nothing changes, since every cell is a boot of its own. A shutdown takes
+    minutes: `refuse` looks at what the VM is after it.
     """
     planned = plan_shape(arm, vm, host)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
         shut_down(session, ref, rules, fence, journal)
         vm = read.read_vm(session, ref)
+        refuse(vm)
         planned = plan_shape(arm, vm, host)
     if planned.change:
         with journal.change("reconfigure", planned.change):
@@ -96,6 +102,13 @@ def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
     earlier: list[dict[str, object]] = []
 
     def work(session: Session, ref: VmRef, _tries: int) -> Shaped:
+        for _ in range(WRITE_TRIES - 1):
+            try:
+                return _shape_once(context, attempt, session, ref, earlier)
+            except SomebodysChange:
+                raise
+            except apply.ChangedMeanwhile:
+                continue  # ESXi writes keys too: whose write it was, the next look tells
         return _shape_once(context, attempt, session, ref, earlier)
 
     with step(context, attempt, "shutdown"):
@@ -115,7 +128,7 @@ def _shape_once(
             fix="Move it back, and keep DRS from moving it (rule A01).",
         )
     planned = plan_shape(arm, vm, host)
-    _refuse_to_overwrite(context, vm, planned.change)
+    refuse_somebodys(context, vm)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         vms.mark_changing(connection, context.vm.id, context.token)
@@ -139,19 +152,8 @@ def _shape_once(
         always_off=True,
         fence=context.fence,
         journal=journal_of(context),
+        refuse=lambda now: refuse_somebodys(context, now),
     )
-
-
-def _refuse_to_overwrite(context: VmContext, vm: VmFacts, change: Change) -> None:
-    """What somebody else has set since the study began is not overwritten. Raises ChangedMeanwhile."""
-    with context.store.read() as connection:
-        ours = written(attempts.changes_of_vm(connection, context.vm.id))
-    foreign = conflicts(baseline_settings(context.vm), ours, vm.settings)
-    lost = [item for item in foreign if item.setting in change.desired]
-    if lost:
-        raise apply.ChangedMeanwhile(
-            conflict_words(vm.name, lost), fix=f"vnuma stop {context.run.name}, then decide: vnuma restore"
-        )
 
 
 def change_document(change: Change) -> list[dict[str, object]]:

@@ -30,7 +30,6 @@ __all__ = [
     "cluster_properties",
     "find_vm",
     "find_vm_by_uuid",
-    "host_name",
     "read_host",
     "read_vm",
     "read_vm_on_host",
@@ -72,11 +71,6 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found])
     override = drs_overrides(drs_of(host, objects)).get(ref)
     place = Place(path_of(vm, objects), host.values.get("name", "") if host else "", override)
     return vm_facts(session.about.uuid, vm, place)
-
-
-def host_name(session: Session, ref: vim.VirtualMachine) -> str:
-    """The name of the host that the VM runs on, or is registered at. Raises PrivilegeMissing."""
-    return session.transport.name_of(session.read(ref, ("runtime.host",)).values["runtime.host"])
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:

@@ -76,11 +76,11 @@ class Transport(SoapStubAdapter):
         stub.DropConnections()
 
     def name_of(self, entity: Any) -> str:
-        """An object's name for a message; its identifier where the name may not be read either."""
+        """An object's name for a message; its identifier where it has none, or it may not be read either."""
         self._naming = True
         try:
             return str(entity.name)
-        except vmodl.MethodFault:
+        except (vmodl.MethodFault, AttributeError):  # a manager has no name
             return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
         finally:
             self._naming = False
