@@ -34,13 +34,16 @@ def stored_facts(scope: str, key: str) -> list[object]:
 
 
 def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -> None:
-    """Every cell valid, the VM as it was, results in three formats, a page, a status."""
+    """Every cell valid, the VM as it was, results in three formats, a page, a status.
+
+    Its declared rule ends it after the first block, which is no cell missing.
+    """
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
     study = write_study(
         tmp_path,
-        design={"sentinel": True},
+        design={"sentinel": True, "blocks": 3, "max_hours": 1e-7},
         workload={"sizes": [20, 30], "forms": ["client", "server", "into"]},
     )
 
@@ -48,6 +51,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
 
     assert ran.code == 0, ran.text
     assert "small.1: 2 of 2 cells valid." in ran.err
+    assert "Ended     sql16, max_hours: 0.0 h of work so far" in ran.err
     assert "settings read back equal, powered on" in ran.err
     assert settings_now(running) == before
 
@@ -76,6 +80,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
     status = vnuma("status").out
     assert "small.1" in status
     assert "2/2" in status
+    assert "max_hours: " in status
     assert "VMs not at baseline: 0" in status
 
 
@@ -88,6 +93,7 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
 
     assert ran.code == 0, ran.text
     assert "Nothing was changed." in ran.out
+    assert "Design   1 block in random order (seed 3); no A/A, no sentinel, no positive control" in ran.out
     assert settings_now(running) == before
     assert "No run yet" in vnuma("status").out
 

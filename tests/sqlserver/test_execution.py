@@ -14,6 +14,11 @@ from vnuma.workloads.cross_join import cross_join
 from vnuma.workloads.query import Query
 
 
+def probe_for(study: pyodbc.Connection, query_hash: str) -> execution.Probe:
+    """What is asked for a query of that hash here."""
+    return execution.prepare(query_hash, execution.known_statistics(study))
+
+
 def run(study: pyodbc.Connection, query: Query) -> Timing:
     """Time one query."""
     return timed(study, query.sql, expected_rows=query.expected_rows, rows_from=query.rows_from, timeout_s=20)
@@ -25,7 +30,7 @@ def test_an_execution_has_its_plan_place_and_microseconds(study: pyodbc.Connecti
     wide = cross_join(150, "client" if form == "client" else "server")
     narrow = cross_join(20, "client" if form == "client" else "server")
     seen = plan.actual_plan(study, narrow.sql)
-    probe = execution.prepare(study, seen.query_hash)
+    probe = probe_for(study, seen.query_hash)
     run(study, narrow)
 
     timing = run(study, wide)
@@ -42,7 +47,7 @@ def test_an_execution_has_its_plan_place_and_microseconds(study: pyodbc.Connecti
 def test_statistics_of_another_execution_are_not_taken(study: pyodbc.Connection) -> None:
     """A time that is not the message's belongs to something else; the place is still known."""
     seen = plan.actual_plan(study, cross_join(20, "server").sql)
-    probe = execution.prepare(study, seen.query_hash)
+    probe = probe_for(study, seen.query_hash)
     timing = run(study, cross_join(20, "server"))
 
     ran = execution.read(study, probe, timing.elapsed_ms + 50)
@@ -54,7 +59,7 @@ def test_statistics_of_another_execution_are_not_taken(study: pyodbc.Connection)
 
 def test_without_a_plan_the_place_alone_is_known(study: pyodbc.Connection) -> None:
     """No hash, no statistics; and whatever stands where a hash belongs is not sent to the server."""
-    probe = execution.prepare(study, "0x1; DROP TABLE x")
+    probe = probe_for(study, "0x1; DROP TABLE x")
 
     assert "DROP" not in probe.statement
     assert execution.read(study, probe, 5).reason == execution.NO_STATISTICS
@@ -62,7 +67,7 @@ def test_without_a_plan_the_place_alone_is_known(study: pyodbc.Connection) -> No
 
 def test_reading_it_is_cheap(study: pyodbc.Connection) -> None:
     """A few milliseconds against seconds of boot and join; usually far less."""
-    probe = execution.prepare(study, plan.actual_plan(study, cross_join(20, "server").sql).query_hash)
+    probe = probe_for(study, plan.actual_plan(study, cross_join(20, "server").sql).query_hash)
     spent = []
     for _ in range(20):
         began = time.perf_counter()

@@ -83,6 +83,7 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         f"Database: {study.dataset.database} only, created"
         + (" and dropped." if study.dataset.drop_after else "."),
         "",
+        *_design(study),
         f"Time     {_at_most(study)}{plural(plan.boots, 'boot')}, about {duration(plan.seconds)} "
         "on real hardware (assumed; measured after block 1)",
         *_detects(study),
@@ -153,9 +154,16 @@ def _touched(plan: VmPlan) -> list[str]:
 
 def _inside(study: Study) -> list[str]:
     """What changes inside the guest, besides the database."""
-    if not study.sets_soft_numa:
-        return []
-    return ["SQL Server: automatic soft-NUMA by arm; its own setting is read at the start and put back."]
+    lines = []
+    if study.sets_soft_numa:
+        lines.append(
+            "SQL Server: automatic soft-NUMA by arm; its own setting is read at the start and put back."
+        )
+    if study.control_arm:
+        lines.append(
+            "SQL Server: process affinity in the control's cells; read at the start, put back after each."
+        )
+    return lines
 
 
 def _value(value: object) -> str:
@@ -187,6 +195,34 @@ def _detects(study: Study) -> list[str]:
         return []
     found = percent_up(seen.detectable)
     return [f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)"]
+
+
+def _design(study: Study) -> list[str]:
+    """Order, what runs beside the arms, and when it ends."""
+    from vnuma.domain.percent import percent_text
+    from vnuma.report.words import ORDER_WORDS
+
+    design = study.design
+    beside = [
+        name
+        for name, wanted in (
+            ("A/A", design.a_a),
+            ("sentinel", design.sentinel),
+            (f"positive control {study.control_arm}", study.control_arm),
+        )
+        if wanted
+    ]
+    blocks = f"{_at_most(study)}{plural(design.most_blocks, 'block')}"
+    lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
+    lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
+    if design.precision:
+        lines.append(
+            f"Ends     after the block in which every 95% half-width is at most "
+            f"{percent_text(design.precision)}"
+        )
+    if design.max_hours:
+        lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
+    return lines
 
 
 def _at_most(study: Study) -> str:

@@ -79,10 +79,11 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
             if context.study.design.sentinel:
                 run_sentinel(context, attempt, connection)
             hashes = _store_plans(context, attempt, connection)
+            known = execution.known_statistics(connection)
             began = time.monotonic()
             bench = _Bench(
                 connection,
-                {form: execution.prepare(connection, found) for form, found in hashes.items()},
+                {form: execution.prepare(found, known) for form, found in hashes.items()},
                 chosen_so_far(context),
             )
             for turn in turns(context.study, attempt.arm):

@@ -120,7 +120,12 @@ def _server(loaded: LoadedRun, vm: Vm) -> Pairs:
 def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
     """How the timed iterations ran, form by form; a run of an older product does not know."""
     known = {item.form: item.words for item in of_vm(loaded.executions, vm.name)}
-    return [(f"Form {form}", known.get(form, UNKNOWN)) for form in loaded.study.workload.forms]
+    waited = {item.form: item.words for item in loaded.waits if item.vm == vm.name}
+    forms = loaded.study.workload.forms
+    return [
+        *((f"Form {form}", known.get(form, UNKNOWN)) for form in forms),
+        *((f"Waits of form {form}", waited.get(form, UNKNOWN)) for form in forms),
+    ]
 
 
 def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:

@@ -19,6 +19,8 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, Fact, Outcome, Run, RunState, Vm
 from vnuma.store.samples import StoredSample, iter_samples
 
+_TOP_WAITS = 5
+
 
 @dataclass(frozen=True)
 class WaitShare:
@@ -30,6 +32,14 @@ class WaitShare:
     vm: str
     form: str
     shares: tuple[tuple[str, float], ...] | None
+
+    @property
+    def words(self) -> str:
+        """The largest ones, as in "ASYNC_NETWORK_IO 93%, WRITELOG 1%"."""
+        if self.shares is None:
+            return "not known"
+        shown = [f"{name} {share * 100:.1f}%" for name, share in self.shares[:_TOP_WAITS] if share > 0]
+        return f"{', '.join(shown)} of the elapsed time" if shown else "none"
 
     def of(self, wait_type: str) -> float | None:
         """The share of one wait type; 0 if it did not occur, None if waits are not known."""

@@ -56,9 +56,13 @@ class Probe:
     statistics: tuple[str, ...]
 
 
-def prepare(connection: pyodbc.Connection, query_hash: str) -> Probe:
-    """The statement for a query with that hash, with the columns that this version has."""
-    known = columns.present(connection, _VIEW, _STATISTICS)
+def known_statistics(connection: pyodbc.Connection) -> tuple[str, ...]:
+    """The columns of interest that this version has: asked once a boot."""
+    return columns.present(connection, _VIEW, _STATISTICS)
+
+
+def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
+    """The statement for a query with that hash."""
     wanted = ["r.scheduler_id", "s.cpu_id", "s.parent_node_id", *(f"q.{name}" for name in known)]
     found = query_hash if _HASH.fullmatch(query_hash) else "NULL"
     return Probe(f"SELECT TOP ({_LATEST}) {', '.join(wanted)} {_WHERE.format(hash=found)}", known)

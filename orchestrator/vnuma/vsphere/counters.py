@@ -6,9 +6,9 @@ NUMA home node or locality: esxtop and vmware.log have them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 from pyVmomi import vim, vmodl
@@ -56,41 +56,46 @@ def counter_ids(session: Session) -> dict[str, int]:
 def read_counters(
     session: Session, ref: VmRef, ids: Mapping[str, int], seconds: float
 ) -> dict[str, dict[str, Series] | str]:
-    """The last `seconds` of VM and host by vCenter's clock: by name, or why there is nothing.
+    """The last `seconds` of VM and host, in one request: by name, or why there is nothing.
 
-    Nothing here decides a measurement: a vCenter that will not tell is a reason, not an error.
+    Whole samples are counted back from now, so that the first may have begun a little earlier. Nothing
+    here decides a measurement: a vCenter that will not tell is a reason, not an error.
     """
     host = session.read(ref, ("runtime.host",)).values.get("runtime.host")
-    return {
-        "vm": _query(session, ref, {name: ids[name] for name in OF_VM if name in ids}, seconds),
-        "host": "the host is not known"
-        if host is None
-        else _query(session, host, {name: ids[name] for name in OF_HOST if name in ids}, seconds),
-        "numa": NO_NUMA,
+    asked: dict[str, tuple[Any, dict[str, int]]] = {
+        of: (entity, {name: ids[name] for name in names if name in ids})
+        for of, entity, names in (("vm", ref, OF_VM), ("host", host, OF_HOST))
+        if entity is not None
     }
-
-
-def _query(
-    session: Session, entity: vim.ManagedEntity, ids: Mapping[str, int], seconds: float
-) -> dict[str, Series] | str:
-    if not ids:
-        return "this vCenter shows none of these counters"
-    now = vim.ServiceInstance("ServiceInstance", session.transport).CurrentTime()
-    spec = vim.PerformanceManager.QuerySpec(
-        entity=entity,
-        intervalId=INTERVAL_S,
-        startTime=now - timedelta(seconds=seconds),
-        endTime=now,
-        metricId=[vim.PerformanceManager.MetricId(counterId=number, instance="") for number in ids.values()],
+    specs = [
+        _spec(entity, numbers.values(), math.ceil(seconds / INTERVAL_S))
+        for entity, numbers in asked.values()
+        if numbers
+    ]
+    found: dict[str, dict[str, Series] | str] = dict.fromkeys(
+        asked, "this vCenter shows none of these counters"
     )
     try:
-        found = session.content.perfManager.QueryPerf(querySpec=[spec])
+        answers = session.content.perfManager.QueryPerf(querySpec=specs) if specs else []
     except vmodl.MethodFault as fault:
-        return f"vCenter did not tell: {_words(fault)}"
-    series = _series(found, {number: name for name, number in ids.items()})
-    if series:
-        return series
-    return f"no sample: vSphere counts in steps of {INTERVAL_S} s, and the measurement took {seconds:.0f} s"
+        return {**dict.fromkeys(asked, f"vCenter did not tell: {_words(fault)}"), "numa": NO_NUMA}
+    for of, (entity, numbers) in asked.items():
+        if numbers:
+            mine = [answer for answer in answers if answer.entity == entity]
+            series = _series(mine, {number: name for name, number in numbers.items()})
+            found[of] = series or f"no sample: vSphere counts in steps of {INTERVAL_S} s"
+    return {**found, "numa": NO_NUMA}
+
+
+def _spec(
+    entity: vim.ManagedEntity, numbers: Iterable[int], samples: int
+) -> vim.PerformanceManager.QuerySpec:
+    return vim.PerformanceManager.QuerySpec(
+        entity=entity,
+        intervalId=INTERVAL_S,
+        maxSample=max(1, samples),
+        metricId=[vim.PerformanceManager.MetricId(counterId=number, instance="") for number in numbers],
+    )
 
 
 def _words(fault: vmodl.MethodFault) -> str:
