@@ -12,6 +12,7 @@ from pathlib import Path
 from types import FrameType
 
 from tools.bench import cells, lab_figures
+from tools.bench.analysis import analysis
 from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
 from tools.bench.figure import Figure, not_evaluated
@@ -67,6 +68,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "drain": lambda: _drain(size=1000, repeats=3),
             "cells": lambda: cells.overhead(10),
             "memory": lambda: cells.memory_per_vm(3, 1),
+            "analysis": lambda: analysis(whole=False),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
@@ -75,6 +77,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "drain": lambda: _drain(size=3000, repeats=7),
         "cells": lambda: cells.overhead(200),
         "memory": lambda: cells.memory_per_vm(5, 3),
+        "analysis": lambda: analysis(whole=True),
         "demo": demo,
     }
 

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
@@ -50,6 +52,13 @@ def chi2_upper_quantile(probability: float, df: float) -> float:
 def normal_cdf(x: FloatArray) -> FloatArray:
     """Standard normal distribution function."""
     return np.asarray(special.ndtr(x), dtype=np.float64)
+
+
+@lru_cache(maxsize=4)
+def legendre_nodes(points: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes and weights of Gauss-Legendre quadrature on -1 to 1: an eigenvalue problem, solved once."""
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    return nodes, weights
 
 
 def log_gamma(x: float) -> float:

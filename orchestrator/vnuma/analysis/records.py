@@ -13,7 +13,7 @@ Metric = Literal["elapsed_ms", "cpu_ms", "client_ms"]
 METRICS: tuple[Metric, ...] = ("elapsed_ms", "cpu_ms", "client_ms")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """What one iteration of a cell's valid attempt gave; times in ms, `size` in rows a side.
 

@@ -11,7 +11,7 @@ from functools import lru_cache
 import numpy as np
 
 from vnuma.analysis.cells import Boot
-from vnuma.analysis.distributions import chi2_quantile, log_gamma, normal_cdf
+from vnuma.analysis.distributions import chi2_quantile, legendre_nodes, log_gamma, normal_cdf
 
 PILOT_QUANTILE = 0.20
 
@@ -49,7 +49,7 @@ def median_variance(m: int) -> float:
     """c_m: variance of the median of m standard normal values; 1, 0.448671, 0.286834 for m = 1, 3, 5."""
     if m < 1:
         raise ValueError(f"a median needs at least one value, not {m}")
-    x, w = np.polynomial.legendre.leggauss(400)
+    x, w = legendre_nodes(400)
     x, w = 9.0 * x, 9.0 * w
     density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
     below, above = normal_cdf(x), normal_cdf(-x)
@@ -101,7 +101,6 @@ def _within_variance(boots: Sequence[Boot]) -> float | None:
         for times in boot.iterations_ms:
             if min(times) <= 0 or len(times) < 2:
                 continue
-            logs = [math.log(time) for time in times]
-            square += statistics.variance(logs) * (len(logs) - 1)
-            df += len(logs) - 1
+            square += float(np.var(np.log(times))) * len(times)
+            df += len(times) - 1
     return square / df if df else None

@@ -13,19 +13,19 @@ def analysis_sample(stored: StoredSample) -> Sample:
     """One stored sample."""
     sample = stored.sample
     return Sample(
-        label=stored.label,
-        arm=stored.arm,
-        block=stored.block,
-        vm=stored.vm,
-        size=sample.size,
-        form=sample.form,
-        iteration=sample.iteration,
-        warmup=sample.warmup,
-        outcome=sample.outcome,
-        elapsed_ms=sample.elapsed_ms,
-        cpu_ms=sample.cpu_ms,
-        client_ms=sample.client_ms,
-        rows=sample.rows,
+        stored.label,
+        stored.arm,
+        stored.block,
+        stored.vm,
+        sample.size,
+        sample.form,
+        sample.iteration,
+        sample.warmup,
+        sample.outcome,
+        sample.elapsed_ms,
+        sample.cpu_ms,
+        sample.client_ms,
+        sample.rows,
     )
 
 

@@ -285,7 +285,7 @@ class Sample:
             raise ValueError("a sample has either elapsed_ms or the reason why there is none")
         times = (self.cpu_ms, self.elapsed_ms, self.parse_cpu_ms, self.parse_elapsed_ms, self.client_ms)
         for value in times:
-            if value is not None and not (math.isfinite(value) and value >= 0):
+            if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"{value} is not a time in milliseconds")
 
     @property

@@ -92,17 +92,19 @@ def count(conn: Connection, run_id: int) -> int:
 
 def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
     """The run's samples one by one, without holding them all in memory; use within the read unit."""
-    places = {row.attempt_id: row for row in conn.execute(_places(run_id))}
+    places: dict[int, tuple[Any, ...]] = {
+        row.attempt_id: (*row[:-1], _outcome(row.attempt_outcome)) for row in conn.execute(_places(run_id))
+    }
     query = (
-        select(tables.sample)
+        select(_sample.attempt_id, *(_sample[_column_of(name)] for name in _SAMPLE_FIELDS))
         .join(tables.attempt, _attempt.id == _sample.attempt_id)
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .where(_cell.run_id == run_id)
         .order_by(*_ORDER)
         .execution_options(yield_per=_BATCH)
     )
-    for row in conn.execute(query):
-        yield _stored(row, places[row.attempt_id])
+    for attempt_id, *values in conn.execute(query):
+        yield StoredSample(*(*places[attempt_id], Sample(*values)))
 
 
 def samples_of_run(conn: Connection, run_id: int) -> SampleColumns:
@@ -167,24 +169,22 @@ def _places(run_id: int) -> Select[*tuple[Any, ...]]:
     )
 
 
-def _stored(row: Row[*tuple[Any, ...]], place: Row[*tuple[Any, ...]]) -> StoredSample:
-    values = {name: row._mapping[name] for name in _SAMPLE_FIELDS}
-    owner = {**place._mapping, "attempt_outcome": _outcome(place.attempt_outcome)}
-    return StoredSample(**owner, sample=Sample(**values, waits=row.waits_json, execution=row.execution_json))
-
-
 def _outcome(stored: str | None) -> Outcome | None:
     return None if stored is None else Outcome(stored)
 
 
 def _values(attempt_id: int, sample: Sample) -> dict[str, object]:
-    values: dict[str, object] = {name: getattr(sample, name) for name in _SAMPLE_FIELDS}
-    documents = {"waits_json": sample.waits, "execution_json": sample.execution}
-    return {**values, **documents, "attempt_id": attempt_id, "outcome": sample.outcome}
+    values: dict[str, object] = {_column_of(name): getattr(sample, name) for name in _SAMPLE_FIELDS}
+    return {**values, "attempt_id": attempt_id, "outcome": sample.outcome}
+
+
+def _column_of(field_name: str) -> str:
+    """Where a sample's field stands: documents are columns of JSON."""
+    return f"{field_name}_json" if f"{field_name}_json" in _sample else field_name
 
 
 _ORDER = (_sample.attempt_id, _sample.at, _sample.warmup.desc(), _sample.iteration)
-_SAMPLE_FIELDS = tuple(item.name for item in fields(Sample) if item.name not in ("waits", "execution"))
+_SAMPLE_FIELDS = tuple(item.name for item in fields(Sample))
 _OWN_COLUMNS = (
     *("attempt_id", "workload", "size", "form", "iteration", "warmup", "reason"),
     *("cpu_ms", "elapsed_ms", "client_ms", "rows", "at"),
