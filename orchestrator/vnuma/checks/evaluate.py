@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vnuma.checks.facts import PARTS, Facts, Unknown
 from vnuma.checks.finding import Finding, Fix, Kind, Outcome, Severity
@@ -139,12 +139,21 @@ def _finding(subject: Subject, rule: Rule, answer: Answer, failed: set[str]) -> 
         arm,
         observed=answer.observed,
         consequence=rule.consequence,
-        fix=answer.fix or Fix(rule.fix),
+        fix=replace(answer.fix, topology=_shape(subject)) if answer.fix else Fix(rule.fix),
         source=source,
         superseded_by=first,
         matters=rule.yields_to.get(first, "") or answer.matters,
         unconfirmed=rule.unconfirmed,
     )
+
+
+def _shape(subject: Subject) -> str:
+    """The VM's sockets x cores per socket; empty where they are not known or not whole."""
+    settings = subject.vm.settings if subject.vm else {}
+    vcpus, per_socket = settings.get("numCPUs"), settings.get("numCoresPerSocket") or 1
+    if not isinstance(vcpus, int) or not isinstance(per_socket, int) or vcpus % per_socket:
+        return ""
+    return f"{vcpus // per_socket}x{per_socket}"
 
 
 def _severity(rule: Rule, severity: Severity) -> Severity:

@@ -36,24 +36,34 @@ class Outcome(StrEnum):
     NOT_EVALUATED = "not_evaluated"
 
 
+# What an arm would otherwise set by itself.
+_KEEP = {"follow_cores_per_socket": "keep", "numa_autosize": "keep"}
+
+
 @dataclass(frozen=True)
 class Fix:
     """What to do, in words, and as settings that tools take.
 
-    `arm` has the fields of a study's arm; it is also what the role vm_topology takes as
-    `vm_topology_arm`. `settings` has vSphere's own names (`domain.setting`), None: remove the key.
-    `commands` is T-SQL, esxcli or bcdedit, ready to paste.
+    `arm` has the fields of a study's arm that the fix changes. `settings` has vSphere's own names
+    (`domain.setting`), None: remove the key. `commands` is T-SQL, esxcli or bcdedit, ready to paste.
     """
 
     text: str
     arm: Mapping[str, object] = field(default_factory=dict)
     settings: Mapping[str, Value] = field(default_factory=dict)
     commands: str = ""
+    topology: str = ""
+    """The VM's own shape, for a fix that keeps it: a whole arm names one. Empty: not known."""
 
     @property
     def ansible(self) -> dict[str, object]:
-        """The variables of the role vm_topology; empty where an arm cannot say it."""
-        return {"vm_topology_arm": dict(self.arm)} if self.arm else {}
+        """Variables of the role vm_topology that make this change and no other; empty where an arm cannot
+        say it."""
+        shape = self.arm.get("topology") or self.topology
+        if not self.arm or not shape:
+            return {}
+        kept = {} if "vnuma_nodes" in self.arm else _KEEP
+        return {"vm_topology_arm": {"topology": shape, **kept, **self.arm}}
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,58 @@
+"""A fix as a whole arm: what the role vm_topology takes, and nothing besides."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support.hosts import host_of, vm_of
+from tests.unit.checks.cases import Case, read_cases
+from vnuma.checks.catalogue import BY_ID
+from vnuma.checks.evaluate import findings
+from vnuma.checks.finding import Fix
+from vnuma.domain.arm import Arm
+from vnuma.domain.change import change_to
+from vnuma.domain.recipe import desired_settings
+
+
+def test_a_fix_that_keeps_the_shape_names_it_and_touches_nothing_else() -> None:
+    """Clearing affinity leaves vNUMA settings as they are."""
+    fix = Fix("Clear it.", arm={"affinity": "none"}, topology="4x4")
+    pinned = vm_of(cpuAffinity=(0, 2, 4))
+    arm = Arm.model_validate(fix.ansible["vm_topology_arm"])
+
+    change = change_to(pinned.settings, desired_settings(arm, pinned, host_of(release="7.0.3")))
+
+    assert [edit.setting for edit in change] == ["cpuAffinity"]
+
+
+def test_a_fix_without_a_known_shape_makes_no_variables() -> None:
+    """Half an arm would be refused by the role."""
+    assert Fix("Clear it.", arm={"affinity": "none"}).ansible == {}
+    assert Fix("Reboot.").ansible == {}
+
+
+FIXABLE = [
+    case
+    for case in read_cases()
+    if case.expect == "fail" and case.rule in {"T05", "T06", "T11", "T14", "T17", "A06", "A09"}
+    if "superseded_by" not in case.data
+]
+
+
+@pytest.mark.parametrize("case", FIXABLE, ids=lambda case: case.id)
+def test_after_the_fix_the_rule_passes(case: Case) -> None:
+    """The arm of a fix, applied to the VM that failed, mends it."""
+    subject = case.subject()
+    assert subject.vm
+    assert subject.host
+    (found,) = findings([subject], [BY_ID[case.rule]])
+    if not found.fix or not found.fix.ansible:
+        pytest.skip("no arm can say it")
+    arm = Arm.model_validate(found.fix.ansible["vm_topology_arm"])
+
+    mended = {**subject.vm.settings, **desired_settings(arm, subject.vm, subject.host)}
+
+    after = replace(subject, vm=replace(subject.vm, settings=mended))
+    assert list(findings([after], [BY_ID[case.rule]])) == []
