@@ -8,6 +8,8 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.looking import settings_now
+from vnuma.domain.setting import Power
 from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.claim import claim
 from vnuma.errors import ShutdownTimeout
@@ -43,3 +45,17 @@ def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: P
     steps.put_back()
 
     assert isinstance(claim(steps.take()), Claim)
+
+
+def test_on_esxi_8_a_cell_may_begin_with_a_reboot_that_ends_powered_off(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The VM is off and in its shape; the mark for it is no change of somebody else's."""
+    running = lab(esxi={"version": "8.0.3", "build": "1"})
+    steps = Steps.prepared(tmp_path / "a", running, power={"guest_is_asked_to": "reboot"})
+    steps.shape(steps.take())
+    assert settings_now(running)["power"] == "poweredOff"
+
+    done = steps.put_back()
+
+    assert (done.equal, done.power) == (done.settings, Power.ON)

@@ -260,3 +260,24 @@ def test_a_power_cycle_takes_few_round_trips(lab: LabFactory, login: Login) -> N
     power_on(session, ref, host_moid=host)
     wait_for_guest(session, ref, timeout_s=LONG_S)
     assert session.round_trips - before <= 30
+
+
+def test_a_reboot_that_ends_powered_off(lab: LabFactory, login: Login) -> None:
+    """On ESXi 8 the guest is asked to reboot instead; the mark for it is gone afterwards."""
+    session, ref = start(lab, login, esxi={"version": "8.0.3", "build": "1"})
+    wait_for_guest(session, ref, timeout_s=LONG_S)
+
+    shut_down(session, ref, timeout_s=LONG_S, ask="reboot")
+
+    after = read_vm(session, ref)
+    assert (after.power, after.settings["rebootPowerOff"]) == (Power.OFF, False)
+
+
+def test_a_guest_that_does_not_reboot_keeps_no_mark(lab: LabFactory, login: Login) -> None:
+    """Its next reboot, whenever that is, must not power it off."""
+    session, ref = start(lab, login, faults=[fault("tools_never", boot=1)])
+
+    with pytest.raises(ShutdownTimeout):
+        shut_down(session, ref, timeout_s=0.2, ask="reboot")
+
+    assert read_vm(session, ref).settings["rebootPowerOff"] is False

@@ -101,7 +101,7 @@ def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
         case "off":
             desired[FOLLOW] = None
         case "auto":
-            desired[FOLLOW] = "1" if decoupled and arm.cores_per_socket else None
+            desired[FOLLOW] = "1" if decoupled and arm.cores_per_socket and not _sized(arm) else None
         case "keep":
             pass
     if arm.numa_autosize == "clear":
@@ -113,6 +113,11 @@ def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
     if arm.prefer_ht != "keep":
         desired[PREFER_HT] = {"auto": None, "on": "TRUE", "off": "FALSE"}[arm.prefer_ht]
     return desired
+
+
+def _sized(arm: Arm) -> bool:
+    """Whether the arm states the size of a node: sockets are then not to be followed as well."""
+    return isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
 
 
 def _number(value: str | int) -> str | None:

@@ -65,6 +65,7 @@ TYPED: Mapping[str, SettingSpec] = {
         SettingSpec("cpuReservation", "MHz", False, _RESOURCE),
         SettingSpec("cpuLimit", "MHz", False, _RESOURCE),
         SettingSpec("cpuShares", "shares", False, _RESOURCE),
+        SettingSpec("rebootPowerOff", "", False, _SETTINGS),
         SettingSpec("latencySensitivity", "", True, _RESOURCE),
     )
 }

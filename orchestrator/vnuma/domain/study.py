@@ -84,6 +84,13 @@ class Power(Strict):
     """Deadlines of a power-cycle, in seconds, and what happens when the guest does not shut down."""
 
     shutdown_timeout_s: Seconds = Field(default=600, description="For the guest's shutdown through Tools.")
+    guest_is_asked_to: Literal["shut_down", "reboot"] = Field(
+        default="shut_down",
+        description=(
+            "`reboot` (ESXi 8, needs VirtualMachine.Config.Settings) marks the VM so that its next reboot "
+            "ends powered off, and asks the guest to reboot: for guests that may not be shut down."
+        ),
+    )
     on_shutdown_timeout: Literal["fail", "power_off"] = Field(
         default="fail",
         description="`fail` leaves the VM running and ends its cells; `power_off` cuts its power.",

@@ -30,6 +30,7 @@ class PowerRules:
     task_s: float = 300
     retry_s: float = 900
     sql_s: float = 600
+    ask: power.Ask = "shut_down"
 
     @classmethod
     def of(cls, study: Study) -> PowerRules:
@@ -42,10 +43,18 @@ class PowerRules:
             limits.task_timeout_s,
             limits.vcenter_retry_s,
             limits.sql_timeout_s,
+            limits.guest_is_asked_to,
         )
 
 
 def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
     """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on."""
     with journal.change("power", POWER_OFF):
-        power.shut_down(session, ref, timeout_s=rules.shutdown_s, on_timeout=rules.on_timeout, fence=fence)
+        power.shut_down(
+            session,
+            ref,
+            timeout_s=rules.shutdown_s,
+            on_timeout=rules.on_timeout,
+            ask=rules.ask,
+            fence=fence,
+        )

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.recipe import desired_settings
+from vnuma.domain.release import VIRTUAL_NUMA_SINCE
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine.baseline import parse_mark
@@ -22,7 +23,7 @@ def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
     impossible = list(_arms(study, vm, host))
     said = {finding.id for finding in impossible if finding.severity == "block"}
     rules = [finding for finding in rule_findings(study, vm, host) if finding.id not in said]
-    return worst_first([*impossible, *_vm(study, vm), *rules, *_measurement(study)])
+    return worst_first([*impossible, *_vm(study, vm), *_power(study, host), *rules, *_measurement(study)])
 
 
 def under_study(name: str, lease: str | None) -> Iterator[Finding]:
@@ -39,7 +40,7 @@ def under_study(name: str, lease: str | None) -> Iterator[Finding]:
 
 def touched_settings(study: Study, vm: VmFacts, host: HostFacts) -> set[str]:
     """Every setting that some arm of the study sets on this VM."""
-    touched: set[str] = set()
+    touched: set[str] = {"rebootPowerOff"} if study.power.guest_is_asked_to == "reboot" else set()
     for label in study.labels:
         try:
             touched |= set(desired_settings(study.arm(label), vm, host))
@@ -106,6 +107,16 @@ def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
             "warn",
             f"{vm.name} has a snapshot; its disks are slower than usual.",
             "Delete it before measuring.",
+        )
+
+
+def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
+    if study.power.guest_is_asked_to == "reboot" and host.release.key < VIRTUAL_NUMA_SINCE:
+        yield Finding(
+            "T18",
+            "block",
+            f"A reboot that ends powered off needs ESXi 8.0; {host.name} is {host.release.version}.",
+            "Leave guest_is_asked_to out of the study's power section.",
         )
 
 

@@ -9,8 +9,11 @@ from typing import Any
 from vnuma.domain.change import change_back
 from vnuma.domain.setting import Settings, Value
 
-# ESXi rewrites these at every power-on: their change is nobody's.
-_WRITTEN_BY_ESXI = frozenset({"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode"})
+# ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
+# change is nobody's.
+_WRITTEN_BY_ESXI = frozenset(
+    {"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode", "rebootpoweroff"}
+)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Literal
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import HostChanged, PowerFailed, ShutdownTimeout, ToolsTimeout
-from vnuma.vsphere.apply import no_fence
+from vnuma.errors import HostChanged, PowerFailed, ReconfigureRefused, ShutdownTimeout, ToolsTimeout
+from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.faults import describe
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
@@ -22,6 +22,12 @@ _POWER_OFF_TIMEOUT_S = 120.0
 
 Fence = Callable[[], None]
 
+Ask = Literal["shut_down", "reboot"]
+_ASK: Mapping[Ask, Callable[[vim.VirtualMachine], None]] = {
+    "shut_down": lambda ref: ref.ShutdownGuest(),
+    "reboot": lambda ref: ref.RebootGuest(),
+}
+
 
 def shut_down(
     session: Session,
@@ -29,10 +35,14 @@ def shut_down(
     *,
     timeout_s: float,
     on_timeout: Literal["fail", "power_off"] = "fail",
+    ask: Ask = "shut_down",
     fence: Fence = no_fence,
     clock: Clock = time.monotonic,
 ) -> None:
     """Have the guest shut itself down; nothing to do for a VM that is off.
+
+    With `ask` "reboot" (vSphere 8) the VM is told to turn its next reboot into a power-off, and the
+    guest is asked to reboot; the mark is taken off again if it does not.
 
     A guest that is still booting is asked once its Tools run. Not off within `timeout_s`, or no
     Tools to ask: ShutdownTimeout, and the VM runs on; with `on_timeout` "power_off" a hard
@@ -47,9 +57,13 @@ def shut_down(
             f"{name} is suspended, so its guest cannot be shut down.",
             fix="Resume it, or power it off in vCenter.",
         )
-    hindrance = _shut_down_guest(session, ref, start, timeout_s, fence, clock)
+    if ask == "reboot":
+        _end_at_reboot(session, ref, True, fence)
+    hindrance = _shut_down_guest(session, ref, start, timeout_s, _ASK[ask], fence, clock)
     if hindrance is None:
         return
+    if ask == "reboot":
+        _end_at_reboot(session, ref, False, fence)
     if on_timeout == "power_off":
         _power_off(session, ref, name, fence)
         return
@@ -59,8 +73,24 @@ def shut_down(
     )
 
 
+def _end_at_reboot(session: Session, ref: vim.VirtualMachine, on: bool, fence: Fence) -> None:
+    """Have the VM's next reboot end powered off, or not. Raises ReconfigureRefused."""
+    if not session.knows(vim.vm.ConfigSpec, "rebootPowerOff"):
+        raise ReconfigureRefused(
+            f"{session.about.name} (API {session.about.api_version}) cannot end a reboot powered off.",
+            fix="Write guest_is_asked_to: shut_down in the study.",
+        )
+    submit(session, ref, vim.vm.ConfigSpec(rebootPowerOff=on), fence=fence)
+
+
 def _shut_down_guest(
-    session: Session, ref: vim.VirtualMachine, start: Values, timeout_s: float, fence: Fence, clock: Clock
+    session: Session,
+    ref: vim.VirtualMachine,
+    start: Values,
+    timeout_s: float,
+    request: Callable[[vim.VirtualMachine], None],
+    fence: Fence,
+    clock: Clock,
 ) -> str | None:
     """None once the VM is off; else what stood in the way."""
     name = start["name"]
@@ -87,7 +117,7 @@ def _shut_down_guest(
     if _off(seen):
         return None
     fence()
-    refusal = _ask_guest(ref)
+    refusal = _ask_guest(ref, request)
     if refusal:
         return f"{guest} in {name} could not be asked to shut down ({refusal})"
     try:
@@ -106,10 +136,10 @@ def _shut_down_guest(
     return None
 
 
-def _ask_guest(ref: vim.VirtualMachine) -> str | None:
-    """Ask for the shutdown; None if the request was taken or the VM went off by itself."""
+def _ask_guest(ref: vim.VirtualMachine, request: Callable[[vim.VirtualMachine], None]) -> str | None:
+    """Ask the guest; None if the request was taken or the VM went off by itself."""
     try:
-        ref.ShutdownGuest()
+        request(ref)
     except vim.fault.InvalidPowerState as fault:
         return None if str(fault.existingState) == "poweredOff" else describe(fault)
     except vmodl.MethodFault as fault:

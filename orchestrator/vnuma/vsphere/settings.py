@@ -35,13 +35,21 @@ LEAVES: Mapping[str, str] = {
     "cpuReservation": "config.cpuAllocation.reservation",
     "cpuLimit": "config.cpuAllocation.limit",
     "cpuShares": "config.cpuAllocation.shares",
+    "rebootPowerOff": "config.rebootPowerOff",
 }
 """Each typed setting's property path: a leaf, since its parent carries much that nobody needs
 (config.hardware has every device).
 """
 
 # What no design rule asks for: an estate of thousands is read without it.
-_NOT_FOR_RULES = {"memoryHotAddEnabled", "memoryLimit", "memoryShares", "cpuLimit", "cpuShares"}
+_NOT_FOR_RULES = {
+    "memoryHotAddEnabled",
+    "memoryLimit",
+    "memoryShares",
+    "cpuLimit",
+    "cpuShares",
+    "rebootPowerOff",
+}
 FOR_RULES = tuple(name for name in TYPED if name not in _NOT_FOR_RULES)
 
 
@@ -85,6 +93,7 @@ _NORMAL: Mapping[str, Callable[[Any], Value]] = {
     "coresPerNumaNode": lambda value: value or None,
     "cpuHotAddEnabled": bool,
     "memoryHotAddEnabled": bool,
+    "rebootPowerOff": bool,
     "memoryReservationLockedToMax": bool,
     "cpuAffinity": _affinity,
     "memoryAffinity": _affinity,

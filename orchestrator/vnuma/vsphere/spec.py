@@ -15,7 +15,7 @@ from vnuma.domain.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 _NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")
 _AFFINITY = ("cpuAffinity", "memoryAffinity")
-_SWITCHES = ("cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservationLockedToMax")
+_SWITCHES = ("cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservationLockedToMax", "rebootPowerOff")
 
 # What "not set" is called when a typed field that was set has to become unset again.
 _UNSET: Mapping[str, Value] = {

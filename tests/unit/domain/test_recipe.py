@@ -33,6 +33,12 @@ def test_from_6_5_on_cores_per_socket_must_be_followed_on_purpose(release: str) 
     assert desired(release)[FOLLOW] == "1"
 
 
+@pytest.mark.parametrize("size", [{"max_per_virtual_node": 4}, {"cores_per_numa_node": 4}])
+def test_sockets_are_not_followed_where_the_arm_sizes_nodes_itself(size: dict[str, int]) -> None:
+    """Two intents in one VM: no document says which one wins."""
+    assert eight(**size)[FOLLOW] is None
+
+
 def test_follow_off_removes_the_key_and_keep_leaves_it() -> None:
     """The third state has a name."""
     assert desired("8.0.3", follow_cores_per_socket="off")[FOLLOW] is None

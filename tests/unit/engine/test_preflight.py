@@ -44,6 +44,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("T22", "block", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
         ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
         ("P01", "block", {}, {"is_template": True}, {}),
+        ("T18", "block", {"power": {"guest_is_asked_to": "reboot"}}, {}, {}),
         ("S05", "block", {"all_arms": {"soft_numa": "off"}}, {"power": Power.OFF}, {}),
         ("P02", "block", {}, {"question": "Moved or copied?"}, {}),
         ("P03", "block", {}, {"disabled_methods": ("ReconfigVM_Task",)}, {}),
