@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine import actions, actions_by_hand
+from vnuma.engine import actions_by_hand
 
 
 class ActionModule(VnumaAction):
@@ -16,8 +16,6 @@ class ActionModule(VnumaAction):
     def act(self, options: Options, *, check: bool) -> Options:
         """Prepare or drop the study's dataset."""
         target = target_of(options)
-        if options["attempt"]:
-            return actions.dataset(options["run"], options["attempt"], target)
         if check:
             return actions_by_hand.plan_dataset(target, options)
         return actions_by_hand.dataset(target, options)

@@ -9,7 +9,7 @@ module: sql_benchmark
 short_description: Run the workload on a booted VM
 version_added: "0.1.0"
 description:
-  - In a run, measures the cell and stores every iteration before it returns.
+  - In a run, prepares or verifies the study's dataset, then measures the cell and stores every iteration.
   - Outside a run, times the workload and returns the timings.
   - Runs on the controller; nothing is copied to the guest.
 author: vnuma contributors (@vnuma)
@@ -45,6 +45,10 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+dataset:
+  description: Rows and checksums of the tables, in a run.
+  type: dict
+  returned: in a run
 samples:
   description: Number of samples stored, in a run.
   type: int

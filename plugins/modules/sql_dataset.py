@@ -20,7 +20,7 @@ options:
     choices: [present, absent]
     default: present
   database:
-    description: Name of the database. In a run the study decides.
+    description: Name of the database.
     type: str
     default: vnuma_study
   source:
@@ -37,7 +37,6 @@ options:
     default: 121317
 extends_documentation_fragment:
   - vnuma.vnuma.target
-  - vnuma.vnuma.target.attempt
 attributes:
   check_mode:
     support: full

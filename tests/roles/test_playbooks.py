@@ -202,7 +202,7 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
 ATTEMPT = {"id": 1, "cell_id": 1, "number": 1, "token": 1, "arm": "4x4", "label": "4x4", "block": 1}
 
 
-@pytest.mark.parametrize("action", ["vm_topology", "vm_power", "guest_ready", "sql_dataset", "sql_benchmark"])
+@pytest.mark.parametrize("action", ["vm_topology", "vm_power", "guest_ready", "sql_benchmark"])
 def test_check_mode_never_does_a_step_of_an_attempt(tmp_path: Path, lab: LabFactory, action: str) -> None:
     """A step that an attempt is handed to is skipped in check mode: it can only be done or not."""
     running = lab()

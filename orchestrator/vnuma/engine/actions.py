@@ -109,17 +109,11 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     return {"changed": False, "guest": asdict(seen.guest), "server": asdict(seen.server)}
 
 
-def dataset(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """Prepare or verify the study's dataset."""
+def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Prepare or verify the study's dataset, then measure the cell."""
     with _step(run, attempt, target) as (context, tried):
         prepared = prepare_cell(context, tried)
-    return {"changed": prepared.changed, "dataset": asdict(prepared)}
-
-
-def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
-    """Measure the cell."""
-    with _step(run, attempt, target) as (context, tried):
-        return {"changed": True, "samples": measure_cell(context, tried)}
+        return {"changed": True, "dataset": asdict(prepared), "samples": measure_cell(context, tried)}
 
 
 def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
