@@ -58,3 +58,7 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     checks = vnuma("plan", study, "-i", inventory, "--checks").out
     assert all(f"warn  {warning}" in checks for warning in ("P06", "P10", "P14"))
     assert "No run yet" in vnuma("status").out
+    page = tmp_path / "board.html"
+    assert vnuma("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5
+    text = page.read_text(encoding="utf-8")
+    assert all(word in text for word in ("CHG0031", "P08", "numCoresPerSocket", "1x16, 4x4", "SIMULATED"))

@@ -39,12 +39,17 @@ def plan(
     format_: Annotated[PlanFormat, typer.Option("--format", help="text or json.")] = PlanFormat.TEXT,
     production: ProductionOption = False,
     ticket: TicketOption = None,
+    document: Annotated[
+        Path | None,
+        typer.Option("--document", metavar="FILE", help="Write the plan as a page for a change board too."),
+    ] = None,
 ) -> None:
     """Show what a study would change, what the guest should see, and how long it takes.
 
     Nothing is changed. Exit code 5 when something blocks the study.
 
-    Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json
+    Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json;
+    vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.engine.findings import refuse_blocked
     from vnuma.engine.inventory import read_targets
@@ -52,7 +57,7 @@ def plan(
     from vnuma.engine.plan import plan_vm
 
     permit = Permit.given(production, ticket)
-    parsed, _ = read_study(study)
+    parsed, text = read_study(study)
     targets = read_targets(find_inventory(inventory), parsed.vms)
     plans = [plan_vm(parsed, target, permit) for target in targets.values()]
     if format_ is PlanFormat.JSON:
@@ -60,6 +65,10 @@ def plan(
     else:
         for one in plans:
             typer.echo(_text(parsed, one, study, checks))
+    if document:
+        from vnuma.cli.plan_document import write_document
+
+        typer.echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
     refuse_blocked(finding for one in plans for finding in one.findings)
 
 
