@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from vnuma.checks.facts import Facts, Unknown, known
+from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.shape import gigabytes, host_object
@@ -253,4 +253,4 @@ def _guest_shape(facts: Facts) -> tuple[int | None, int | None]:
         return sql.topology.vcpus, sql.topology.sockets or (guest.processors if guest else None)
     if guest and (guest.logical_cpus or guest.processors):
         return guest.logical_cpus, guest.processors
-    return None, known(None, "the guest's sockets (no login to SQL Server, and Windows)")
+    raise Unknown("the guest was not read: neither SQL Server (--sql) nor Windows")

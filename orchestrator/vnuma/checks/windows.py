@@ -94,7 +94,7 @@ def w03(facts: Facts) -> Fail | None:
     sql, guest = facts.subject.sql, facts.subject.guest
     shown = sql.topology.vcpus if sql else guest.logical_cpus if guest else None
     if shown is None:
-        raise Unknown("no CPU count of the guest: neither SQL Server (--sql) nor Windows was read")
+        raise Unknown("the guest was not read: neither SQL Server (--sql) nor Windows")
     if shown == facts.vcpus:
         return None
     numproc = (guest.boot_options or {}).get("numproc") if guest else None

@@ -14,7 +14,9 @@ from vnuma.checks.evaluate import evaluate, findings
 from vnuma.checks.finding import Outcome, Severity
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import Subject
+from vnuma.domain.arm import Arm
 from vnuma.domain.study import Study
+from vnuma.domain.topology import Topology
 
 STUDY = Study.model_validate(
     {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "2x8", "16x1"]}
@@ -80,6 +82,14 @@ def test_what_several_arms_share_is_said_once() -> None:
     arms = {finding.rule: finding.arm for finding in found if finding.rule in {"M01", "T03"}}
 
     assert arms == {"M01": "", "T03": "16x1"}
+
+
+def test_an_impossible_arm_is_judged_by_its_shape() -> None:
+    """More vCPUs than the host has cores: the recipe refuses it, and T10 says so of that arm alone."""
+    wide = STUDY.model_copy(update={"arms": (*STUDY.arms, Arm(topology=Topology(2, 20)))})
+    found = merge_arms(findings(study_subjects(wide, subject_of({})), RULES), wide.labels)
+
+    assert [finding.arm for finding in found if finding.rule == "T10"] == ["2x20"]
 
 
 def test_a_study_needs_a_vm_and_its_host() -> None:

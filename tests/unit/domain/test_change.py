@@ -121,3 +121,9 @@ def test_topology_needs_the_vm_off_and_a_reservation_does_not() -> None:
 def test_differences_name_what_reads_back_otherwise() -> None:
     """Asked for 8, read 4: that is the difference."""
     assert differences({"numCPUs": 8}, {"numCPUs": 4}).edits == (Edit("numCPUs", 4, 8),)
+
+
+def test_what_rules_only_read_is_neither_changed_nor_put_back() -> None:
+    """cpuid.maxVCPUs is evidence for a design rule, and nobody's to write."""
+    assert not change_to({"cpuid.maxVCPUs": "64"}, {"cpuid.maxVCPUs": "128"})
+    assert not change_back({"cpuid.maxVCPUs": "64"}, {})
