@@ -16,6 +16,7 @@ from tools.bench.analysis import analysis
 from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
 from tools.bench.figure import Figure, not_evaluated
+from tools.bench.fleet import cycle, fleet
 from tools.bench.labs import running
 from tools.bench.machine import BUSY, load, machine
 from tools.bench.page import line, section, write
@@ -69,6 +70,8 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "cells": lambda: cells.overhead(10),
             "memory": lambda: cells.memory_per_vm(3, 1),
             "analysis": lambda: analysis(whole=False),
+            "cycle": lambda: cycle(10),
+            "fleet": lambda: fleet(3, 6),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
@@ -78,6 +81,8 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "cells": lambda: cells.overhead(200),
         "memory": lambda: cells.memory_per_vm(5, 3),
         "analysis": lambda: analysis(whole=True),
+        "cycle": lambda: cycle(50),
+        "fleet": lambda: fleet(50, 200),
         "demo": demo,
     }
 
