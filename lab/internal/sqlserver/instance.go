@@ -72,13 +72,9 @@ func New(cfg Config) (*Instance, error) {
 	if err := cfg.Cost.Validate(); err != nil {
 		return nil, err
 	}
-	probe, err := net.Listen("tcp", cfg.Address)
+	address, err := reserve(cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
-	}
-	address := probe.Addr().String()
-	if err := probe.Close(); err != nil {
-		return nil, fmt.Errorf("releasing %s: %w", address, err)
 	}
 	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))

@@ -1,0 +1,35 @@
+package sqlserver
+
+import (
+	"fmt"
+	"net/netip"
+	"syscall"
+)
+
+// reserve takes an address for the life of the program, and says which port 0 became. A socket that is
+// bound and does not listen keeps others away, clients' own ports included, refuses connections, and
+// lets a listener of this program through.
+func reserve(address string) (string, error) {
+	wanted, err := netip.ParseAddrPort(address)
+	if err != nil || !wanted.Addr().Is4() {
+		return "", fmt.Errorf("%s: want an IPv4 address and a port", address)
+	}
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	err = syscall.SetsockoptInt(socket, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1)
+	if err == nil {
+		err = syscall.Bind(socket, &syscall.SockaddrInet4{Port: int(wanted.Port()), Addr: wanted.Addr().As4()})
+	}
+	var bound syscall.Sockaddr
+	if err == nil {
+		bound, err = syscall.Getsockname(socket)
+	}
+	if err != nil {
+		syscall.Close(socket)
+		return "", fmt.Errorf("%s: %w", address, err)
+	}
+	port := uint16(bound.(*syscall.SockaddrInet4).Port)
+	return netip.AddrPortFrom(wanted.Addr(), port).String(), nil
+}
