@@ -13,7 +13,16 @@ import yaml
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "roles.md"
 
-ORDER = ("vm_topology", "vm_power", "guest_ready", "sql_dataset", "sql_benchmark", "cell", "vm_restore")
+ORDER = (
+    "design_check",
+    "vm_topology",
+    "vm_power",
+    "guest_ready",
+    "sql_dataset",
+    "sql_benchmark",
+    "cell",
+    "vm_restore",
+)
 """As they are used, one after the other."""
 
 HEAD = """# Roles

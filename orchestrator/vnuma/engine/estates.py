@@ -32,10 +32,14 @@ def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
     return [_read_one(inventory, targets, name) for name in names]
 
 
+def read_target(target: Target) -> Estate:
+    """An inventory's VM with its host and cluster. Raises VmNotFound."""
+    return _read(target, lambda session: read.find_vm(session, target.vm))
+
+
 def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
     if name in targets:
-        target = targets[name]
-        return _read(target, lambda session: read.find_vm(session, target.vm))
+        return read_target(targets[name])
     missing: VmNotFound | None = None
     for target in _one_for_each(targets):
         try:

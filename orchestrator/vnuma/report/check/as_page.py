@@ -11,7 +11,7 @@ from markupsafe import Markup
 from vnuma import __version__
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
-from vnuma.report.check.words import plural
+from vnuma.report.check.words import plural, unseen_words
 from vnuma.report.template import filled
 from vnuma.report.words import banner
 
@@ -36,6 +36,7 @@ def as_page(result: CheckResult) -> str:
         rules=rules,
         most=max((objects for _, _, objects, _ in rules), default=1),
         reasons=[(plural(len(names), "rule"), plural(vms, "VM"), why) for why, names, vms in result.reasons],
+        unseen=unseen_words(result),
         title=_title(result),
         estate=_estate(result),
         counts=[

@@ -8,7 +8,7 @@ from textwrap import wrap
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
-from vnuma.report.check.words import headline, plural, since_words
+from vnuma.report.check.words import headline, plural, since_words, unseen_words
 
 WIDTH = 80
 MOST = 40
@@ -80,11 +80,8 @@ def _rest(result: CheckResult, left: int) -> Iterator[tuple[str, str]]:
 
 
 def _unseen(result: CheckResult) -> Iterator[tuple[str, str]]:
-    listed = list(result.unseen)
-    for item in listed[:_LISTED]:
-        yield from _wrapped("unseen     ", f"{item.kind} {item.name}: {item.why}")
-    if len(listed) > _LISTED:
-        yield f"unseen     and {len(listed) - _LISTED:,} more (--format json names them)", ""
+    for names, why in unseen_words(result):
+        yield from _wrapped("unseen     ", f"{names}: {why}")
     for reason, rules, vms in result.reasons[:_LISTED]:
         yield from _wrapped(
             "not evaluated ", f"{plural(len(rules), 'rule')} on {plural(vms, 'VM')}: {reason}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Since
@@ -19,6 +20,25 @@ def plural(count: int, noun: str) -> str:
 def xml_text(text: str) -> str:
     """The text without what XML cannot hold: a VM may be called anything."""
     return _NOT_XML.sub("?", text)
+
+
+def unseen_words(result: CheckResult) -> list[tuple[str, str]]:
+    """What could not be seen, alike together: `10 VMs: a, b, c and 7 more`, and why."""
+    groups: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for item in result.unseen:
+        groups[item.kind, item.why].append(item.name)
+    return [(_named(_KINDS.get(kind, kind), names), why) for (kind, why), names in groups.items()]
+
+
+def _named(kind: str, names: list[str]) -> str:
+    if len(names) == 1:
+        return f"{kind} {names[0]}"
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return f"{plural(len(names), kind)}: {', '.join(names[:_NAMED])}{more}"
+
+
+_KINDS = {"vm": "VM"}
+_NAMED = 3
 
 
 def headline(result: CheckResult) -> str:

@@ -1,0 +1,92 @@
+"""A check as plain values: the JSON document that `--baseline` reads again, and what the role returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from vnuma import __version__
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.result import SCHEMA, CheckResult, Group
+
+
+def document(result: CheckResult) -> dict[str, Any]:
+    """The whole document. Keys are added in later versions, never given another meaning."""
+    return {
+        "schema": SCHEMA,
+        "vnuma": __version__,
+        "simulated": result.simulated,
+        "checked_at": result.checked_at,
+        "sources": [asdict(source) for source in result.sources],
+        "rules": [rule.id for rule in result.rules],
+        "summary": summary(result),
+        "findings": [finding(group) for group in result.groups],
+        "not_evaluated": [
+            {"reason": reason, "rules": list(rules), "vms": vms} for reason, rules, vms in result.reasons
+        ],
+        "unseen": [asdict(item) for item in result.unseen],
+        "waivers": list(result.waivers),
+        "baseline": _since(result),
+    }
+
+
+def summary(result: CheckResult) -> dict[str, int]:
+    """Counts of VMs by their worst finding, and of checks."""
+    return {
+        "vms": len(result.vms),
+        **{f"vms_{severity.value}": result.by_severity.get(severity, 0) for severity in Severity},
+        "vms_pass": result.by_severity.get(None, 0),
+        "vms_left_out": result.left_out,
+        "checks": result.checks,
+        "checks_not_evaluated": result.not_evaluated,
+        "findings_waived": sum(bool(group.judged.waived) for group in result.groups),
+    }
+
+
+def finding(group: Group) -> dict[str, Any]:
+    """One finding on one object."""
+    it = group.judged.finding
+    return {
+        "rule": it.rule,
+        "severity": it.severity.value,
+        "title": it.title,
+        "object": {"kind": it.kind, "name": it.name, "key": it.key},
+        "vms": [{"name": name, "key": key} for name, key in group.vms],
+        "arm": it.arm,
+        "observed": dict(it.observed),
+        "consequence": it.consequence,
+        "fix": _fix(it.fix),
+        "source": it.source,
+        "unconfirmed": it.unconfirmed,
+        "superseded_by": it.superseded_by,
+        "matters": it.matters,
+        "waived": group.judged.waived or None,
+        "change": group.judged.change,
+    }
+
+
+def _fix(fix: Fix | None) -> Mapping[str, Any] | None:
+    if fix is None:
+        return None
+    return {
+        "text": fix.text,
+        "arm": dict(fix.arm),
+        "settings": dict(fix.settings),
+        "ansible": fix.ansible,
+        "commands": fix.commands,
+    }
+
+
+def _since(result: CheckResult) -> dict[str, Any] | None:
+    since = result.since
+    if since is None:
+        return None
+    keys = ("rule", "kind", "name")
+    return {
+        "checked_at": since.checked_at,
+        "new": since.new,
+        "unchanged": since.unchanged,
+        "fixed": [dict(zip(keys, item, strict=True)) for item in since.fixed],
+        "not_evaluated_now": [dict(zip(keys, item, strict=True)) for item in since.unknown],
+    }

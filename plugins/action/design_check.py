@@ -1,0 +1,18 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Check a VM against the design rules."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.engine.design_check import design_check
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out."""
+
+    spec = argument_spec(__file__)
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Check a VM against the design rules; check mode does the same, since nothing is changed."""
+        return design_check(target_of(options), options)
