@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from vnuma import __version__
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.result import SCHEMA, CheckResult, Group
 
@@ -15,7 +14,6 @@ def document(result: CheckResult) -> dict[str, Any]:
     """The whole document. Keys are added in later versions, never given another meaning."""
     return {
         "schema": SCHEMA,
-        "vnuma": __version__,
         "simulated": result.simulated,
         "checked_at": result.checked_at,
         "sources": [asdict(source) for source in result.sources],
