@@ -43,9 +43,15 @@ class ArmTopology:
     seen_sizes: tuple[int, ...]
     sql_nodes: tuple[tuple[int, int], ...]
     sql_sizes: tuple[int, ...]
+    logged: tuple[tuple[str, int], ...]
+    """What vmware.log told, as "2, 2 parts on the host", with the number of boots whose log is evidence."""
+    logged_sizes: tuple[int, ...]
+    physical_sizes: tuple[int, ...]
+    """vCPUs of each physical domain (NUMA client) that the log placed the VM on."""
     counted: int
     planned: int
     not_evaluated: tuple[str, ...]
+    notes: tuple[str, ...]
     pages: tuple[float, ...]
     """Each boot's share of memory-optimised pages on the vNUMA node that holds most of them."""
 
@@ -75,6 +81,21 @@ class ArmTopology:
         """SQLOS CPU nodes, soft-NUMA included."""
         return _counts(self.sql_nodes)
 
+    @property
+    def log_words(self) -> str:
+        """Nodes and physical domains by vmware.log, and how many boots had a log that is theirs."""
+        boots = sum(number for _, number in self.logged)
+        if not boots:
+            return "not evaluated"
+        text = "; ".join(f"{words} ({count(n, 'boot')})" for words, n in self.logged)
+        if len(self.logged) == 1:
+            text = self.logged[0][0]
+        return (
+            text
+            if boots >= self.counted
+            else f"{text}; {self.counted - boots} of {self.counted} not evaluated"
+        )
+
 
 def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
     """The arms of the study as this VM had them."""
@@ -88,6 +109,8 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
     predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
     guests = [guest for guest in (_guest(item) for item in valid) if guest]
     last = guests[-1] if guests else {}
+    logs = [log for log in (_log(item) for item in valid) if log]
+    last_log = logs[-1] if logs else {}
     pages = loaded.attempt_facts(vm, "memory", "xtp_pages_kb")
     return ArmTopology(
         arm=label,
@@ -103,6 +126,9 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
         seen_sizes=_sizes(last, "memory_node_id"),
         sql_nodes=tuple(sorted(Counter(int(guest["sql_cpu_nodes"]) for guest in guests).items())),
         sql_sizes=_sizes(last, "node_id"),
+        logged=tuple(sorted(Counter(_log_words(log) for log in logs).items())),
+        logged_sizes=tuple(last_log.get("node_sizes", ())),
+        physical_sizes=tuple(last_log.get("physical_sizes", ())),
         counted=sum(cell.state is CellState.VALID for cell in mine),
         planned=len(mine),
         pages=tuple(
@@ -110,11 +136,8 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
             for kilobytes in (list(_document(pages.get(item.id)).values()) for item in valid)
             if sum(kilobytes) > 0
         ),
-        not_evaluated=tuple(
-            dict.fromkeys(
-                text for item in valid for text in _document(item.effective).get("not_evaluated", ())
-            )
-        ),
+        not_evaluated=_texts(valid, "not_evaluated"),
+        notes=_texts(valid, "notes"),
     )
 
 
@@ -125,15 +148,17 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
     rows = [
         ("sockets", (_boxes(sockets, vcpus, 0, "socket") or _unknown(0)) + _vcpus(vcpus)),
         ("predicted", _boxes(arm.predicted, vcpus, 1, "predicted") or _unknown(1)),
-        ("guest saw", _boxes(arm.seen_sizes, vcpus, 2, "seen") or _unknown(2)),
-        ("SQL nodes", _boxes(arm.sql_sizes, vcpus, 3, "sql") or _unknown(3)),
+        ("vmware.log", _boxes(arm.logged_sizes, vcpus, 2, "logged") or _unknown(2, "not evaluated")),
+        ("guest saw", _boxes(arm.seen_sizes, vcpus, 3, "seen") or _unknown(3)),
+        ("SQL nodes", _boxes(arm.sql_sizes, vcpus, 4, "sql") or _unknown(4)),
+        ("on the host", _boxes(arm.physical_sizes, vcpus, 5, "physical") or _unknown(5, "not evaluated")),
     ]
     texts = "".join(f'<text x="0" y="{_ROW * i + 15}">{name}</text>' for i, (name, _) in enumerate(rows))
     title = f"Topology of arm {arm.arm}"
     words = (
         f"{_sockets_words(shape)}; "
-        f"vNUMA nodes predicted {arm.predicted_words}, seen by the guest {arm.seen_words}; "
-        f"SQL CPU nodes {arm.sql_words}."
+        f"vNUMA nodes predicted {arm.predicted_words}, by vmware.log {arm.log_words}, seen by the guest "
+        f"{arm.seen_words}; SQL CPU nodes {arm.sql_words}."
     )
     width, height = _LEFT + _SPAN + 2, _ROW * len(rows)
     svg = (
@@ -182,13 +207,29 @@ def _vcpus(vcpus: int) -> str:
     )
 
 
-def _unknown(row: int) -> str:
-    return f'<text class="unknown" x="{_LEFT + 2}" y="{_ROW * row + 15}">not known</text>'
+def _unknown(row: int, words: str = "not known") -> str:
+    return f'<text class="unknown" x="{_LEFT + 2}" y="{_ROW * row + 15}">{words}</text>'
 
 
 def _guest(attempt: Attempt) -> dict[str, Any]:
     guest = _document(attempt.effective).get("guest")
     return guest if isinstance(guest, dict) else {}
+
+
+def _log(attempt: Attempt) -> dict[str, Any]:
+    """The boot's log where it is evidence of that boot."""
+    log = _document(_document(attempt.effective).get("log"))
+    return log if log and log.get("not_evaluated") is None else {}
+
+
+def _log_words(log: dict[str, Any]) -> str:
+    domains = log.get("physical_domains")
+    return f"{log.get('vnuma_nodes')}" + (f", {count(domains, 'part')} on the host" if domains else "")
+
+
+def _texts(attempts: Sequence[Attempt], key: str) -> tuple[str, ...]:
+    """Different texts of the boots, each once."""
+    return tuple(dict.fromkeys(text for item in attempts for text in _document(item.effective).get(key, ())))
 
 
 def _sizes(guest: dict[str, Any], group: str) -> tuple[int, ...]:

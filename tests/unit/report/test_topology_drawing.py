@@ -26,9 +26,13 @@ ARM = ArmTopology(
     seen_sizes=(8, 8),
     sql_nodes=((2, 6),),
     sql_sizes=(8, 8),
+    logged=(("2, 2 parts on the host", 6),),
+    logged_sizes=(8, 8),
+    physical_sizes=(8, 8),
     counted=6,
     planned=6,
     not_evaluated=(),
+    notes=(),
     pages=(1.0,),
 )
 
@@ -40,16 +44,11 @@ def boxes(svg: str, kind: str) -> list[tuple[float, float]]:
 
 
 def test_each_row_has_a_box_for_each_part() -> None:
-    """Two sockets with sixteen vCPUs, two nodes predicted and seen, two SQL nodes."""
+    """Two sockets with sixteen vCPUs, two nodes predicted, logged and seen, two SQL nodes, two clients."""
     svg = str(drawing(ARM, key="k").svg)
+    kinds = ("socket", "vcpu", "predicted", "logged", "seen", "sql", "physical")
 
-    assert [len(boxes(svg, kind)) for kind in ("socket", "vcpu", "predicted", "seen", "sql")] == [
-        2,
-        16,
-        2,
-        2,
-        2,
-    ]
+    assert [len(boxes(svg, kind)) for kind in kinds] == [2, 16, 2, 2, 2, 2, 2]
 
 
 def test_uneven_nodes_are_drawn_to_scale() -> None:
@@ -82,6 +81,31 @@ def test_every_topology_stays_inside_its_picture(topology: Topology) -> None:
 
     for kind in ("socket", "vcpu", "predicted", "seen"):
         assert all(0 <= x <= width + 1 - wide for x, wide in boxes(svg, kind))
+
+
+@pytest.mark.parametrize(
+    ("logged", "words"),
+    [
+        ((("2, 2 parts on the host", 6),), "2, 2 parts on the host"),
+        (
+            (("2, 1 part on the host", 2), ("2, 2 parts on the host", 4)),
+            "2, 1 part on the host (2 boots); 2, 2 parts on the host (4 boots)",
+        ),
+        ((("2, 2 parts on the host", 4),), "2, 2 parts on the host; 2 of 6 not evaluated"),
+        ((), "not evaluated"),
+    ],
+)
+def test_logs_are_told_with_the_boots_that_had_one(logged: tuple[tuple[str, int], ...], words: str) -> None:
+    """A boot without a log of its own is counted as not evaluated."""
+    assert replace(ARM, logged=logged).log_words == words
+
+
+def test_a_log_that_could_not_be_had_is_not_drawn() -> None:
+    """Neither its nodes nor the host's."""
+    svg = str(drawing(replace(ARM, logged=(), logged_sizes=(), physical_sizes=()), key="k").svg)
+
+    assert boxes(svg, "logged") == boxes(svg, "physical") == []
+    assert svg.count("not evaluated</text>") == 2
 
 
 def test_boots_that_saw_different_nodes_are_counted_apart() -> None:
