@@ -320,6 +320,14 @@ def effective_document(sockets: int, prediction: Prediction) -> dict[str, Any]:
             "memory_node_kb": {},
             "xtp_pages_kb": {},
         },
+        "log": {
+            "source": "host",
+            "not_evaluated": None,
+            "vnuma_nodes": prediction.vnuma_nodes,
+            "node_sizes": list(prediction.node_sizes),
+            "physical_domains": prediction.vnuma_nodes,
+            "physical_sizes": list(prediction.node_sizes),
+        },
         "mismatches": [],
         "not_evaluated": [],
     }

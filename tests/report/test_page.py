@@ -252,8 +252,8 @@ def test_the_three_topologies_stand_side_by_side(loaded: Load) -> None:
     """Intended, predicted with its confidence, read back and seen, and how many cells count."""
     text = text_of(page_text(loaded(Story())))
 
-    assert "2x8 2x8 2x8 2 (low; else 1) 2 2 100% on one node 6 of 6" in text
-    assert "1x16 1x16 1x16 1 (high) 1 2 100% on one node 12 of 12" in text
+    assert "2x8 2x8 2x8 2 (low; else 1) 2, 2 parts on the host 2 2 100% on one node 6 of 6" in text
+    assert "1x16 1x16 1x16 1 (high) 1, 1 part on the host 1 2 100% on one node 12 of 12" in text
     assert "1x16 and 16x1 gave the guest the same number of vNUMA nodes (1)." in text
 
 
