@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field
 
+from vnuma.report.sides_schema import EffectivePart
+
 Limits = Annotated[tuple[float, float] | None, Field(description="Lower and upper limit; null: unknown.")]
 Reason = Annotated[str | None, Field(description="Why a field beside it is null; null when none is.")]
 Utc = Annotated[
@@ -236,6 +238,7 @@ class Results(BaseModel):
     warnings: list[WarningPart]
     analyses: list[AnalysisPart]
     attempts_not_counted: list[Attempts]
+    effective: list[EffectivePart] = Field(description="What each boot really had, from every side.")
 
 
 def results_schema() -> str:
