@@ -52,11 +52,11 @@ def _check_square(study: Study) -> Iterator[Problem]:
 def _check_control(study: Study) -> Iterator[Problem]:
     if study.control_arm is None:
         return
-    if study.workload.maxdop != 1:
+    if study.workload_of(study.reference).maxdop != 1:
         yield Problem(
             ("design", "control"),
             "the positive control leaves SQL Server one node's CPUs: a parallel plan would lose workers too.",
-            "Set workload.maxdop: 1, or control: none.",
+            "Set maxdop: 1 for the reference arm, or control: none.",
         )
     if study.control_arm in study.labels:
         yield Problem(

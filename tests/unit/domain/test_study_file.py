@@ -116,6 +116,14 @@ def test_any_text_is_a_study_or_an_input_error(text: str) -> None:
         ("equivalence: 1", "a.yml:9: design.equivalence: 1 is not a percentage"),
         ("equivalence: 0%", "a.yml:9: design.equivalence: '0%' is not a percentage"),
         ("precision: 100%", "a.yml:9: design.precision"),
+        (
+            "control: remote\nworkload: {maxdop: 4}",
+            "a.yml:9: the positive control leaves SQL Server one node",
+        ),
+        (
+            "control: remote\nall_arms: {maxdop: 2}",
+            "a.yml:9: the positive control leaves SQL Server one node",
+        ),
     ],
 )
 def test_a_design_that_cannot_be_is_refused(design: str, said: str) -> None:
