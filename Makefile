@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench soak lab-up lab-down lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench soak lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -60,6 +60,9 @@ lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 
 lab-down:  ## stop it
 	@$(BIN)/vnuma lab down
+
+lab-learn:  ## make a recording of vnuma doctor --record a golden case (FILE=contact.yml)
+	$(BIN)/python tools/lab_learn.py $(FILE)
 
 lock:  ## resolve the dependencies anew (needs uv)
 	tools/relock

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -23,19 +24,33 @@ def doctor(
         list[str] | None, typer.Argument(metavar="VM", help="Inventory names; all by default.")
     ] = None,
     inventory: InventoryOption = None,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="FILE", help="Record how they answer, without names, to a file."),
+    ] = None,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
 
-    Examples: vnuma doctor; vnuma doctor sql16 -i inventory
+    --record asks harmless questions and changes nothing; read the file before you send it.
+
+    Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml
     """
     from dataclasses import asdict
 
     from vnuma.engine.diagnose import diagnose
     from vnuma.engine.inventory import read_targets
-    from vnuma.errors import EnvironmentProblem
+    from vnuma.errors import EnvironmentProblem, InputError
 
     targets = read_targets(find_inventory(inventory), vms or None)
+    if record:
+        from vnuma.engine.first_contact import record_contact
+
+        if len(targets) != 1:
+            raise InputError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
+        record_contact(next(iter(targets.values())), record)
+        typer.echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
+        return
     findings = diagnose(targets)
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)

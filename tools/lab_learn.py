@@ -1,0 +1,39 @@
+"""Make a recording of `vnuma doctor --record` a golden case: checked, and put into tests/data/recorded.
+
+python tools/lab_learn.py FILE
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from vnuma.domain.redact import Redactor
+from vnuma.engine.first_contact import SCHEMA
+
+FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "recorded"
+
+
+def learn(source: Path, folder: Path = FOLDER) -> Path:
+    """Copy the recording; its name says release and version. Refuses one that still names somebody."""
+    text = source.read_text(encoding="utf-8")
+    document = YAML(typ="safe", pure=True).load(text)
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
+        raise SystemExit(f"{source} is no recording of the schema {SCHEMA}.")
+    body = {key: document[key] for key in ("vsphere", "sql_server")}
+    if Redactor({}).all(body) != body:
+        raise SystemExit(f"{source} still has an address, an identifier or an account in it.")
+    lab = "lab-" if "simulated" in document["vsphere"]["about"] else ""
+    versions = document["versions"]
+    name = f"{lab}esxi-{versions['esxi']}-sql-{versions['sql_server'] or 'none'}"
+    target = folder / f"{re.sub(r'[^a-z0-9.]+', '-', name.lower())}.yml"
+    folder.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    return target
+
+
+if __name__ == "__main__":
+    sys.stdout.write(f"{learn(Path(sys.argv[1]))}\n")
