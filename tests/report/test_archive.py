@@ -276,11 +276,11 @@ def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
     """In light and in dark no colour is left to a page, and the words are in the picture itself."""
     for scheme in ("light", "dark"):
         drawn = list(pictures(exported[1], scheme))
-        assert len(drawn) == 4 + 5
+        assert len(drawn) == 4 + 1 + 5
         for picture in drawn:
             assert "var(" not in picture.svg
             assert "SIMULATED" in picture.svg
-            if not picture.name.startswith("topology"):
+            if not picture.name.startswith(("topology", "host")):
                 assert "faster" in picture.svg
                 assert "boots" in picture.svg
     assert palette("light")["paper"] != palette("dark")["paper"]

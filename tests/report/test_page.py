@@ -367,3 +367,21 @@ def test_without_the_server_form_waits_tell_what_the_clock_timed(loaded: Load) -
     text = text_of(page_text(loaded(GOLDEN_STORY)))
 
     assert "93% of the elapsed time of form client was spent waiting for the network." in text
+
+
+def test_waits_stand_beside_each_other_by_form(loaded: Load) -> None:
+    """The client form waited for the network, the server form hardly; both in percent of elapsed time."""
+    page = page_text(loaded(Story(text=study_text(sizes="500"))))
+    row = page[page.index(">ASYNC_NETWORK_IO</th>") :].split("</tr>")[0]
+
+    assert "93.0" in row
+    assert "0.2" in row
+    assert ">Waits</a>" in page
+
+
+def test_the_hosts_nodes_are_drawn_with_what_was_pinned(loaded: Load) -> None:
+    """The drawing and its words are on the page."""
+    page = page_text(loaded(Story(text=study_text(sizes="500", forms="client"))))
+
+    assert "host node 0: 32 CPUs, 96 GB" in page
+    assert "ran without CPU affinity: ESXi placed the VM" in page

@@ -13,6 +13,7 @@ from vnuma.analysis.wording import growth_sentence, limits, milliseconds, signed
 from vnuma.report import charts
 from vnuma.report.beside import PublishedRow, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.limits import Statement, how_far
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
@@ -20,6 +21,7 @@ from vnuma.report.order_chart import order
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
 from vnuma.report.trust import attempt_words, repeated
+from vnuma.report.waits import WaitsTable, waits_table
 from vnuma.report.words import answer, level_words, places, verdict_words
 from vnuma.store.rows import Attempt, Vm
 
@@ -107,7 +109,9 @@ class VmPart:
     how_far: tuple[Statement, ...]
     forms: tuple[FormPart, ...]
     order: tuple[Figure, Figure] | None
+    host: tuple[Figure, ...]
     topologies: tuple[tuple[ArmTopology, Figure], ...]
+    waits: WaitsTable | None
     warnings: tuple[Warning_, ...]
     lost: tuple[LostRow, ...]
     missing: tuple[str, ...]
@@ -133,6 +137,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
     drawn = bool(analysis.points)
     wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (780, 270))
     topologies = topologies_of(loaded, vm)
+    host = host_map(loaded, vm)
     return VmPart(
         key=key,
         vm=vm,
@@ -151,6 +156,8 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         how_far=tuple(how_far(loaded, vm, analysis)),
         forms=tuple(_forms(loaded, analysis, key)),
         order=(wide, narrow) if wide and narrow else None,
+        host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
+        waits=waits_table(loaded, vm.name),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
         warnings=tuple(_warnings(loaded, vm, analysis)),
         lost=tuple(_lost(loaded, attempt) for attempt in loaded.not_counted(vm)),
@@ -322,6 +329,7 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
     key = parts[0].key
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
     names += [("iterations", "Every iteration"), ("order", "Order and drift"), ("topology", "Topology")]
+    names += [("waits", "Waits")] if parts[0].waits else []
     names += [("warnings", "Warnings"), ("lost", "What did not count")]
     names += [("published", "Beside the published figures")] if parts[0].published else []
     names += [("methods", "Methods"), ("configuration", "What was run on what"), ("study", "Study file")]

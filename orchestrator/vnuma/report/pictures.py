@@ -15,6 +15,7 @@ from markupsafe import escape
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
 from vnuma.report import charts
+from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
 from vnuma.report.svg import Figure
@@ -81,6 +82,9 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         note = f"{metric}; each boot from the mean of its column in %, lower is faster; {boots}; "
         yield "order", drawn, f"{note}what slopes here is time, not topology"
     vm = loaded.vm(analysis.vm)
+    host = host_map(loaded, vm) if vm else None
+    for number, figure in enumerate(host_figures(host, key="host") if host else (), start=1):
+        yield f"host-{number}", figure, figure.words
     for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
         note = f"{arm.counted} of {arm.planned} boots counted; guest saw {arm.seen_words} vNUMA nodes, "
         figure = drawing(arm, key=f"topology-{index}")

@@ -1,0 +1,84 @@
+"""Data that lack something: every output says what is missing, and none makes a figure up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.report.build import Lost, Story, noisy, study_text
+from tests.report.test_text import LABELS
+from vnuma.report.json_export import document
+from vnuma.report.model import LoadedRun
+from vnuma.report.paper_table import paper_table
+from vnuma.report.pictures import pictures
+from vnuma.report.render import page_text
+from vnuma.report.tables import as_text
+from vnuma.store.rows import Outcome
+
+Load = Callable[[Story], LoadedRun]
+
+SMALL = study_text(sizes="500", forms="client")
+ALL = frozenset((label, block) for label in LABELS for block in range(1, 7))
+REFERENCE = frozenset(item for item in ALL if item[0].startswith("1x16"))
+INVALID = {cell: (Lost(Outcome.INVALID, "topology_mismatch", "1 vNUMA node, not 2"),) for cell in ALL}
+
+
+@pytest.mark.parametrize(
+    ("story", "words", "caution"),
+    [
+        (
+            Story(text=SMALL, given_up=REFERENCE),
+            "the reference arm 1x16 has no valid cell",
+            "reference_missing",
+        ),
+        (Story(text=SMALL, given_up=ALL, lost=INVALID), "no cell gave a valid measurement", "no_data"),
+        (
+            Story(text=study_text(sizes="500", forms="client", blocks=1)),
+            "too few boots (1 of 6)",
+            "too_few_boots",
+        ),
+    ],
+    ids=["no reference", "all cells invalid", "one block"],
+)
+def test_every_output_says_what_is_missing(loaded: Load, story: Story, words: str, caution: str) -> None:
+    """Terminal, page, JSON and pictures; no verdict that needs data, no interval, no recommendation."""
+    run = loaded(story)
+    text, page, found = as_text(run), page_text(run), document(run)
+
+    assert caution in {item["id"] for item in found["warnings"]}
+    assert found["recommended"][0]["arms"] == []
+    assert {arm["verdict"] for arm in found["arms"]} <= {"too few boots"}
+    assert all(arm["ratio"] is None or arm["provisional"] for arm in found["arms"])
+    assert not any(word in text for word in ("equivalent within", "slower by", "faster by", "nan"))
+    assert "nan%" not in page
+    for picture in pictures(run):
+        assert "NaN" not in picture.svg
+    assert words in " ".join(text.split()).lower()
+
+
+def test_a_size_without_a_time_makes_its_cell_missing(loaded: Load) -> None:
+    """0 ms at one size is too short for the clock: the cell is left out whole, with its reason."""
+    plain = noisy()
+
+    def ms(label: str, block: int, size: int, form: str) -> float:
+        return 0.0 if (label, block, size) == ("4x4", 2, 500) else plain(label, block, size, form)
+
+    run = loaded(Story(text=study_text(forms="client"), ms=ms))
+    (analysis,) = run.result.primary
+
+    (missing,) = analysis.missing
+    assert (missing.label, missing.block) == ("4x4", 2)
+    assert "the median at size 500 is 0 ms" in missing.reason
+    assert "4x4 in block 2" in page_text(run)
+    boots = {arm.arm: arm.contrast.boots for arm in analysis.arms}
+    assert boots == {"2x8": 6, "4x4": 5, "8x2": 6, "16x1": 6}
+
+
+def test_tables_of_an_arm_without_boots_have_no_number(loaded: Load) -> None:
+    """A dash stands where nothing was measured."""
+    run = loaded(Story(text=SMALL, given_up=frozenset(("8x2", block) for block in range(1, 7))))
+    table = paper_table(run, run.result.primary[0])
+    column = table.headings.index("8x2")
+
+    assert {row[column] for row in table.rows} <= {"-", ""}
