@@ -8,8 +8,9 @@ from itertools import chain, zip_longest
 
 from vnuma.store.rows import Vm
 
-# A VM in a play costs a process of some 25 MB, measured or waiting: with these 200 VMs stay below 4 GB.
-MOST_ABREAST = 120
+# A VM in a play costs a process, measured or waiting: 25 MB in a small play, 60 MB in one of 200 VMs, whose
+# parent is larger. So many stay below 4 GB.
+MOST_ABREAST = 56
 
 # Two VMs of each host: one is measured, the next waits for its turn and is there when it comes.
 PER_HOST = 2
