@@ -129,7 +129,7 @@ def blindness(analysis: Analysis) -> str:
         return ""
     return (
         f"The positive control {check.arm} was not found {check.expected}: this run may have missed other "
-        "effects too, and calls nothing equivalent."
+        "effects too, and calls no other arm equivalent."
     )
 
 
