@@ -15,6 +15,7 @@ from tools.bench import cells, lab_figures
 from tools.bench.analysis import analysis
 from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
+from tools.bench.estate import estate, rvtools
 from tools.bench.figure import Figure, not_evaluated
 from tools.bench.fleet import cycle, fleet
 from tools.bench.labs import running
@@ -72,6 +73,8 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "analysis": lambda: analysis(whole=False),
             "cycle": lambda: cycle(10),
             "fleet": lambda: fleet(3, 6),
+            "estate": lambda: estate(30, 1000, 50),
+            "rvtools": lambda: rvtools(1000),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
@@ -83,6 +86,8 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "analysis": lambda: analysis(whole=True),
         "cycle": lambda: cycle(50),
         "fleet": lambda: fleet(50, 200),
+        "estate": lambda: estate(300, 10_000, 200),
+        "rvtools": lambda: rvtools(10_000),
         "demo": demo,
     }
 

@@ -1,0 +1,137 @@
+"""A whole estate: read in bulk against object by object, checked, written as a page, and from RVTools."""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import sync_playwright
+from pyVmomi import vim
+
+from tests.estate.workbooks import export, write
+from tools.bench.figure import Figure, at_least, below, not_evaluated
+from tools.bench.labs import BenchLab, running
+from vnuma.domain.estate import Estate
+from vnuma.engine.check import Asked, run_check
+from vnuma.estate.rvtools import read_rvtools
+from vnuma.report.check.as_page import as_page
+from vnuma.vsphere.connect import Session, VCenter, connect
+from vnuma.vsphere.estate import read_estate
+from vnuma.vsphere.read import read_host, read_vm
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def estate(hosts: int, vms: int, one_by_one: int) -> Iterator[Figure]:
+    """A fleet of that many hosts and VMs; the slow way is taken on some VMs and scaled."""
+    scenario = {"name": "estate", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": hosts, "vms": vms}}
+    what = f"{vms:,} VMs on {hosts} hosts"
+    with running(scenario) as lab, connect(_vcenter(lab)) as session:
+        found, bulk = _timed(lambda: read_estate(session))
+        moids = [vm.facts.moid for vm in found.vms if vm.facts.host_moid][:one_by_one]
+        alone = _each(session, moids, _facts) * vms
+        attributes = _each(session, moids, _attributes) * vms
+    scaled = f"on {len(moids)} VMs, scaled"
+    yield (
+        at_least(f"{what}: bulk read, against object by object", attributes / bulk, 20, "x", 0)
+        .beside(f"{bulk:.1f} s against {attributes:.0f} s, attribute by attribute with pyVmomi ({scaled})")
+        .noting(f"against one request for each VM and host, as the product reads one: {alone / bulk:.0f} x")
+    )
+    yield from _check(what, found, bulk)
+
+
+def rvtools(vms: int) -> Iterator[Figure]:
+    """An export with that many rows in each of its sheets on VMs."""
+    with tempfile.TemporaryDirectory(prefix="vnuma-bench-") as folder:
+        file = write(Path(folder) / "export.xlsx", export(vms=vms, hosts=300))
+        found, seconds = _timed(lambda: read_rvtools(file))
+    _, checked = _timed(lambda: run_check([found], Asked()))
+    yield below(f"RVTools export, {vms:,} rows: read", seconds, 15, "s").noting(
+        f"and checked in another {checked:.1f} s"
+    )
+
+
+def _check(what: str, found: Estate, bulk: float) -> Iterator[Figure]:
+    before = _peak_mb()
+    began = time.process_time()
+    result, seconds = _timed(lambda: run_check([found], Asked()))
+    cpu = time.process_time() - began
+    yield below(f"{what}: all rules evaluated, CPU time", cpu, 3, "s").noting(
+        f"{len(result.rules)} rules, {seconds:.1f} s by the clock; {_peak_mb() - before:.0f} MB more"
+    )
+    yield below(f"{what}: peak memory of reading and checking", _peak_mb(), 500, "MB", 0)
+    page, writing = _timed(lambda: as_page(result))
+    whole = (bulk + seconds + writing) / bulk
+    yield below(f"{what}: whole check to an HTML page, against the bulk read", whole, 1.5, "x").noting(
+        f"read {bulk:.1f} s, check {seconds:.1f} s, page {writing:.1f} s"
+    )
+    yield from _opened(what, page)
+
+
+def _opened(what: str, page: str) -> Iterator[Figure]:
+    name = f"{what}: the page opens in a browser"
+    program = next((path for known in BROWSERS if (path := shutil.which(known))), None)
+    if program is None:
+        yield not_evaluated(name, "< 2 s", "No Chromium or Chrome on this machine.")
+        return
+    with tempfile.TemporaryDirectory(prefix="vnuma-bench-") as folder, sync_playwright() as driver:
+        file = Path(folder) / "check.html"
+        file.write_text(page, encoding="utf-8")
+        browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
+        tab = browser.new_page()
+        tab.goto("about:blank")
+        _, seconds = _timed(lambda: _open(tab, file))
+        browser.close()
+    yield below(name, seconds, 2, "s").noting(f"{len(page) / 1e6:.1f} MB, to the first page of the list")
+
+
+def _open(tab: Any, file: Path) -> None:
+    tab.goto(file.as_uri())
+    tab.locator("#rows > details").first.wait_for()
+
+
+def _each(session: Session, moids: Sequence[str], read: Callable[[Session, str], object]) -> float:
+    """Seconds for one VM."""
+    _, seconds = _timed(lambda: [read(session, moid) for moid in moids])
+    return seconds / len(moids)
+
+
+def _facts(session: Session, moid: str) -> None:
+    """A VM and its host, each in one request."""
+    facts = read_vm(session, session.vm(moid))
+    read_host(session, session.host(facts.host_moid))
+
+
+def _attributes(session: Session, moid: str) -> None:
+    """The same facts as a script asks for them: attribute by attribute, object by object."""
+    vm = session.vm(moid)
+    host: Any = vm.runtime.host
+    seen = [vm.name, vm.guest, vm.config, host.name, host.hardware, host.summary, host.parent.name]
+    if isinstance(host.parent, vim.ClusterComputeResource):
+        seen.append(host.parent.configurationEx)
+    place: Any = vm.parent
+    while isinstance(place, vim.Folder):
+        seen.append(place.name)
+        place = place.parent
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    began = time.perf_counter()
+    made = work()
+    return made, time.perf_counter() - began
+
+
+def _peak_mb() -> float:
+    """Peak resident memory of this process."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+def _vcenter(lab: BenchLab) -> VCenter:
+    state = lab.state
+    password = state.password_file.read_text(encoding="utf-8").strip()
+    return VCenter(state.host, state.user, password, state.port, str(state.ca_file), timeout_s=120)
