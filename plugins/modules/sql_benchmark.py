@@ -49,6 +49,13 @@ dataset:
   description: Rows and checksums of the tables, in a run.
   type: dict
   returned: in a run
+  sample:
+    database: vnuma_study
+    source: generated
+    durability: SCHEMA_AND_DATA
+    tables:
+      Production.TransactionHistory: {rows: 113443, checksum: 600955446607}
+      Sales.SalesOrderDetail: {rows: 121317, checksum: 152460710115}
 samples:
   description: Number of samples stored, in a run.
   type: int
