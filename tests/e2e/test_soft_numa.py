@@ -11,8 +11,10 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
+from tests.support.site import write_inventory
 from vnuma.domain.arm import Arm
 from vnuma.domain.setting import Power, is_evidence
+from vnuma.domain.study import Study
 from vnuma.engine import soft_numa
 from vnuma.engine.attempt import Attempt, finish
 from vnuma.engine.audit import audit_lines, journal_of
@@ -20,6 +22,7 @@ from vnuma.engine.baseline import baseline_settings, baseline_soft_numa
 from vnuma.engine.boot import Seen, boot_cell, ready_cell
 from vnuma.engine.connections import sql_server
 from vnuma.engine.context import VmContext
+from vnuma.engine.inventory import read_targets
 from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
@@ -106,11 +109,17 @@ def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_righ
 
 
 def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path, lab: LabFactory) -> None:
-    """What is not known cannot be put back: the VM must run when the study starts."""
-    steps = prepared(tmp_path / "a", lab(vms=[{"name": "sql16", "power": "off"}]))
+    """What is not known cannot be put back: the plan blocks, and so does taking the VM over."""
+    running = lab(vms=[{"name": "sql16", "power": "off"}])
+    with pytest.raises(PreflightBlocked, match="S05 an arm sets soft_numa, but sql16 is not on"):
+        prepared(tmp_path / "a", running)
 
+    study = Study.model_validate(
+        {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ARMS, "design": DESIGN}
+    )
+    target = read_targets(write_inventory(tmp_path, running), study.vms)["sql16"]
     with pytest.raises(PreflightBlocked, match="An arm sets soft_numa, so SQL Server's own setting must be"):
-        steps.take()
+        soft_numa.guest_baseline(study, target)
 
 
 def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(
