@@ -13,6 +13,7 @@ from pyVmomi import vim
 from tests.support.lab import start_lab
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.estate import Estate
+from vnuma.engine.check import Asked, run_check
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.estate import read_estate
 from vnuma.vsphere.read import find_vm, read_host, read_vm
@@ -137,3 +138,25 @@ def test_one_vm_comes_with_its_host_and_cluster(session: Session, estate: Estate
     moid = alone.vms[0].facts.host_moid
     assert alone.hosts[moid] == estate.hosts[moid]
     assert alone.cluster_of[moid].name == "cluster00"
+
+
+def test_an_independent_count_agrees_with_the_check(session: Session, estate: Estate) -> None:
+    """Interleaved hosts and pinned VMs, counted by attributes, are those that the check finds."""
+    result = run_check([estate], Asked())
+    found = {rule.id: objects for rule, _, objects in result.by_rule}
+    view = session.content.viewManager.CreateContainerView(
+        session.content.rootFolder, [vim.HostSystem, vim.VirtualMachine], True
+    )
+    interleaved = pinned = 0
+    for entity in view.view:
+        if isinstance(entity, vim.HostSystem):
+            hardware: Any = entity.hardware
+            connected = entity.runtime.connectionState == "connected"
+            interleaved += (
+                connected and hardware.numaInfo.numNodes == 1 and hardware.cpuInfo.numCpuPackages > 1
+            )
+        else:
+            pinned += getattr(getattr(entity, "config", None), "cpuAffinity", None) is not None
+    assert (found["T22"], found["A02"]) == (interleaved, pinned)
+    assert interleaved
+    assert pinned
