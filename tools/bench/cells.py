@@ -44,7 +44,7 @@ def study(name: str, vms: list[str], blocks: int) -> dict[str, Any]:
         "vcpus": 16,
         "reference": ARMS[0],
         "arms": list(ARMS),
-        "design": {"blocks": blocks, "a_a": False, "warmups": 0, "iterations": 1},
+        "design": {"blocks": blocks, "a_a": False, "sentinel": False, "warmups": 0, "iterations": 1},
         "workload": {"sizes": [20], "forms": ["client"]},
         "dataset": {"transaction_history_rows": 200, "sales_order_detail_rows": 200},
         "quiet": {"for_s": 0},
