@@ -15,6 +15,7 @@ import (
 
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/ports"
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -72,7 +73,7 @@ func New(cfg Config) (*Instance, error) {
 	if err := cfg.Cost.Validate(); err != nil {
 		return nil, err
 	}
-	address, err := reserve(cfg.Address)
+	address, err := ports.Reserve(cfg.Address)
 	if err != nil {
 		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
 	}

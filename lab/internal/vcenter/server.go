@@ -21,6 +21,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/ports"
 	"vnuma.dev/lab/internal/scenario"
 )
 
@@ -75,7 +76,11 @@ func Start(config Config) (*Server, error) {
 		return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
 	}
 	s.caFile, s.pair = ca, pair
-	listener, err := net.Listen("tcp", config.Listen)
+	address, err := ports.Reserve(config.Listen) // a restarted vCenter comes back where it was
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, err
 	}

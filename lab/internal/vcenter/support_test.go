@@ -23,6 +23,7 @@ import (
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/ports"
 	"vnuma.dev/lab/internal/scenario"
 )
 
@@ -221,12 +222,11 @@ type listener struct {
 
 func newListener(t *testing.T) *listener {
 	t.Helper()
-	reserved, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := ports.Reserve("127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer reserved.Close()
-	return &listener{address: reserved.Addr().String()}
+	return &listener{address: address}
 }
 
 func (s *listener) Start(boot guest.Boot) error {

@@ -1,4 +1,5 @@
-package sqlserver
+// Package ports keeps the addresses on which a VM's software listens when it is on.
+package ports
 
 import (
 	"fmt"
@@ -6,10 +7,10 @@ import (
 	"syscall"
 )
 
-// reserve takes an address for the life of the program, and says which port 0 became. A socket that is
+// Reserve takes an address for the life of the program, and says which port 0 became. A socket that is
 // bound and does not listen keeps others away, clients' own ports included, refuses connections, and
 // lets a listener of this program through.
-func reserve(address string) (string, error) {
+func Reserve(address string) (string, error) {
 	wanted, err := netip.ParseAddrPort(address)
 	if err != nil || !wanted.Addr().Is4() {
 		return "", fmt.Errorf("%s: want an IPv4 address and a port", address)

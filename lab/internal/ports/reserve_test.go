@@ -1,4 +1,4 @@
-package sqlserver
+package ports
 
 import (
 	"net"
@@ -8,7 +8,7 @@ import (
 func TestAReservedAddressIsOursAloneAndListensWhenWeDo(t *testing.T) {
 	seen := map[string]bool{}
 	for range 300 {
-		address, err := reserve("127.0.0.1:0")
+		address, err := Reserve("127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,12 +1,12 @@
 //go:build !linux
 
-package sqlserver
+package ports
 
 import "net"
 
-// reserve finds out which port 0 becomes. Elsewhere than on Linux a bound socket would keep our own
+// Reserve finds out which port 0 becomes. Elsewhere than on Linux a bound socket would keep our own
 // listener away too, so nothing is held.
-func reserve(address string) (string, error) {
+func Reserve(address string) (string, error) {
 	probe, err := net.Listen("tcp", address)
 	if err != nil {
 		return "", err
