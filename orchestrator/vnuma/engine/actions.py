@@ -59,7 +59,12 @@ def claim_cell(run: str, target: Target) -> Document:
             claimed = claim(context)
     if isinstance(claimed, Nothing):
         return {"changed": False, "claimed": False, "why": claimed.why}
-    return {"changed": True, "claimed": True, "attempt": asdict(Attempt.of(claimed))}
+    return {
+        "changed": True,
+        "claimed": True,
+        "target": target.model_dump(mode="json", exclude_none=True),
+        "attempt": asdict(Attempt.of(claimed)),
+    }
 
 
 def _nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
