@@ -21,7 +21,7 @@ from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
 from vnuma.report.model import LoadedRun, load_run
-from vnuma.store.open import Store, open_store
+from vnuma.store.open import open_store
 from vnuma.store.rows import RunState
 
 TEXT = study_text(sizes="500", forms="client")
@@ -58,13 +58,15 @@ STORIES = {
 class Runs:
     """The stories as runs of one store, each written when it is first asked for."""
 
-    def __init__(self, store: Store) -> None:
-        self.store = store
+    def __init__(self, folder: Path) -> None:
+        self.ended = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+        self.going = open_store(f"sqlite:///{folder / 'going.db'}")  # its run holds the VM
         self._known: dict[str, LoadedRun] = {}
 
     def __getitem__(self, name: str) -> LoadedRun:
         if name not in self._known:
-            self._known[name] = load_run(self.store, build(self.store, STORIES[name]).name)
+            store = self.going if STORIES[name].state is RunState.RUNNING else self.ended
+            self._known[name] = load_run(store, build(store, STORIES[name]).name)
         return self._known[name]
 
     def compared(self, before: str, after: str, *allow: str) -> Comparison:
@@ -75,7 +77,7 @@ class Runs:
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """One store for the module: runs are only read."""
-    return Runs(open_store(f"sqlite:///{tmp_path_factory.mktemp('compare') / 'vnuma.db'}"))
+    return Runs(tmp_path_factory.mktemp("compare"))
 
 
 def test_an_arm_that_became_slower_is_found_and_the_others_are_equivalent(runs: Runs) -> None:
@@ -210,7 +212,7 @@ def test_the_command_exits_with_10_and_writes_junit(runs: Runs, tmp_path: Path) 
     """As a pipeline calls it."""
     before, after = runs["plain"].run.name, runs["slower"].run.name
     junit = tmp_path / "junit.xml"
-    arguments = ["compare", before, after, "--store", f"sqlite:///{runs.store.place}"]
+    arguments = ["compare", before, after, "--store", f"sqlite:///{runs.ended.place}"]
     result = CliRunner().invoke(app, [*arguments, "--fail-if", "slower > 2 %", "--junit", str(junit)])
 
     assert isinstance(result.exception, ThresholdMet)

@@ -19,7 +19,9 @@ def test_a_faulty_vm_fails_the_play_with_its_findings(tmp_path: Path, lab: LabFa
     result = failed.only("design_check")
     assert (result["exit_code"], result["error"]) == (10, "ThresholdMet")
     finding = next(item for item in result["check"]["findings"] if item["rule"] == "A06")
-    assert finding["fix"]["ansible"] == {"vm_topology_arm": {"affinity": "physical_cores"}}
+    arm = finding["fix"]["ansible"]["vm_topology_arm"]
+    assert arm["affinity"] == "physical_cores"
+    assert {arm[field] for field in arm.keys() - {"affinity", "topology"}} == {"keep"}
 
     passed = play_roles(
         tmp_path, inventory, {"design_check": {"design_check_fail_on": "never", "design_check_sql": True}}
