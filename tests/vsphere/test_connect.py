@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from dataclasses import replace
 from uuid import uuid4
 
 import pytest
@@ -10,8 +11,8 @@ from pyVmomi import vim
 
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, vcenter_of
-from vnuma.errors import LoginRefused, VCenterUnreachable, VmNotFound
-from vnuma.vsphere.connect import Session, SessionExpired, connect
+from vnuma.errors import CertificateRejected, LoginRefused, VCenterUnreachable, VmNotFound
+from vnuma.vsphere.connect import Session, SessionExpired, agreed_version, connect
 from vnuma.vsphere.faults import UnexpectedFault
 from vnuma.vsphere.read import find_vm, read_vm
 
@@ -31,6 +32,20 @@ def test_a_wrong_password_is_refused_without_naming_it(shared_lab: LabHandle) ->
         connect(vcenter_of(shared_lab, password=secret))
     assert shared_lab.vcenter.user in caught.value.what
     assert secret not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_version_agreed_before_serves_later_connections_and_checks_the_certificate_all_the_same(
+    shared_lab: LabHandle,
+) -> None:
+    """The same session comes of it; a server that is not trusted gets no password either."""
+    known = vcenter_of(shared_lab)
+    agreed = replace(known, api_version=agreed_version(known))
+
+    with connect(known) as asked, connect(agreed) as told:
+        assert told.transport.version == asked.transport.version
+        assert told.about == asked.about
+    with pytest.raises(CertificateRejected, match="Nothing was sent"):
+        connect(replace(agreed, ca_file=None))
 
 
 def test_a_closed_session_is_logged_out(shared_lab: LabHandle) -> None:

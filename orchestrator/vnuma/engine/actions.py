@@ -51,7 +51,8 @@ def claim_cell(run: str, target: Target) -> Document:
         if why:
             return {"changed": False, "claimed": False, "why": why}
         token = unsupervised.take(store, row, study, vm, target)
-    context = open_context(run, target, token)
+        vm = vm_of_run(store, row, target.name)
+    context = VmContext(store, row, study, vm, target, token, home_folder())
     with _living(context):
         claimed = claim(context)
         while isinstance(claimed, Nothing) and not claimed.final:

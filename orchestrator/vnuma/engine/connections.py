@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from vnuma.engine.secrets import resolve
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from functools import lru_cache
+
+from vnuma.engine.secrets import Private, resolve
 from vnuma.engine.target import Target
+from vnuma.errors import VCenterUnreachable
 from vnuma.sqlserver.connect import SqlServer
-from vnuma.sqlserver.driver import discover
-from vnuma.vsphere.connect import VCenter
+from vnuma.sqlserver.driver import ENVIRONMENT_VARIABLE, Driver, discover
+from vnuma.vsphere.connect import VCenter, agreed_version
 
 
 def vcenter(target: Target) -> VCenter:
     """How to log in to this target's vCenter."""
-    wanted = target.vcenter
+    wanted, private = target.vcenter, Private.read()
     return VCenter(
         host=wanted.host,
         port=wanted.port,
@@ -19,7 +25,22 @@ def vcenter(target: Target) -> VCenter:
         password=resolve(wanted.password),
         ca_file=wanted.ca_file,
         verify_tls=wanted.verify_tls,
+        api_version=private.api_versions.get(_address(target)) if private else None,
     )
+
+
+def api_versions(targets: Iterable[Target]) -> dict[str, str]:
+    """The API version that each target's vCenter and this program share; one that is away now is left out."""
+    found: dict[str, str] = {}
+    for target in targets:
+        if _address(target) not in found:
+            with suppress(VCenterUnreachable):
+                found[_address(target)] = agreed_version(vcenter(target))
+    return found
+
+
+def _address(target: Target) -> str:
+    return f"{target.vcenter.host}:{target.vcenter.port}"
 
 
 def sql_server(target: Target) -> SqlServer:
@@ -32,6 +53,16 @@ def sql_server(target: Target) -> SqlServer:
         password=resolve(wanted.password) if wanted.password else "",
         encrypt=wanted.encrypt,
         trust_server_certificate=wanted.trust_server_certificate,
-        driver=discover(wanted.driver),
+        driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
     )
+
+
+def driver(preferred: str = "auto") -> Driver:
+    """The ODBC driver, looked for once as long as the environment names the same. Raises DriverMissing."""
+    return _driver(preferred, os.environ.get(ENVIRONMENT_VARIABLE), os.environ.get("ODBCSYSINI"))
+
+
+@lru_cache(maxsize=4)
+def _driver(preferred: str, _named: str | None, _registry: str | None) -> Driver:
+    return discover(preferred)

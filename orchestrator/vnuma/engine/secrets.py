@@ -32,6 +32,8 @@ class Private:
     secrets: dict[str, str]
     tokens: dict[str, int] = field(default_factory=dict)
     """Fencing token of each VM by inventory name: an older play keeps its older token."""
+    api_versions: dict[str, str] = field(default_factory=dict)
+    """API version agreed with each vCenter, by its address: a step need not ask again."""
 
     def write(self, folder: Path) -> Path:
         """Write to a new file that only this user can read."""

@@ -14,6 +14,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from vnuma.domain.study import Study
+from vnuma.engine.connections import api_versions
 from vnuma.engine.context import home_folder
 from vnuma.engine.hours import must_stop_at, why_closed
 from vnuma.engine.lanes import Lanes, lanes
@@ -170,7 +171,8 @@ def _launch_until_done(
         tokens = take_all(store, run, study, targets, Patience(study.power.vcenter_retry_s))
         with private_folder() as folder:
             secrets = resolve_all(targets.values())
-            private = Private(url, str(home_folder()), run.name, secrets, tokens).write(folder)
+            versions = api_versions(targets.values())
+            private = Private(url, str(home_folder()), run.name, secrets, tokens, versions).write(folder)
             played = play_study(
                 run.name,
                 _lanes(store, run, study),

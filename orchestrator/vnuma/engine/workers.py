@@ -2,12 +2,13 @@
 
 Ansible forks a worker for each task, and what one worker has learnt dies with it. A worker inherits what
 its parent knew: the open store, the parsed study, the statements that SQLAlchemy has compiled, and the
-types that pyVmomi has built.
+types that pyVmomi has built, the ODBC driver.
 """
 
 from __future__ import annotations
 
 from vnuma.engine.claim import next_cell, why_no_more
+from vnuma.engine.connections import driver
 from vnuma.engine.context import keep_store, open_run, vm_of_run
 from vnuma.engine.secrets import Private
 from vnuma.errors import VnumaError
@@ -24,6 +25,7 @@ def prepare() -> None:
         private = Private.read()
         if private:
             load_types()
+            driver()
             _ask_once(private)
     except VnumaError:
         return

@@ -14,7 +14,7 @@ from vnuma.vsphere.tls import context_for
 from vnuma.vsphere.transport import Transport, api_version
 from vnuma.vsphere.vcenter import VCenter
 
-__all__ = ["About", "Session", "SessionExpired", "VCenter", "connect"]
+__all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "connect"]
 
 
 def connect(vcenter: VCenter) -> Session:
@@ -24,7 +24,7 @@ def connect(vcenter: VCenter) -> Session:
     PrivilegeMissing and EnvironmentProblem.
     """
     context = context_for(vcenter)
-    transport = Transport(vcenter, context, api_version(vcenter, context))
+    transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
     try:
         content = vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
         key = _login(vcenter, content)
@@ -35,6 +35,14 @@ def connect(vcenter: VCenter) -> Session:
     except BaseException:
         transport.close()
         raise
+
+
+def agreed_version(vcenter: VCenter) -> str:
+    """The newest API version that both sides know, to be given to later connections.
+
+    Raises VCenterUnreachable, CertificateRejected and EnvironmentProblem. Sends no credential.
+    """
+    return api_version(vcenter, context_for(vcenter))
 
 
 def _login(vcenter: VCenter, content: Any) -> str:

@@ -19,6 +19,8 @@ class VCenter:
     port: int = 443
     ca_file: str | None = None
     verify_tls: bool = True
+    api_version: str | None = None
+    """What `agreed_version` said before; None asks the server at every connection."""
     timeout_s: float = 30.0
 
     @property
