@@ -29,7 +29,7 @@ arms: [1x16, 2x8, 4x4, 8x2, 16x1]
 design: {{blocks: 8, seed: 7, iterations: {iterations}}}
 workload: {{sizes: [500, 1000, 2000, 3000], forms: [client, server]}}
 """
-MANY_VMS, MANY_ITERATIONS = 25, 105
+MANY_VMS, MANY_ITERATIONS = 53, 50
 START = datetime(2026, 11, 17, tzinfo=UTC)
 BOOT_SD, RUN_SD = 0.005, 0.003
 
