@@ -67,32 +67,36 @@ def _root(
     """Which virtual NUMA topology should this SQL Server VM have, and how sure are we?"""
 
 
-app.command("check")(check.check)
-app.command("predict")(predict.predict)
-app.command("advise")(advise.advise)
-app.command("plan")(plan.plan)
-app.command("power")(power.power)
-app.command("run")(run.run)
-app.command("status")(status.status)
-app.command("stop")(stop.stop)
-app.command("restore")(restore.restore)
-app.command("results")(results.results)
-app.command("report")(report.report)
-app.command("reanalyse")(reanalyse.reanalyse)
-app.command("compare")(compare.compare)
-app.command("export")(archive.export)
-app.command("import")(archive.import_)
-app.command("audit")(audit.audit)
-app.command("calibrate")(calibrate.calibrate)
-app.command("doctor")(doctor.doctor)
-app.command("evidence")(evidence.evidence)
-app.command("init")(init.init)
-app.command("demo")(demo.demo)
-app.command("setup")(setup.setup)
-app.command("schema")(schema.schema)
-app.add_typer(inventory.app, name="inventory")
-app.add_typer(baseline.app, name="baseline")
-app.add_typer(lab.app, name="lab")
+# As `vnuma --help` lists them: what is done first stands first, each in a line that fits on 80 columns.
+for _name, _verb, _line in (
+    ("init", init.init, "Write an inventory; passwords are references"),
+    ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
+    ("check", check.check, "Check VMs and hosts against the 81 design rules"),
+    ("predict", predict.predict, "Predict what a guest will see of a shape"),
+    ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
+    ("plan", plan.plan, "Show what a study changes and what blocks it"),
+    ("power", power.power, "Show how many boots an effect needs"),
+    ("run", run.run, "Run a study, or go on with one (--resume)"),
+    ("status", status.status, "Show runs, progress, VMs not at their baseline"),
+    ("stop", stop.stop, "Ask a run to stop; its VMs are put back"),
+    ("restore", restore.restore, "Put back every VM that is not at its baseline"),
+    ("results", results.results, "Show medians, differences and verdicts"),
+    ("report", report.report, "Write one HTML page that needs no network"),
+    ("compare", compare.compare, "Compare two runs, before and after a change"),
+    ("export", archive.export, "Put a run into one file, raw data and all"),
+    ("import", archive.import_, "Check such a file and bring its run back"),
+    ("reanalyse", reanalyse.reanalyse, "Take a published table of medians apart"),
+    ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
+    ("audit", audit.audit, "Show who changed what on which VM, and when"),
+    ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
+    ("demo", demo.demo, "Run a whole study on the lab"),
+    ("setup", setup.setup, "Fetch what this machine lacks"),
+    ("schema", schema.schema, "Print the schema of studies or of results"),
+):
+    app.command(_name, short_help=_line)(_verb)
+app.add_typer(baseline.app, name="baseline", short_help="Show a VM's stored configuration, or what differs")
+app.add_typer(inventory.app, name="inventory", short_help="Save what a vCenter shows, for vnuma check")
+app.add_typer(lab.app, name="lab", short_help="Start, stop and upset the embedded lab")
 
 
 def main() -> None:
