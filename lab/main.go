@@ -164,7 +164,7 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 		"event": "ready",
 		"vcenter": vcenter.Event{
 			"host": server.Addr().IP.String(), "port": server.Addr().Port,
-			"ca_file": server.CAFile(), "user": vcenter.Administrator,
+			"ca_file": server.CAFile(), "user": played.Administrator(),
 		},
 		"control": vcenter.Event{"host": server.Addr().IP.String(), "port": server.ControlPort()},
 		"vms":     vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,

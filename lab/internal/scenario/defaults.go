@@ -60,6 +60,7 @@ func (s *Scenario) fill() {
 		s.Hosts[i].ESXi.fill()
 	}
 	for i := range s.VMs {
+		s.VMs[i].datacenter = s.Datacenter()
 		if s.VMs[i].Hardware == 0 {
 			s.VMs[i].Hardware = defaultsOf(s.HostOf(s.VMs[i]).Release()).hardware
 		}

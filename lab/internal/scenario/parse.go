@@ -130,6 +130,9 @@ func (s *Scenario) check() error {
 	if err := s.Fleet.check(); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
+	if err := s.checkStandalone(); err != nil {
+		return fmt.Errorf("standalone: %w", err)
+	}
 	paths := map[string]bool{}
 	for _, vm := range s.VMs {
 		if host := s.HostOf(vm); vm.Host != "" && vm.Host != host.Name {
@@ -156,6 +159,19 @@ func (s *Scenario) check() error {
 		}
 	}
 	return s.Boot.check()
+}
+
+// checkStandalone refuses what only a vCenter has.
+func (s *Scenario) checkStandalone() error {
+	switch {
+	case !s.Standalone:
+		return nil
+	case len(s.Hosts) != 1 || len(s.Clusters) > 0 || s.Fleet.Hosts > 0:
+		return errors.New("one host, and neither clusters nor a fleet: they belong to a vCenter")
+	case slices.ContainsFunc(s.VMs, func(vm VM) bool { return vm.Folder != "" }):
+		return errors.New("an ESXi host has no folders of VMs")
+	}
+	return nil
 }
 
 func (b Boot) check() error {

@@ -12,10 +12,14 @@ import (
 
 // Scenario is one lab. Whatever a file leaves out has the value of the paper's laboratory.
 type Scenario struct {
-	Name      string    `yaml:"name"`
-	Seed      int64     `yaml:"seed"`
-	ESXi      ESXi      `yaml:"esxi"`
-	Reading   string    `yaml:"reading"`
+	Name    string `yaml:"name"`
+	Seed    int64  `yaml:"seed"`
+	ESXi    ESXi   `yaml:"esxi"`
+	Reading string `yaml:"reading"`
+
+	// Standalone leaves vCenter out: the API is that of the one host.
+	Standalone bool `yaml:"standalone"`
+
 	Host      Host      `yaml:"host"`
 	Clusters  []Cluster `yaml:"clusters"`
 	VMs       []VM      `yaml:"vms"`
@@ -83,6 +87,8 @@ type VM struct {
 	Power             Power             `yaml:"power"`
 	Around            Around            `yaml:"around"`
 	SQL               SQL               `yaml:"sql"`
+
+	datacenter string
 }
 
 // Power is the state in which a VM starts.
@@ -177,13 +183,29 @@ func (v VM) MemoryMB() int64 { return int64(v.MemoryGB) * 1024 }
 // Path is the VM's inventory path.
 func (v VM) Path() string {
 	if v.Folder == "" {
-		return "/" + Datacenter + "/vm/" + v.Name
+		return "/" + v.datacenter + "/vm/" + v.Name
 	}
-	return "/" + Datacenter + "/vm/" + v.Folder + "/" + v.Name
+	return "/" + v.datacenter + "/vm/" + v.Folder + "/" + v.Name
 }
 
 // Datacenter is the name of the one datacenter.
-const Datacenter = "DC0"
+func (s *Scenario) Datacenter() string {
+	if s.Standalone {
+		return HostsDatacenter
+	}
+	return "DC0"
+}
+
+// HostsDatacenter is how an ESXi host calls its own.
+const HostsDatacenter = "ha-datacenter"
+
+// Administrator is the account that may do everything.
+func (s *Scenario) Administrator() string {
+	if s.Standalone {
+		return "root"
+	}
+	return "administrator@vsphere.local"
+}
 
 // UnmarshalYAML reads a VM over the paper's, so that a file states only what differs.
 func (v *VM) UnmarshalYAML(node *yaml.Node) error {

@@ -18,7 +18,7 @@ func (s *Server) validLogin(login *types.Login) bool {
 	if login.Password != s.config.Password {
 		return false
 	}
-	return login.UserName == Administrator || s.account(login.UserName) != nil
+	return login.UserName == s.administrator() || s.account(login.UserName) != nil
 }
 
 func (s *Server) account(user string) *scenario.Account {

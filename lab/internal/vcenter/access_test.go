@@ -18,7 +18,7 @@ const limited = `accounts: [{user: limited, privileges: [VirtualMachine.Config.C
 
 func TestAWrongPasswordIsRefused(t *testing.T) {
 	l := startLab(t, "")
-	for _, user := range []string{Administrator, "nobody"} {
+	for _, user := range []string{administrator, "nobody"} {
 		err := session.NewManager(l.connect()).Login(l.ctx, url.UserPassword(user, "wrong"))
 		wantFault[types.InvalidLogin](t, err)
 	}

@@ -76,7 +76,7 @@ func (a *authorization) HasUserPrivilegeOnEntities(ctx *simulator.Context, req *
 func (a *authorization) FetchUserPrivilegeOnEntities(req *types.FetchUserPrivilegeOnEntities) soap.HasFault {
 	var privileges []string
 	for _, role := range a.RoleList {
-		if role.Name == "Admin" && req.UserName == Administrator {
+		if role.Name == "Admin" && req.UserName == a.lab.administrator() {
 			privileges = role.Privilege
 		}
 	}

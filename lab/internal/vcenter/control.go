@@ -63,7 +63,7 @@ func (c *control) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		user, password, _ := r.BasicAuth()
 		right := subtle.ConstantTimeCompare([]byte(password), []byte(c.lab.config.Password)) == 1
-		if user != Administrator || !right {
+		if user != c.lab.administrator() || !right {
 			answer(w, http.StatusUnauthorized, map[string]string{"error": "wrong user or password"})
 			return
 		}

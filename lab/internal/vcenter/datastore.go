@@ -19,7 +19,7 @@ import (
 const (
 	folderPath      = "/folder/"
 	ticketCookie    = "vmware_cgi_ticket"
-	hostsDatacenter = "ha-datacenter" // as an ESXi host calls its own
+	hostsDatacenter = scenario.HostsDatacenter
 
 	// browse is what reading a datastore's files needs.
 	browse = "Datastore.Browse"
@@ -89,7 +89,7 @@ func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
 
 // may reports whether a user holds a privilege.
 func (s *Server) may(user, privilege string) bool {
-	if user == Administrator {
+	if user == s.administrator() {
 		return true
 	}
 	account := s.account(user)
@@ -108,7 +108,8 @@ func (s *Server) ownerOf(path string) *machine {
 }
 
 // serveFolder serves the datastore's files: as the host that runs a VM does, to whoever has a ticket;
-// and as vCenter does, to a session, but no log that a running VM holds open.
+// and as the server that one is logged in at does, to a session. vCenter gives no log that a running VM
+// holds open; its host does.
 func (s *Server) serveFolder(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.WriteHeader(http.StatusMethodNotAllowed)
@@ -149,9 +150,9 @@ func (s *Server) admitsToFolder(r *http.Request, datacenter string) int {
 	user := s.userOf(strings.Trim(session.Value, `"`))
 	m := s.ownerOf(r.URL.Path)
 	switch {
-	case user == "" || !s.may(user, browse), m != nil && m.running.Load():
+	case user == "" || !s.may(user, browse), m != nil && m.running.Load() && !s.config.Scenario.Standalone:
 		return http.StatusUnauthorized
-	case datacenter != scenario.Datacenter:
+	case datacenter != s.config.Scenario.Datacenter():
 		return http.StatusNotFound
 	}
 	return http.StatusOK

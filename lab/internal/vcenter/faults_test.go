@@ -83,7 +83,7 @@ func TestSessionsExpire(t *testing.T) {
 		return err != nil
 	})
 	wantFault[types.NotAuthenticated](t, err)
-	again := l.login(Administrator)
+	again := l.login(administrator)
 	if _, err := l.find(again, "/DC0/vm/sql16").PowerState(l.ctx); err != nil {
 		t.Errorf("after a new login: %v", err)
 	}

@@ -3,7 +3,6 @@ package vcenter
 import (
 	"context"
 	"fmt"
-	"os"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -16,10 +15,6 @@ import (
 
 // createHosts creates clusters and hosts, and mounts the one datastore on all of them.
 func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *object.Folder) error {
-	var err error
-	if s.storage, err = os.MkdirTemp("", "vnuma-lab-datastore-"); err != nil {
-		return err
-	}
 	clusters := map[string]*object.ClusterComputeResource{}
 	for _, cluster := range s.config.Scenario.Clusters {
 		made, err := folder.CreateCluster(ctx, cluster.Name, types.ClusterConfigSpecEx{})
@@ -60,12 +55,28 @@ func (s *Server) createHost(
 	if err != nil {
 		return err
 	}
-	ref := info.Result.(types.ManagedObjectReference)
+	return s.addHost(ctx, client, info.Result.(types.ManagedObjectReference), want)
+}
+
+// furnishHost makes the one host that the API without vCenter serves the scenario's.
+func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity string) error {
+	want := s.config.Scenario.Hosts[0]
+	if err := s.addHost(ctx, client, s.registry.Any("HostSystem").Reference(), want); err != nil {
+		return fmt.Errorf("host %s: %w", want.Name, err)
+	}
+	h := s.hosts[0]
+	h.Summary.Hardware.Uuid, h.Hardware.SystemInfo.Uuid = identity, identity
+	s.addUp(s.compute(h))
+	return nil
+}
+
+// addHost gives a host of the simulator's the scenario's hardware and options, and the one datastore.
+func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.ManagedObjectReference, want scenario.Host) error {
 	h := &host{s.registry.Get(ref).(*simulator.HostSystem), want, want.Release()}
 	h.shape()
 	// The host's own manager of advanced options shows them, and keeps both in step.
 	s.registry.Put(simulator.NewOptionManager(h.ConfigManager.AdvancedOption, nil, &h.Config.Option).(mo.Reference))
-	if cluster == nil {
+	if want.Cluster == "" {
 		s.compute(h).Name = want.Name
 	}
 	s.hosts = append(s.hosts, h)

@@ -27,7 +27,7 @@ func (l *lab) control(method, path, body, password string) (int, string) {
 	address := fmt.Sprintf("https://127.0.0.1:%d%s", l.server.ControlPort(), path)
 	request, err := http.NewRequest(method, address, bytes.NewReader([]byte(body)))
 	l.must(err)
-	request.SetBasicAuth(Administrator, password)
+	request.SetBasicAuth(administrator, password)
 	response, err := client.Do(request)
 	l.must(err)
 	defer response.Body.Close()
@@ -78,7 +78,7 @@ func TestARestartEndsSessionsAndComesBackAtTheSameAddress(t *testing.T) {
 	var vm = l.vm
 	_, err = vm.PowerState(l.ctx)
 	wantFault[types.NotAuthenticated](t, err)
-	l.client = l.login(Administrator)
+	l.client = l.login(administrator)
 	l.vm = l.find(l.client, "/DC0/vm/sql16")
 	if state := l.read().Runtime.PowerState; state != poweredOn {
 		t.Errorf("the VM is %s", state)

@@ -3,6 +3,7 @@ package vcenter
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 
 	"github.com/vmware/govmomi/object"
@@ -24,7 +25,10 @@ const (
 )
 
 // newModel is one datacenter; hosts and VMs are made of the scenario.
-func newModel(identity, scenarioName string) *simulator.Model {
+func newModel(identity string, played *scenario.Scenario) *simulator.Model {
+	if played.Standalone {
+		return newHostModel(played)
+	}
 	model := simulator.VPX()
 	model.Datacenter = 1
 	model.Host, model.Datastore = 0, 0
@@ -32,14 +36,37 @@ func newModel(identity, scenarioName string) *simulator.Model {
 	about := &model.ServiceContent.About
 	about.Version, about.Build, about.ApiVersion = vcenterVersion, vcenterBuild, apiVersion
 	about.FullName = fmt.Sprintf("VMware vCenter Server %s build-%s (simulated by vnuma-lab, scenario %s)",
-		vcenterVersion, vcenterBuild, scenarioName)
+		vcenterVersion, vcenterBuild, played.Name)
 	about.LicenseProductVersion = "8.0"
 	about.InstanceUuid = identity
 	return model
 }
 
-// furnish creates the scenario's clusters, hosts and VMs.
-func (s *Server) furnish() error {
+// newHostModel is the API of one ESXi host, in its own release: it has no instance UUID (its hardware's
+// tells it from others), no custom attributes and no clusters.
+func newHostModel(played *scenario.Scenario) *simulator.Model {
+	model := simulator.ESX()
+	model.Datastore, model.Machine = 0, 0
+	release := played.Hosts[0].ESXi
+	about := &model.ServiceContent.About
+	about.Version, about.Build, about.ApiVersion = fullVersion(release.Version), release.Build, apiVersionOf(played.Hosts[0])
+	about.FullName = fmt.Sprintf("VMware ESXi %s build-%s (simulated by vnuma-lab, scenario %s)",
+		about.Version, about.Build, played.Name)
+	about.LicenseProductVersion = played.Hosts[0].Release().String()
+	return model
+}
+
+// apiVersionOf is what a host of that release serves: two numbers up to 6.7, four from 7.0 on.
+func apiVersionOf(host scenario.Host) string {
+	if release := host.Release(); !release.AtLeast(7, 0) {
+		return release.String()
+	}
+	return fullVersion(host.ESXi.Version) + ".0"
+}
+
+// furnish creates the scenario's clusters, hosts and VMs. The one host of a lab without vCenter gets the
+// lab's identity.
+func (s *Server) furnish(identity string) error {
 	ctx := context.Background()
 	client, err := vim25.NewClient(ctx, s.model.Service)
 	if err != nil {
@@ -50,7 +77,15 @@ func (s *Server) furnish() error {
 	if err != nil {
 		return err
 	}
-	if err := s.createHosts(ctx, client, folders.HostFolder); err != nil {
+	if s.storage, err = os.MkdirTemp("", "vnuma-lab-datastore-"); err != nil {
+		return err
+	}
+	if s.config.Scenario.Standalone {
+		err = s.furnishHost(ctx, client, identity)
+	} else {
+		err = s.createHosts(ctx, client, folders.HostFolder)
+	}
+	if err != nil {
 		return err
 	}
 	s.license()

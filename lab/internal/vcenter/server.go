@@ -25,9 +25,6 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// Administrator is the account that may do everything.
-const Administrator = "administrator@vsphere.local"
-
 // Event is one line that the lab tells its starter.
 type Event map[string]any
 
@@ -106,12 +103,12 @@ func (s *Server) build() error {
 	if err != nil {
 		return err
 	}
-	s.model = newModel(identity, s.config.Scenario.Name)
+	s.model = newModel(identity, s.config.Scenario)
 	if err := s.model.Create(); err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
 	s.registry = s.model.Map()
-	if err := s.furnish(); err != nil {
+	if err := s.furnish(identity); err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
 	for _, m := range s.order {
@@ -127,7 +124,7 @@ func (s *Server) serve() {
 	service := s.model.Service
 	service.Listen = &url.URL{
 		Scheme: "https", Host: s.address.String(), Path: "/sdk",
-		User: url.UserPassword(Administrator, s.config.Password),
+		User: url.UserPassword(s.administrator(), s.config.Password),
 	}
 	sessions := s.registry.SessionManager()
 	sessions.ServiceHostName = s.address.String()
@@ -175,6 +172,8 @@ func (s *Server) Close() {
 	}
 	os.RemoveAll(s.storage)
 }
+
+func (s *Server) administrator() string { return s.config.Scenario.Administrator() }
 
 // Addr is the address on which the API is served.
 func (s *Server) Addr() *net.TCPAddr { return s.address }

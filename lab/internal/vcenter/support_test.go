@@ -28,8 +28,9 @@ import (
 )
 
 const (
-	testPassword = "correct horse"
-	patience     = 10 * time.Second
+	administrator = "administrator@vsphere.local"
+	testPassword  = "correct horse"
+	patience      = 10 * time.Second
 )
 
 // lab is a running server with a client logged in over TLS and its VM sql16.
@@ -56,14 +57,14 @@ func startLab(t *testing.T, text string) *lab {
 	l := &lab{t: t, ctx: ctx, service: newListener(t)}
 	l.server, err = Start(Config{
 		Scenario: played, StateDir: t.TempDir(), Listen: "127.0.0.1:0", Password: testPassword,
-		Services: map[string]guest.Service{"/DC0/vm/sql16": l.service}, Tell: l.tell,
+		Services: map[string]guest.Service{"/" + played.Datacenter() + "/vm/sql16": l.service}, Tell: l.tell,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(l.server.Close)
-	l.client = l.login(Administrator)
-	l.vm = l.find(l.client, "/DC0/vm/sql16")
+	l.client = l.login(played.Administrator())
+	l.vm = l.find(l.client, "/"+played.Datacenter()+"/vm/sql16")
 	return l
 }
 

@@ -16,7 +16,7 @@ app = typer.Typer(
 @app.command()
 def up(
     scenario: Annotated[
-        str, typer.Argument(help="paper, null, esxi8-default, or a scenario file (docs/lab.md).")
+        str, typer.Argument(help="paper, null, esxi8-default, standalone, or a scenario file (docs/lab.md).")
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
     time_scale: Annotated[
@@ -36,7 +36,7 @@ def up(
     for vm in state.vms:
         typer.echo(f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}")
     typer.echo(
-        f"  vCenter at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
+        f"  vSphere at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
     )
     typer.echo("Next: vnuma plan studies/quick.yml")
 

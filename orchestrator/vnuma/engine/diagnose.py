@@ -64,7 +64,8 @@ def _vsphere(target: Target) -> Iterator[Diagnosis]:
                 "certificate valid" if target.vcenter.verify_tls else "certificate NOT verified, as asked"
             )
             state: State = "ok" if target.vcenter.verify_tls else "warn"
-            yield Diagnosis(state, "vCenter", f"{target.vcenter.host} {session.about.name}, {verified}")
+            server = "vCenter" if session.about.is_vcenter else "ESXi"
+            yield Diagnosis(state, server, f"{target.vcenter.host} {session.about.name}, {verified}")
             ref = read.find_vm(session, target.vm)
             facts = read.read_vm(session, ref)
             yield _vm(target, facts)

@@ -1,0 +1,125 @@
+"""A standalone ESXi host: no vCenter, no custom attributes, no cluster, and the whole study all the same."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
+from tests.support.looking import mark_by_hand, settings_now
+from tests.support.site import write_inventory, write_study
+from vnuma.engine.context import store_url
+from vnuma.engine.evidence import SCOPE
+from vnuma.store import facts, runs
+from vnuma.store.open import open_store
+
+OTHERS_MARK = {"run": "other.1", "token": 1, "holder": "ann@elsewhere", "since": "2026-01-01T00:00:00+00:00"}
+
+
+def sources_of_logs() -> list[object]:
+    """Who gave the vmware.log of each boot of the newest run."""
+    with open_store(store_url()).read() as connection:
+        run = runs.get_run(connection, "latest")
+        return [fact.value for fact in facts.facts_of_run(connection, run.id, SCOPE) if fact.key == "source"]
+
+
+@pytest.mark.parametrize("release", ["6.0.0", "8.0.3"])
+def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory, release: str) -> None:
+    """Planned, run with the log of every boot from the host itself, put back, and all by its own API."""
+    running = lab(standalone=True, esxi={"version": release})
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+    study = write_study(tmp_path)
+
+    planned = vnuma("plan", study, "-i", inventory)
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert planned.code == 0, planned.text
+    assert f"sql16 on esx01, ESXi {release}" in planned.out
+    assert ran.code == 0, ran.text
+    assert "small.1: 2 of 2 cells valid." in ran.err
+    assert "settings read back equal, powered on" in ran.err
+    assert settings_now(running) == before
+    assert sources_of_logs() == ["host", "host"]
+
+
+def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, lab: LabFactory) -> None:
+    """Each is known by its own server's identity; both are put back."""
+    managed = lab(vms=[{"name": "managed"}])
+    alone = lab("standalone", vms=[{"name": "alone"}], standalone=True, esxi={"version": "8.0.3"})
+    inventory = tmp_path / "inventory"
+    for running in (managed, alone):
+        folder = inventory / running.folder.name
+        folder.mkdir(parents=True)
+        write_inventory(folder, running).rename(inventory / f"{running.folder.name}.yml")
+    before = settings_now(managed), settings_now(alone)
+
+    ran = vnuma("run", write_study(tmp_path, vms=["managed", "alone"]), "-i", inventory)
+
+    assert ran.code == 0, ran.text
+    assert "4 of 4 cells valid." in ran.err
+    assert (settings_now(managed), settings_now(alone)) == before
+
+
+def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """It stands while the VM is under study, refuses a second controller, and goes when it is put back."""
+    running = lab(standalone=True, esxi={"version": "8.0.3"})
+    first = Steps.prepared(tmp_path / "first", running)
+    first.take()
+
+    mark = json.loads(settings_now(running)["keys"]["vnuma.run"])
+    study = write_study(tmp_path, name="second")
+    refused = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+    first.put_back()
+
+    assert mark["run"] == "small.1"
+    assert refused.code == 8
+    assert "sql16 is under study by" in refused.err
+    assert "vnuma.run" not in settings_now(running)["keys"]
+
+
+def test_a_mark_that_another_controller_wrote_is_respected(tmp_path: Path, lab: LabFactory) -> None:
+    """Nothing is changed; who holds the VM is named."""
+    running = lab(standalone=True)
+    mark_by_hand(running, json.dumps(OTHERS_MARK))
+
+    refused = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+
+    assert refused.code == 8
+    assert "ann@elsewhere" in refused.err
+
+
+def test_doctor_calls_the_host_by_its_name(tmp_path: Path, lab: LabFactory) -> None:
+    """Every check that a vCenter has, and no word of a vCenter."""
+    running = lab(standalone=True, esxi={"version": "7.0.3"})
+
+    ran = vnuma("doctor", "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert "ok    ESXi        127.0.0.1 VMware ESXi 7.0.3" in ran.out
+    assert "vCenter" not in ran.out
+
+
+def test_the_free_licence_is_one_sentence_in_doctor_and_blocks_in_preflight(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Its API only reads: found before anything is asked of it, and nothing was changed."""
+    running = lab(standalone=True, licence="free", esxi={"version": "8.0.3"})
+    inventory = write_inventory(tmp_path, running)
+    before = settings_now(running)
+
+    checked = vnuma("doctor", "-i", inventory)
+    refused = vnuma("run", write_study(tmp_path), "-i", inventory)
+
+    sentence = "P18 esx01 has the free hypervisor's licence, whose API only reads (RestrictedVersion)."
+    assert checked.code == 4
+    assert [line for line in checked.out.splitlines() if "P18" in line] == [f"FAIL  around it   {sentence}"]
+    assert refused.code == 5
+    assert sentence in " ".join(refused.err.split())
+    assert settings_now(running) == before
