@@ -158,6 +158,11 @@ func (s *Scenario) check() error {
 			return errors.New("an account needs a user")
 		}
 	}
+	for _, tag := range s.Tags {
+		if tag.Category == "" || tag.Name == "" {
+			return errors.New("a tag needs a category and a name")
+		}
+	}
 	return s.Boot.check()
 }
 
@@ -170,6 +175,8 @@ func (s *Scenario) checkStandalone() error {
 		return errors.New("one host, and neither clusters nor a fleet: they belong to a vCenter")
 	case slices.ContainsFunc(s.VMs, func(vm VM) bool { return vm.Folder != "" }):
 		return errors.New("an ESXi host has no folders of VMs")
+	case len(s.Tags) > 0:
+		return errors.New("tags belong to a vCenter")
 	}
 	return nil
 }

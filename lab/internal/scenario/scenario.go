@@ -28,6 +28,7 @@ type Scenario struct {
 	TimeScale float64   `yaml:"time_scale"`
 	Cost      yaml.Node `yaml:"cost"`
 	Accounts  []Account `yaml:"accounts"`
+	Tags      []Tag     `yaml:"tags"`
 	Licence   string    `yaml:"licence"` // empty: an evaluation; LicenceFree
 	Faults    []Fault   `yaml:"faults"`
 
@@ -115,6 +116,13 @@ type Boot struct {
 type Account struct {
 	User       string   `yaml:"user"`
 	Privileges []string `yaml:"privileges"`
+}
+
+// Tag is one of vSphere's tags, and the VMs that have it, by name or path; the fleet's by name.
+type Tag struct {
+	Category string   `yaml:"category"`
+	Name     string   `yaml:"name"`
+	VMs      []string `yaml:"vms"`
 }
 
 // CostYAML is the cost section as the scenario states it, empty when it states none.

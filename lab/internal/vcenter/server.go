@@ -94,6 +94,10 @@ func Start(config Config) (*Server, error) {
 	}
 	s.serve()
 	s.listen(listener)
+	if err := s.tagInventory(); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("tags: %w", err)
+	}
 	return s, nil
 }
 
@@ -135,6 +139,7 @@ func (s *Server) serve() {
 	service.RegisterSDK(s.registry, "/sdk/vimService")
 	service.ServeMux.HandleFunc("/sdk/vimServiceVersions.xml", service.ServiceVersions)
 	service.ServeMux.HandleFunc(folderPath, s.serveFolder)
+	s.serveTags(service)
 }
 
 // listen answers the requests of a listener until the server is closed or restarted.

@@ -77,6 +77,10 @@ def check(
     cluster: Annotated[
         str, typer.Option("--cluster", metavar="PATTERN", help="Only VMs of such clusters.")
     ] = "",
+    tag: Annotated[
+        str,
+        typer.Option("--tag", metavar="PATTERN", help="Only VMs with such a tag: category:name, or name."),
+    ] = "",
     sql: Annotated[
         bool, typer.Option("--sql", help="Log in to SQL Server too, where the inventory has a login.")
     ] = False,
@@ -110,7 +114,7 @@ def check(
 
     _one_source(vm, study, all_, inventory, rvtools)
     asked = Asked(
-        filters=Filters(name, folder, cluster),
+        filters=Filters(name, folder, cluster, tag),
         study=read_study(study)[0] if study else None,
         waivers=load_waivers(waivers) if waivers else (),
     )
@@ -120,6 +124,7 @@ def check(
         estates = _from_file(inventory, rvtools)
     else:
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
+    asked.filters.require_tag(estates)
     result = run_check(estates, asked)
     if baseline:
         result = compare(result, earlier(baseline, asked))
@@ -153,7 +158,9 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
     if sql:
         asked = replace(asked, sql=SqlServers(read_targets(site).values()))
     wanted = [vm] if vm else asked.study.vms if asked.study else None
-    return (live.read_all(site) if wanted is None else live.read_some(site, wanted)), asked
+    if wanted is not None:
+        return live.read_some(site, wanted), asked
+    return (live.read_all_tagged(site) if asked.filters.tag else live.read_all(site)), asked
 
 
 def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]:

@@ -12,7 +12,7 @@ from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
 
 @dataclass(frozen=True)
 class Unseen:
-    """Something that could not be read, and why. `kind` is vm, host, cluster, sheet, column or sql."""
+    """Something that could not be read, and why. `kind` is vm, host, cluster, tags, sheet or column."""
 
     kind: str
     name: str
@@ -21,10 +21,14 @@ class Unseen:
 
 @dataclass(frozen=True)
 class EstateVm:
-    """A VM, and why some of its facts are not known: by setting, or "host", or "extraConfig"."""
+    """A VM, and why some of its facts are not known: by setting, or "host", or "extraConfig".
+
+    `tags` are vSphere's, each as `category:name`; None: they were not read.
+    """
 
     facts: VmFacts
     absent: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

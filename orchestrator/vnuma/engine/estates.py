@@ -6,21 +6,30 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
-from vnuma.domain.estate import Estate
+from vnuma.domain.estate import Estate, Unseen
 from vnuma.engine.connections import vcenter
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.plan import scenario_of
 from vnuma.engine.target import Target
-from vnuma.errors import InputError, VmNotFound
+from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.tags import read_tags
 
 
 def read_all(inventory: Path) -> list[Estate]:
     """Everything that the accounts of an Ansible inventory see."""
     return [_read(target, lambda _session: None) for target in _one_for_each(read_targets(inventory))]
+
+
+def read_all_tagged(inventory: Path) -> list[Estate]:
+    """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
+    return [
+        _tagged(_read(target, lambda _session: None), target)
+        for target in _one_for_each(read_targets(inventory))
+    ]
 
 
 def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
@@ -51,7 +60,7 @@ def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
 
 def save(inventory: Path, file: Path) -> list[Estate]:
     """Read everything and write it as a snapshot."""
-    found = read_all(inventory)
+    found = read_all_tagged(inventory)
     if not found:
         raise _no_vcenter(inventory)
     snapshot.save(found, file)
@@ -62,6 +71,15 @@ def _read(target: Target, find: Callable[[Session], VmRef | None]) -> Estate:
     with connect(vcenter(target)) as session:
         found = estate.read_estate(session, find(session))
         return replace(found, simulated=scenario_of(session.about.name))
+
+
+def _tagged(found: Estate, target: Target) -> Estate:
+    try:
+        tags = read_tags(vcenter(target))
+    except EnvironmentProblem as error:
+        return replace(found, unseen=(*found.unseen, Unseen("tags", found.source, error.what)))
+    vms = tuple(replace(vm, tags=tags.get(vm.facts.moid, ())) for vm in found.vms)
+    return replace(found, vms=vms)
 
 
 def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:

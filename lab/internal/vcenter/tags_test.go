@@ -1,0 +1,43 @@
+package vcenter
+
+import (
+	"net/http"
+	"net/url"
+	"testing"
+
+	"github.com/vmware/govmomi/vapi/rest"
+	"github.com/vmware/govmomi/vapi/tags"
+)
+
+func TestTagsAreReadOverREST(t *testing.T) {
+	l := startLab(t, "tags: [{category: Tier, name: Gold, vms: [sql16]}, {category: Tier, name: Empty}]")
+	client := rest.NewClient(l.connect())
+	if err := client.Login(l.ctx, url.UserPassword(l.server.administrator(), "wrong")); err == nil {
+		t.Error("a wrong password was accepted")
+	}
+	l.must(client.Login(l.ctx, url.UserPassword(l.server.administrator(), testPassword)))
+	attached, err := tags.NewManager(client).GetAttachedTags(l.ctx, l.vm.Reference())
+	if err != nil || len(attached) != 1 || attached[0].Name != "Gold" {
+		t.Errorf("%+v, %v", attached, err)
+	}
+}
+
+func TestNobodyLogsInToRESTBesideThePassword(t *testing.T) {
+	l := startLab(t, "")
+	request, err := http.NewRequest(http.MethodPost, "https://"+l.server.Addr().String()+"/rest/com/vmware/cis/session", nil)
+	l.must(err)
+	request.Header.Set("Authorization", "SIGN anything")
+	answer, err := l.connect().Client.Client.Do(request)
+	l.must(err)
+	answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("HTTP %d", answer.StatusCode)
+	}
+}
+
+func TestAHostByItselfHasNoTags(t *testing.T) {
+	l := startLab(t, "standalone: true")
+	if err := rest.NewClient(l.connect()).Login(l.ctx, url.UserPassword(l.server.administrator(), testPassword)); err == nil {
+		t.Error("it has an API for tags")
+	}
+}

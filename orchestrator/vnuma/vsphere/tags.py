@@ -1,0 +1,134 @@
+"""The VMs' tags, read over vCenter's REST API: the API that pyVmomi speaks has none.
+
+Sources: https://developer.broadcom.com/xapis/vsphere-automation-api/latest/cis-tagging for the operations,
+govmomi's `vapi/rest` for the session's header. REST has tags since vCenter 6.5.
+"""
+
+from __future__ import annotations
+
+import base64
+import http.client
+import json
+import ssl
+from http import HTTPStatus
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+from vnuma.errors import EnvironmentProblem, LoginRefused, PrivilegeMissing
+from vnuma.vsphere import tls
+from vnuma.vsphere.vcenter import VCenter
+
+_SESSION = "/rest/com/vmware/cis/session"
+_TAGGING = "/rest/com/vmware/cis/tagging"
+_SESSION_HEADER = "vmware-api-session-id"
+_VM = "VirtualMachine"
+
+
+def read_tags(vcenter: VCenter) -> dict[str, tuple[str, ...]]:
+    """Tags as `category:name`, in order, by the VM's managed object id; VMs without any are left out.
+
+    One call tells what every tag is attached to; names are asked only of tags that a VM has. vCenter
+    leaves out without a word what the account may not read. Raises LoginRefused, PrivilegeMissing,
+    VCenterUnreachable, CertificateRejected, and EnvironmentProblem where there is no such API.
+    """
+    with _Rest(vcenter) as rest:
+        ids = rest.get(f"{_TAGGING}/tag")
+        attached = rest.post(
+            f"{_TAGGING}/tag-association?~action=list-attached-objects-on-tags", {"tag_ids": ids}
+        )
+        vms = {entry["tag_id"]: _vms(entry) for entry in attached}
+        tags = {id_: rest.get(f"{_TAGGING}/tag/id:{quote(id_)}") for id_, some in vms.items() if some}
+        categories = {
+            id_: rest.get(f"{_TAGGING}/category/id:{quote(id_)}")["name"]
+            for id_ in {tag["category_id"] for tag in tags.values()}
+        }
+    found: dict[str, list[str]] = {}
+    for id_, tag in tags.items():
+        for moid in vms[id_]:
+            found.setdefault(moid, []).append(f"{categories[tag['category_id']]}:{tag['name']}")
+    return {moid: tuple(sorted(names)) for moid, names in found.items()}
+
+
+def _vms(entry: dict[str, Any]) -> list[str]:
+    return [item["id"] for item in entry.get("object_ids") or () if item["type"] == _VM]
+
+
+class _Rest:
+    """A session at vCenter's REST API over one connection, with the certificate checked as ever."""
+
+    def __init__(self, vcenter: VCenter) -> None:
+        self._vcenter = vcenter
+        self._connection = http.client.HTTPSConnection(
+            vcenter.host, vcenter.port, timeout=vcenter.timeout_s, context=tls.context_for(vcenter)
+        )
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+
+    def __enter__(self) -> Self:
+        named = f"{self._vcenter.user}:{self._vcenter.password}".encode()
+        login = {"Authorization": f"Basic {base64.b64encode(named).decode()}"}
+        try:
+            session = self._call("POST", _SESSION, None, login)
+        except BaseException:
+            self._connection.close()
+            raise
+        self._headers[_SESSION_HEADER] = str(session)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if error is None:
+                self._call("DELETE", _SESSION, None)
+        finally:
+            self._connection.close()
+
+    def get(self, path: str) -> Any:
+        """What stands there."""
+        return self._call("GET", path, None)
+
+    def post(self, path: str, body: dict[str, Any]) -> Any:
+        """The answer to a question that needs a body."""
+        return self._call("POST", path, body)
+
+    def _call(self, method: str, path: str, body: Any, extra: dict[str, str] | None = None) -> Any:
+        try:
+            self._connection.request(
+                method, path, None if body is None else json.dumps(body), self._headers | (extra or {})
+            )
+            response = self._connection.getresponse()
+            answer = response.read()
+        except ssl.SSLCertVerificationError as error:
+            raise tls.rejected(self._vcenter, error) from error
+        except (OSError, http.client.HTTPException) as error:
+            raise tls.unreachable(self._vcenter, error) from error
+        if response.status != HTTPStatus.OK:
+            raise self._refused(response.status)
+        return self._value(answer)
+
+    def _value(self, answer: bytes) -> Any:
+        """The `value` that every answer of /rest is wrapped in; an empty one may lack it."""
+        try:
+            return json.loads(answer).get("value") or [] if answer else []
+        except (ValueError, AttributeError) as error:
+            raise EnvironmentProblem(
+                f"{self._vcenter.address} answers at {_TAGGING}, but not as a vCenter does.",
+                fix="Check vcenter.host and vcenter.port.",
+            ) from error
+
+    def _refused(self, status: int) -> EnvironmentProblem:
+        at, user = self._vcenter.address, self._vcenter.user
+        if status == HTTPStatus.UNAUTHORIZED:
+            return LoginRefused(
+                f"{at} does not accept the user {user} at its REST API, where tags are.",
+                fix="Check that the account may log in there; SAML-only accounts may not.",
+            )
+        if status == HTTPStatus.FORBIDDEN:
+            return PrivilegeMissing(
+                f"{user} may not read tags at {at}.", fix="Give the account Read-only on the tags, globally."
+            )
+        return EnvironmentProblem(
+            f"{at} has no API for tags (HTTP {status}): vCenter has one since 6.5, an ESXi host has not.",
+            fix="Choose VMs by --name, --folder or --cluster.",
+        )
