@@ -8,7 +8,7 @@ import pyodbc
 import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of
-from vnuma.domain.study import Form
+from vnuma.domain.workloads.cross_join import Form
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver import dataset, plan, waits
 from vnuma.sqlserver.connect import connect

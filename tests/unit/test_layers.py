@@ -15,7 +15,7 @@ PACKAGE = ROOT / "orchestrator" / "vnuma"
 PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
-ADAPTERS = {"vsphere", "sqlserver", "store", "workloads", "estate"}
+ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
 GROUND = {"errors", "assets", "__version__"}
 """What every layer with input and output may import."""
 
@@ -30,9 +30,10 @@ ALLOWED = {
     "__main__": {"cli"},
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
+    "workloads": GROUND | PURE | {"sqlserver"},
     "report": GROUND | {"store", "analysis", "domain", "checks"},
-    "engine": GROUND | PURE | ADAPTERS | {"lab"},
-    "cli": GROUND | PURE | ADAPTERS | {"engine", "report", "lab"},
+    "engine": GROUND | PURE | ADAPTERS | {"workloads", "lab"},
+    "cli": GROUND | PURE | ADAPTERS | {"workloads", "engine", "report", "lab"},
 }
 """For each part of the package, the parts that it may import besides itself."""
 

@@ -15,7 +15,7 @@ from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution
 from vnuma.analysis.verdict import Word
-from vnuma.domain.study import COARSE_BELOW_MS
+from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Severity
 from vnuma.checks.rule import Fail, rule
+from vnuma.domain.workloads.cross_join import CrossJoin
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 
@@ -14,6 +15,14 @@ ROW_BYTES = 70
 SMALL_CACHE_MB, LARGE_CACHE_MB = 16, 512
 # Statements below this many result rows last a few milliseconds, the timer's own step.
 QUANTISED_ROWS = 250_000
+
+
+def _cross_join(facts: Facts) -> CrossJoin:
+    """The study's cross join; of another workload these rules know nothing."""
+    workload = facts.study.study.workload
+    if not isinstance(workload, CrossJoin):
+        raise Unknown(f"the study's workload is {workload.name}, which crosses no tables")
+    return workload
 
 
 @rule(
@@ -33,7 +42,7 @@ QUANTISED_ROWS = 250_000
 )
 def q01(facts: Facts) -> Fail | None:
     """A form without the client decides."""
-    forms = facts.study.study.workload.forms
+    forms = _cross_join(facts).forms
     if forms[0] != "client":
         return None
     beside = any(form != "client" for form in forms)
@@ -130,7 +139,7 @@ def q05(facts: Facts) -> Fail | None:
 )
 def q06(facts: Facts) -> Fail | None:
     """Memory is read, not cache."""
-    megabytes = 2 * max(facts.study.study.workload.sizes) * ROW_BYTES / 1024 / 1024
+    megabytes = 2 * max(_cross_join(facts).sizes) * ROW_BYTES / 1024 / 1024
     if megabytes > LARGE_CACHE_MB:
         return None
     if megabytes > SMALL_CACHE_MB:
@@ -155,7 +164,7 @@ def q06(facts: Facts) -> Fail | None:
 )
 def q07(facts: Facts) -> Fail | None:
     """Statements last long enough."""
-    workload = facts.study.study.workload
+    workload = _cross_join(facts)
     short = [size for size in workload.sizes if size * size <= QUANTISED_ROWS]
     if workload.clock != "messages" or facts.method.repeats_short_batches:
         return None

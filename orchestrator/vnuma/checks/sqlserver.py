@@ -7,6 +7,7 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.shape import NO_HOT_ADD
 from vnuma.checks.sources import MAXDOP, MEMORY_NODES, SOFT_NUMA, SYS_INFO
+from vnuma.domain.workloads.settings import maxdop_of
 
 # Memory that a node took from others, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
@@ -148,7 +149,7 @@ def maxdop_guidance(nodes: int, vcpus: int) -> int:
 def s09(facts: Facts) -> Fail | None:
     """A query stays within a node."""
     study = facts.subject.study
-    if study and all(study.study.workload_of(label).maxdop for label in study.arms):
+    if study and all(maxdop_of(study.study.workload_of(label)) for label in study.arms):
         return None
     facts.require_running_shape()
     degree = known(facts.sql.server.max_dop, "max degree of parallelism")

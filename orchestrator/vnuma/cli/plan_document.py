@@ -74,9 +74,8 @@ def _steps(study: Study) -> Iterator[str]:
         yield "If it does not shut down in time it is left running and its VM's part of the study ends."
     yield "The VM is reconfigured as its arm says; every setting is read back."
     yield "It is powered on at the same host; Tools, SQL Server and what the guest sees are checked."
-    sizes = ", ".join(f"{size:,}" for size in work.sizes)
     yield (
-        f"SQL Server runs cross joins of {sizes} rows a side ({', '.join(work.forms)}), "
+        f"SQL Server runs {work.summary()}, "
         f"{study.design.warmups} to warm up and {study.design.iterations} timed for each."
     )
 

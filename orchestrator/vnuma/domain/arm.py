@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -86,6 +86,13 @@ NumaKeys = Annotated[
     Mapping[str, Annotated[str, BeforeValidator(_key_value), Field(min_length=1)]],
     AfterValidator(_numa_keys),
 ]
+
+
+def _plain(value: object) -> object:
+    """Lists and mappings as Python's own: a YAML reader's keep comments and lines."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 class Strict(BaseModel):
@@ -231,6 +238,14 @@ class Arm(ArmSettings):
         description=(
             "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, whatever "
             "the release's rules predict counts, the uncertain readings included."
+        ),
+    )
+
+    workload: Annotated[Mapping[str, Any], BeforeValidator(_plain)] = Field(
+        default={},
+        description=(
+            "Fields of the study's workload that this arm sets differently, as in `{placement: remote}`. "
+            "Only some can differ: each workload's page in docs/workloads names its factors."
         ),
     )
 

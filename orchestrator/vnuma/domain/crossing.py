@@ -44,6 +44,7 @@ _SHORT = {
     "vnuma_nodes": "vnuma",
     "soft_numa": "soft",
     "maxdop": "dop",
+    "workload": "with",
 }
 _WORDS = {"physical_cores": "cores"}
 

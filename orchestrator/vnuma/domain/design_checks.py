@@ -8,6 +8,7 @@ from vnuma.domain.order import columns
 from vnuma.domain.problem import Problem
 from vnuma.domain.squares import blocks_of_square
 from vnuma.domain.study import Study
+from vnuma.domain.workloads.settings import maxdop_of
 
 
 def check_design(study: Study) -> Iterator[Problem]:
@@ -52,7 +53,13 @@ def _check_square(study: Study) -> Iterator[Problem]:
 def _check_control(study: Study) -> Iterator[Problem]:
     if study.control_arm is None:
         return
-    if study.workload_of(study.reference).maxdop != 1:
+    if not study.workload.offers_control:
+        yield Problem(
+            ("design", "control"),
+            f"the workload {study.workload.name} has no positive control inside the guest.",
+            "Set control: none.",
+        )
+    elif maxdop_of(study.workload_of(study.reference)) != 1:
         yield Problem(
             ("design", "control"),
             "the positive control leaves SQL Server one node's CPUs: a parallel plan would lose workers too.",

@@ -2,56 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import Field, model_validator
 
 from vnuma.domain.arm import Arm, ArmSettings, Strict
 from vnuma.domain.design import CONTROL_SUFFIX, Design
 from vnuma.domain.hours import AllowedHours
-
-Form = Literal["client", "server", "into"]
-Seconds = Annotated[float, Field(gt=0)]
+from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.kinds import AnyWorkload
+from vnuma.domain.workloads.settings import Seconds, WorkloadSettings, maxdop_of
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
 """Blocking findings of preflight that somebody who knows the VM may accept."""
-
-
-COARSE_BELOW_MS = 100
-"""Rounding to whole milliseconds (SD 0.29 ms) adds 0.3% and more below this: as much as boots vary."""
-
-
-class CrossJoin(Strict):
-    """The paper's workload: TOP (n) of two memory-optimised tables, crossed."""
-
-    name: Literal["cross_join"] = Field(default="cross_join", description="The workload.")
-    sizes: tuple[Annotated[int, Field(ge=1)], ...] = Field(
-        default=(500, 1000, 2000, 3000), min_length=1, description="Rows a side; the result has the square."
-    )
-    forms: tuple[Form, ...] = Field(
-        default=("client", "server"),
-        min_length=1,
-        description=(
-            "`client` streams every row and discards it in the driver (the paper's), `server` sends "
-            "one aggregate over all pairs, `into` writes to a temporary table. The first form decides."
-        ),
-    )
-    maxdop: int = Field(
-        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own."
-    )
-    spool: Literal["allowed", "avoided"] = Field(
-        default="allowed",
-        description="`avoided` adds the hint NO_PERFORMANCE_SPOOL: the inner side is not read from tempdb.",
-    )
-    clock: Literal["auto", "messages", "query_stats"] = Field(
-        default="auto",
-        description=(
-            "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
-            "in microseconds; `auto` takes the latter for a size and form whose first execution is under "
-            "100 ms, for the whole run, and records it."
-        ),
-    )
-    timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
 
 class Dataset(Strict):
@@ -164,7 +127,7 @@ class Study(Strict):
         default=ArmSettings(), description="Settings that every arm takes unless it has its own."
     )
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
-    workload: CrossJoin = Field(default=CrossJoin(), description="What is timed.")
+    workload: AnyWorkload = Field(default=CrossJoin(), description="What is measured.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")
@@ -220,15 +183,18 @@ class Study(Strict):
         }
         return arm.model_copy(update=common)
 
-    def workload_of(self, label: str) -> CrossJoin:
-        """The workload as that arm runs it: with a MAXDOP of its own, if it has one."""
-        maxdop = self.arm(label).maxdop
-        return self.workload if maxdop == "keep" else self.workload.model_copy(update={"maxdop": maxdop})
+    def workload_of(self, label: str) -> WorkloadSettings:
+        """The workload as that arm runs it: with what the arm sets differently, its MAXDOP included."""
+        arm = self.arm(label)
+        own = dict(arm.workload) | ({} if arm.maxdop == "keep" else {"maxdop": arm.maxdop})
+        if not own:
+            return self.workload
+        return type(self.workload).model_validate({**self.workload.model_dump(), **own})
 
     @property
     def maxdops(self) -> tuple[int, ...]:
         """Every MAXDOP hint that some arm runs with, in the order of the arms; 0 is the server's own."""
-        return tuple(dict.fromkeys(self.workload_of(label).maxdop for label in self.labels))
+        return tuple(dict.fromkeys(maxdop_of(self.workload_of(label)) for label in self.labels))
 
     @property
     def sets_soft_numa(self) -> bool:

@@ -19,6 +19,8 @@ from vnuma.domain.design_checks import check_design
 from vnuma.domain.problem import Path, Problem
 from vnuma.domain.study import Study
 from vnuma.domain.topology import topologies
+from vnuma.domain.workload_checks import check_arms_workloads, check_workload
+from vnuma.domain.workloads.kinds import settings_type
 from vnuma.errors import InputError
 
 
@@ -93,10 +95,11 @@ def check_study(study: Study) -> Iterator[Problem]:
         seen.setdefault(arm.label, index)
     yield from _check_same(study)
     yield from _check_reference(study)
-    if study.reference in study.labels:
+    misfits = list(check_arms_workloads(study))
+    yield from misfits
+    if study.reference in study.labels and not misfits:
         yield from check_design(study)
-    yield from _check_sizes(study)
-    yield from _check_repeats(study)
+    yield from check_workload(study)
 
 
 def _check_same(study: Study) -> Iterator[Problem]:
@@ -121,32 +124,6 @@ def _check_reference(study: Study) -> Iterator[Problem]:
             f"the reference arm '{study.reference}' is not among the arms.",
             f"Use one of {', '.join(study.labels)}.",
         )
-
-
-def _check_sizes(study: Study) -> Iterator[Problem]:
-    """A size beyond the smaller table would silently give fewer rows than n x n."""
-    rows = study.dataset.smaller_table_rows
-    if rows is None:
-        return
-    for index, size in enumerate(study.workload.sizes):
-        if size > rows:
-            yield Problem(
-                ("workload", "sizes", index),
-                f"size {size} is more rows than the smaller table has ({rows}).",
-                f"Use at most {rows}, or generate more rows in dataset.",
-            )
-
-
-def _check_repeats(study: Study) -> Iterator[Problem]:
-    named: tuple[tuple[Path, Sequence[object]], ...] = (
-        (("vms",), study.vms),
-        (("workload", "sizes"), study.workload.sizes),
-        (("workload", "forms"), study.workload.forms),
-    )
-    for path, values in named:
-        for index, value in enumerate(values):
-            if value in values[:index]:
-                yield Problem((*path, index), f"{value} is listed twice.", "Remove one.")
 
 
 def _load(text: str, file: str) -> Any:
@@ -182,10 +159,12 @@ def _problem(item: Any, data: Any) -> Problem:
     kind, field = item["type"], path[-1] if path else ""
     if in_union:
         return Problem(
-            path, f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.", _choices(path)
+            path,
+            f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.",
+            _choices(path, data),
         )
     if kind == "extra_forbidden":
-        known = _known_fields(path[:-1])
+        known = _known_fields(path[:-1], data)
         close = difflib.get_close_matches(str(field), known, n=1)
         fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
         return Problem(path, f"unknown field '{field}'.", fix)
@@ -245,26 +224,29 @@ def _value_at(path: Path, data: Any) -> str:
     return f"'{data}'" if isinstance(data, str) else str(data)
 
 
-def _choices(path: Path) -> str:
+def _choices(path: Path, data: Any) -> str:
     """What a field with several kinds of value takes, from its own description."""
     model: type[BaseModel] | None = Study
     for step in path[:-1]:
         if isinstance(step, str) and model:
-            model = _model_of(model, step)
+            model = _model_of(model, step, data)
     info = model.model_fields.get(str(path[-1])) if model else None
     return info.description or "" if info else ""
 
 
-def _known_fields(path: Path) -> list[str]:
+def _known_fields(path: Path, data: Any) -> list[str]:
     model: type[BaseModel] | None = Study
     for step in path:
         if isinstance(step, int):
             continue
-        model = _model_of(model, step) if model else None
+        model = _model_of(model, step, data) if model else None
     return list(model.model_fields) if model else []
 
 
-def _model_of(model: type[BaseModel], field: str) -> type[BaseModel] | None:
+def _model_of(model: type[BaseModel], field: str, data: Any) -> type[BaseModel] | None:
+    """The model of a field; which one a workload's section has, the file's own name of it says."""
+    if model is Study and field == "workload":
+        return settings_type(str(data["workload"].get("name", "cross_join")))
     info = model.model_fields.get(field)
     if info is None:
         return None

@@ -11,7 +11,8 @@ from pydantic.fields import FieldInfo
 from vnuma.domain.arm import Arm, ArmSettings, PhysicalCores
 from vnuma.domain.design import Design
 from vnuma.domain.hours import AllowedHours
-from vnuma.domain.study import CrossJoin, Dataset, Limits, Power, Published, Quiet, Study
+from vnuma.domain.study import Dataset, Limits, Power, Published, Quiet, Study
+from vnuma.domain.workloads.kinds import KINDS
 
 _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("The study", Study),
@@ -19,7 +20,7 @@ _SECTIONS: tuple[tuple[str, type[BaseModel]], ...] = (
     ("all_arms", ArmSettings),
     ("affinity: a mapping", PhysicalCores),
     ("design", Design),
-    ("workload: cross_join", CrossJoin),
+    *((f"workload: {name}", kind) for name, kind in KINDS.items()),
     ("dataset", Dataset),
     ("power", Power),
     ("quiet", Quiet),

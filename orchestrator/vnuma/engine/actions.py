@@ -119,7 +119,7 @@ def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset, then measure the cell."""
     with _step(run, attempt, target) as (context, tried):
         prepared = prepare_cell(context, tried)
-        return {"changed": True, "dataset": asdict(prepared), "samples": measure_cell(context, tried)}
+        return {"changed": True, "dataset": prepared, "samples": measure_cell(context, tried)}
 
 
 def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:

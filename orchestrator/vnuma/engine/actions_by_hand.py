@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm import Arm
-from vnuma.domain.study import CrossJoin
+from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine import by_hand
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.shape import Shaped, change_diff, change_document, prediction_document
@@ -98,8 +98,8 @@ def _dataset_spec(options: Document) -> DatasetSpec:
 
 def _arm(options: Document) -> Arm:
     arm = _parsed(Arm, options["arm"], "arm")
-    for name in ("soft_numa", "maxdop"):
-        if getattr(arm, name) != "keep":
+    for name in ("soft_numa", "maxdop", "workload"):
+        if getattr(arm, name) != Arm.model_fields[name].default:
             raise InputError(
                 f"option arm is wrong: {name} is no setting of the VM; only a run sets it, and puts it back.",
                 fix=f"Leave {name} out here, or write a study and use vnuma run.",

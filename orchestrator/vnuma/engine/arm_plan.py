@@ -13,6 +13,7 @@ from vnuma.domain.prediction import Prediction
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
+from vnuma.domain.workloads.settings import maxdop_of
 from vnuma.engine.shape import plan_shape
 from vnuma.errors import ArmImpossible
 
@@ -77,7 +78,7 @@ def plan_arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
     except ArmImpossible as error:
         return ArmPlan(label, impossible=error.what, rule=error.rule, fix=error.fix)
     after = settings_after(vm.settings, desired)
-    view = _view(arm, study.workload_of(label).maxdop, planned.prediction, after)
+    view = _view(arm, maxdop_of(study.workload_of(label)), planned.prediction, after)
     hidden = {name: after.get(name) for name in desired if name not in _SEEN_INSIDE}
     return ArmPlan(label, planned.change, planned.prediction, view, hidden)
 

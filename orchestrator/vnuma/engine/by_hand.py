@@ -11,7 +11,7 @@ from typing import Literal
 from vnuma.domain.arm import Arm
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
-from vnuma.domain.study import CrossJoin
+from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import refuse_if_marked
 from vnuma.engine.boot import power_on
@@ -30,7 +30,7 @@ from vnuma.vsphere import power, read
 from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.uptime import seconds_since_power_on
-from vnuma.workloads.registry import queries
+from vnuma.workloads.cross_join import cross_join_queries
 
 PowerState = Literal["on", "off"]
 _POWER = {"on": Power.ON, "off": Power.OFF}
@@ -163,6 +163,6 @@ def time_workload(
                     cleanup=query.cleanup,
                 )
             )
-            for query in queries(workload)
+            for query in cross_join_queries(workload)
             for iteration in range(1, iterations + 1)
         ]

@@ -16,11 +16,11 @@ from vnuma.engine.attempt import Attempt
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.context import VmContext
-from vnuma.engine.dataset import spec_of
 from vnuma.errors import PlacementNotProven, StoreError
 from vnuma.sqlserver import affinity, dataset, topology
 from vnuma.sqlserver.connect import connect
 from vnuma.store import attempts, facts
+from vnuma.workloads.cross_join import dataset_spec
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9
@@ -77,7 +77,7 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
         empty = topology.xtp_pages_kb(connection)
     process_affinity.switch(server, affinity.affinity_to(nodes[data_node]), journal)
     with connect(server) as connection:
-        made = dataset.prepare(connection, spec_of(study))
+        made = dataset.prepare(connection, dataset_spec(study.dataset))
         grown = _growth(empty, topology.xtp_pages_kb(connection))
     with context.store.write() as write:
         facts.add_attempt_facts(write, attempt.id, context.token, "dataset", asdict(made))

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
-from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
+from vnuma.engine.site import CellSite
 from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.dataset import DatasetFacts, DatasetSpec
 from vnuma.store import facts
-from vnuma.workloads.registry import refuse_too_large
+from vnuma.workloads.bench import Document
+from vnuma.workloads.registry import workload_named
 
 _DROPPED = "dataset_dropped"
 """Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
 
 
-def spec_of(study: Study) -> DatasetSpec:
-    """What the study wants, as the adapter takes it."""
-    wanted = study.dataset
-    return DatasetSpec(
-        database=wanted.database,
-        source=wanted.source,
-        transaction_history_rows=wanted.transaction_history_rows,
-        sales_order_detail_rows=wanted.sales_order_detail_rows,
-    )
-
-
-def prepare_cell(context: VmContext, attempt: Attempt) -> DatasetFacts:
-    """The step `dataset` of a cell: tables there, counted and checksummed; generated only once."""
+def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
+    """The step `dataset` of a cell: the workload's data are there and verified; made only once."""
     with step(context, attempt, "dataset"):
-        with connect(context.sql()) as connection:
-            prepared = dataset.prepare(connection, spec_of(context.study))
-        refuse_too_large(context.study.workload, prepared.max_size)
-        with context.store.write() as write:
-            facts.add_attempt_facts(write, attempt.id, context.token, "dataset", asdict(prepared))
+        site = CellSite(context, attempt)
+        prepared = workload_named(context.study.workload.name).prepare(site)
+        site.record("dataset", prepared)
         return prepared
 
 

@@ -13,21 +13,18 @@ from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.connections import vcenter
-from vnuma.engine.control_check import control_findings
 from vnuma.engine.findings import Finding, worst_first
+from vnuma.engine.locality_check import locality_findings
 from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import check, touched_settings, under_study
 from vnuma.engine.surroundings import accepted, around_vm, look_at_server
 from vnuma.engine.target import Target
+from vnuma.engine.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 
 # From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
 ASSUMED_BOOT_S = 300.0
-
-# The paper's client drained 19.2 microseconds a row (Dakic 2019, Table 1): used until measured.
-ASSUMED_US_PER_ROW = 19.2
-
 
 _SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
 
@@ -74,8 +71,9 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *under_study(vm.name, vm.lease),
         *around_vm(vm.name, host.name, seen),
         *look_at_server(target, vm, seen),
+        *workload_findings(study, target, vm),
         *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),
-        *control_findings(study, vm, host),
+        *locality_findings(study, vm, host),
     ]
     arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
     boots = study.design.most_blocks * len(columns(study))
@@ -102,10 +100,9 @@ def _missing(privilege: str, vm: str) -> Finding:
 
 def assumed_cell_seconds(study: Study) -> float:
     """How long one cell takes on real hardware, before anything was measured."""
-    rows = sum(size * size for size in study.workload.sizes)
-    executions = study.design.warmups + study.design.iterations
-    forms = sum({"client": 1.0, "into": 0.3, "server": 0.12}[form] for form in study.workload.forms)
-    return ASSUMED_BOOT_S + study.quiet.for_s + rows * ASSUMED_US_PER_ROW / 1e6 * executions * forms
+    workload, executions = study.workload, study.design.warmups + study.design.iterations
+    once = sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
+    return ASSUMED_BOOT_S + study.quiet.for_s + once * executions
 
 
 def scenario_of(about: str) -> str | None:

@@ -1,4 +1,4 @@
-"""SQL Server's process affinity, which the positive control changes: in the baseline, put back, proven.
+"""SQL Server's process affinity: in the baseline of a study that changes it, put back, proven.
 
 It holds for the whole instance and outlives restarts, so a controller that dies leaves it behind: the
 next boot (`put_right`) and every restore put it back.
@@ -19,19 +19,19 @@ from vnuma.store.rows import Vm
 
 
 def guest_baseline(study: Study, target: Target) -> dict[str, object]:
-    """What SQL Server has now, for a study whose control changes it; empty for any other.
+    """What SQL Server has now, for a study that changes it; empty for any other.
 
     Raises PreflightBlocked where it cannot be read, since it could not be put back either.
     """
-    if study.control_arm is None:
+    if study.control_arm is None and "process_affinity" not in study.workload.changes:
         return {}
     try:
         with connect(sql_server(target)) as connection:
             return {PROCESS_AFFINITY: affinity.read_affinity(connection)}
     except (SqlUnreachable, LoginRefused) as error:
         raise PreflightBlocked(
-            f"design.control changes SQL Server's process affinity, so it must be known first: {error.what}",
-            fix="Start the VM and SQL Server before the run, or set design.control: none.",
+            f"The study changes SQL Server's process affinity, so it must be known first: {error.what}",
+            fix="Start the VM and SQL Server before the run.",
         ) from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -258,7 +259,9 @@ class Attempt:
 class Sample:
     """One iteration: measured, with `elapsed_ms`, or failed, with a `reason`. Never both.
 
-    `cpu_ms` and `elapsed_ms` are SQL Server's own; `client_ms` is the controller's clock. `waits`
+    `cpu_ms` and `elapsed_ms` are SQL Server's own, or the length of a throughput's window; `client_ms`
+    is the controller's clock. `value` is the workload's metric in its unit, where that is no elapsed
+    time, and `figures` what it tells beside it, by name. `waits`
     holds wait statistics by difference, `execution` where and how it ran and which clock timed it
     (`engine.clock`). None means: not known.
     """
@@ -271,6 +274,8 @@ class Sample:
     at: datetime
     cpu_ms: float | None = None
     elapsed_ms: float | None = None
+    value: float | None = None
+    figures: Mapping[str, float] | None = None
     parse_cpu_ms: float | None = None
     parse_elapsed_ms: float | None = None
     client_ms: float | None = None
@@ -287,6 +292,11 @@ class Sample:
         for value in times:
             if value is not None and not 0 <= value < math.inf:
                 raise ValueError(f"{value} is not a time in milliseconds")
+        for figure in (self.value, *(self.figures or {}).values()):
+            if figure is not None and not math.isfinite(figure):
+                raise ValueError(f"{figure} is not a figure")
+        if self.value is not None and self.reason is not None:
+            raise ValueError("a sample has either a value or the reason why there is none")
 
     @property
     def outcome(self) -> str:

@@ -183,6 +183,8 @@ sample = Table(
     Column("rows", BigInteger),
     Column("waits_json", CanonicalJson),
     Column("execution_json", CanonicalJson),
+    Column("value", Double),
+    Column("figures_json", CanonicalJson),
     Column("at", UtcTime, nullable=False),
     PrimaryKeyConstraint("attempt_id", "workload", "size", "form", "iteration", "warmup"),
     CheckConstraint("outcome IN ('measured','failed')", name="outcome"),

@@ -1,1 +1,1 @@
-"""Workloads: pure. Each turns a size, a form and its options into the statements to run."""
+"""Workloads: what is run on a boot, prepared, verified and read. The engine decides when, and stores it."""

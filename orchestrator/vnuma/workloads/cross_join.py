@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from vnuma.domain.study import CrossJoin, Form
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.cross_join import CrossJoin, Form
 from vnuma.errors import InputError
-from vnuma.workloads.query import Metric, Query
+from vnuma.sqlserver import dataset as tables
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.query import Query
+from vnuma.workloads.query_bench import QueryBench, query_bench
 
 NAME = "cross_join"
-METRIC = Metric(name="elapsed time of one execution", unit="ms", better="lower")
 
 SENTINEL_SIZE = 500
 
@@ -82,6 +92,44 @@ def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
                 f"Size {size:,} is more rows than the smaller table has ({smaller_table_rows:,}).",
                 fix=f"Use sizes of at most {smaller_table_rows}, or a larger dataset.",
             )
+
+
+def dataset_spec(wanted: Dataset) -> DatasetSpec:
+    """The study's dataset, as the adapter takes it."""
+    return DatasetSpec(
+        database=wanted.database,
+        source=wanted.source,
+        transaction_history_rows=wanted.transaction_history_rows,
+        sales_order_detail_rows=wanted.sales_order_detail_rows,
+    )
+
+
+class CrossJoinWorkload:
+    """Two memory-optimised tables, crossed."""
+
+    settings = CrossJoin
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: CrossJoin, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """None beyond what making the dataset tells."""
+        del connection, settings, dataset
+        yield from ()
+
+    def prepare(self, site: Site) -> Document:
+        """Tables there, counted and checksummed; generated only once."""
+        with connect(site.server) as connection:
+            prepared = tables.prepare(connection, dataset_spec(site.dataset))
+        refuse_too_large(site.settings, prepared.max_size)
+        return asdict(prepared)
+
+    def sentinel(self, settings: CrossJoin, dataset: Dataset) -> Query:
+        """The server form of 500 rows a side, or of as many as there are."""
+        return sentinel(settings, dataset.smaller_table_rows)
+
+    def bench(self, site: Site) -> AbstractContextManager[QueryBench]:
+        """Every size in every form, on the study's database."""
+        return query_bench(site, cross_join_queries(site.settings), site.settings.clock)
 
 
 def _hints(maxdop: int, spool: str) -> str:

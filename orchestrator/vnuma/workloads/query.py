@@ -1,4 +1,4 @@
-"""What a workload hands to whoever runs it."""
+"""One statement to time, and how to tell that it did all of its work."""
 
 from __future__ import annotations
 
@@ -24,17 +24,3 @@ class Query:
     rows_from: RowsFrom
     setup: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """For tables and progress: `500 x 500, client`."""
-        return f"{self.size:,} x {self.size:,}, {self.form}"
-
-
-@dataclass(frozen=True)
-class Metric:
-    """What a workload's figure means."""
-
-    name: str
-    unit: str
-    better: Literal["lower", "higher"]

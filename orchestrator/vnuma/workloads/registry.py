@@ -1,40 +1,22 @@
-"""Every workload by its name, registered here and nowhere else."""
+"""Every workload by its name: ours, registered here, and those of installed packages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
-from vnuma.domain.study import CrossJoin
-from vnuma.workloads import cross_join
-from vnuma.workloads.query import Metric, Query
-
-__all__ = ["WORKLOADS", "Metric", "Query", "Workload", "queries", "refuse_too_large", "sentinel"]
-
-
-@dataclass(frozen=True)
-class Workload:
-    """What a workload is called and what its figure means."""
-
-    name: str
-    metric: Metric
-
+from vnuma.domain.workloads.kinds import installed
+from vnuma.workloads.bench import Workload
+from vnuma.workloads.cross_join import CrossJoinWorkload
 
 WORKLOADS: Mapping[str, Workload] = {
-    cross_join.NAME: Workload(cross_join.NAME, cross_join.METRIC),
+    "cross_join": CrossJoinWorkload(),
 }
+"""Our own, by name."""
 
 
-def queries(workload: CrossJoin) -> tuple[Query, ...]:
-    """Every query that one boot runs for a study's workload, in order."""
-    return cross_join.cross_join_queries(workload)
-
-
-def sentinel(workload: CrossJoin, smaller_table_rows: int | None) -> Query:
-    """The short reference query of every boot."""
-    return cross_join.sentinel(workload, smaller_table_rows)
-
-
-def refuse_too_large(workload: CrossJoin, smaller_table_rows: int) -> None:
-    """Refuse sizes that the dataset cannot give. Raises InputError."""
-    cross_join.refuse_too_large(workload, smaller_table_rows)
+def workload_named(name: str) -> Workload:
+    """The workload that a study names. A study is only read when there is one."""
+    if name in WORKLOADS:
+        return WORKLOADS[name]
+    found: Workload = installed()[name]
+    return found

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.domain.study_file import parse_study
-from vnuma.engine.measure import turns
+from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.errors import InputError
+from vnuma.workloads.cross_join import cross_join_queries
 
 STUDIES = Path(__file__).parents[3] / "studies"
 GOOD = """name: a
@@ -143,8 +144,36 @@ def test_an_arms_own_maxdop_stands_in_its_statements() -> None:
     arms = "  - {topology: 2x8, name: parallel, maxdop: 8}\n"
     study = parse_study(GOOD.replace("  - 2x8\n", arms), "a.yml")
 
-    sql = {label: {turn.query.sql[-18:] for turn in turns(study, label)} for label in study.labels}
+    sql = {
+        label: {
+            query.sql[-18:]
+            for query in cross_join_queries(CrossJoin.model_validate(study.workload_of(label)))
+        }
+        for label in study.labels
+    }
 
     assert all("MAXDOP 1)" in text for text in sql["1x16"])
     assert all("MAXDOP 8)" in text for text in sql["parallel"])
     assert study.maxdops == (1, 8)
+
+
+def test_an_arm_may_differ_in_the_workloads_factors_alone() -> None:
+    """A factor reaches that arm; sizes are the study's; values must fit; each problem has its line."""
+    arms = "  - {topology: 2x8, name: spooled, workload: {spool: avoided}}\n"
+    study = parse_study(GOOD.replace("  - 2x8\n", arms), "a.yml")
+
+    spools = [study.workload_of(label).model_dump()["spool"] for label in study.labels]
+    assert spools == ["allowed", "avoided"]
+    assert "a.yml:7: 'sizes' of the workload cross_join cannot differ" in problem(
+        GOOD.replace("  - 2x8\n", "  - {topology: 2x8, workload: {sizes: [5]}}\n")
+    )
+    assert "a.yml:7: workload.spool: input should be 'allowed' or 'avoided'" in problem(
+        GOOD.replace("  - 2x8\n", "  - {topology: 2x8, workload: {spool: often}}\n")
+    )
+
+
+def test_an_unknown_workload_is_refused_with_those_that_there_are() -> None:
+    """The names of installed packages' workloads stand among them."""
+    assert "no workload is called 'tpcc'; there are cross_join" in problem(
+        f"{GOOD}workload: {{name: tpcc}}\n"
+    )

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.study import CrossJoin
+from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.errors import InputError
-from vnuma.workloads.cross_join import cross_join
-from vnuma.workloads.registry import WORKLOADS, queries, refuse_too_large
+from vnuma.workloads.cross_join import cross_join, cross_join_queries, refuse_too_large
 
 FORMS = ("client", "server", "into")
 
@@ -82,19 +82,20 @@ def test_a_study_runs_every_form_of_a_size_before_the_next_size() -> None:
     """The order is the study's: sizes, and within each its forms."""
     workload = CrossJoin(sizes=(500, 1000), forms=("client", "server"))
 
-    assert [query.label for query in queries(workload)] == [
-        "500 x 500, client",
-        "500 x 500, server",
-        "1,000 x 1,000, client",
-        "1,000 x 1,000, server",
+    assert [(query.size, query.form) for query in cross_join_queries(workload)] == [
+        (500, "client"),
+        (500, "server"),
+        (1000, "client"),
+        (1000, "server"),
     ]
+    assert workload.size_label(1000) == "1,000 x 1,000"
 
 
 def test_the_spool_variant_and_maxdop_come_from_the_study() -> None:
     """What the study says reaches the statement."""
     workload = CrossJoin(sizes=(5,), forms=("into",), maxdop=2, spool="avoided")
 
-    assert queries(workload)[0].sql.endswith("OPTION (MAXDOP 2, NO_PERFORMANCE_SPOOL)")
+    assert cross_join_queries(workload)[0].sql.endswith("OPTION (MAXDOP 2, NO_PERFORMANCE_SPOOL)")
 
 
 def test_a_size_beyond_the_smaller_table_is_refused() -> None:
@@ -108,6 +109,7 @@ def test_a_size_beyond_the_smaller_table_is_refused() -> None:
 
 def test_the_figure_is_milliseconds_and_less_is_better() -> None:
     """A workload declares unit and direction, so that a report need not guess."""
-    metric = WORKLOADS["cross_join"].metric
+    metric = CrossJoin().metric("client")
 
-    assert (metric.unit, metric.better) == ("ms", "lower")
+    assert metric == Metric("elapsed time", "ms", "lower", "elapsed_ms")
+    assert metric.direction == "lower is better"

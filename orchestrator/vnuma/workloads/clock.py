@@ -10,66 +10,58 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Literal
 
-from vnuma.domain.study import COARSE_BELOW_MS, Study
-from vnuma.engine.context import VmContext
+from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.timing import Timing
-from vnuma.store import facts
-from vnuma.store.rows import Sample
-from vnuma.workloads.registry import Query
+from vnuma.workloads.bench import Reading, Site
+from vnuma.workloads.query import Query
 
 Clock = Literal["messages", "query_stats"]
 SCOPE = "clock"
 
 
 def clock_of(
-    context: VmContext, chosen: dict[str, Clock], query: Query, timing: Timing, ran: Execution
+    site: Site, wanted: ClockChoice, chosen: dict[str, Clock], query: Query, timing: Timing, ran: Execution
 ) -> Clock:
     """The query's clock; its first execution in the run decides, and every later one is timed alike."""
     key = f"{query.form}/{query.size}"
     if key not in chosen:
-        chosen[key] = choose(context.study, timing, ran)
-        with context.store.write() as write:
-            facts.add_vm_facts(write, context.vm.id, SCOPE, {key: chosen[key]})
+        chosen[key] = choose(wanted, timing, ran)
+        site.remember(SCOPE, {key: chosen[key]})
     return chosen[key]
 
 
-def chosen_so_far(context: VmContext) -> dict[str, Clock]:
+def chosen_so_far(site: Site) -> dict[str, Clock]:
     """What earlier executions of this run on this VM decided."""
-    with context.store.read() as connection:
-        known = facts.facts_of_run(connection, context.run.id, SCOPE)
-    return {
-        fact.key: "query_stats" if fact.value == "query_stats" else "messages"
-        for fact in known
-        if fact.vm_id == context.vm.id
-    }
+    known = site.remembered(SCOPE)
+    return {key: "query_stats" if value == "query_stats" else "messages" for key, value in known.items()}
 
 
-def choose(study: Study, timing: Timing, ran: Execution) -> Clock:
+def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> Clock:
     """As the study says; `auto` takes microseconds for short executions, where the server has them."""
-    if study.workload.clock != "auto":
-        return study.workload.clock
+    if wanted != "auto":
+        return wanted
     short = timing.elapsed_ms < COARSE_BELOW_MS
     return "query_stats" if short and ran.elapsed_us is not None else "messages"
 
 
-def timed_by(sample: Sample, clock: Clock, ran: Execution) -> Sample:
-    """The sample with the times of its clock and all that is known of the execution.
+def timed_by(reading: Reading, clock: Clock, ran: Execution) -> Reading:
+    """The reading with the times of its clock and all that is known of the execution.
 
     Raises MeasurementFailed when the clock has no time: the other one never takes its place.
     """
     known = {"clock": clock, **asdict(ran)}
     if clock == "messages":
-        return replace(sample, execution=known)
+        return replace(reading, execution=known)
     if ran.elapsed_us is None:
         raise MeasurementFailed(
             f"The execution has no time in microseconds: {ran.reason or NO_STATISTICS}.",
             fix="Does something evict plans? Else set workload.clock: messages.",
         )
     return replace(
-        sample,
+        reading,
         elapsed_ms=ran.elapsed_us / 1000,
         cpu_ms=None if ran.cpu_us is None else ran.cpu_us / 1000,
-        execution={**known, "message_elapsed_ms": sample.elapsed_ms, "message_cpu_ms": sample.cpu_ms},
+        execution={**known, "message_elapsed_ms": reading.elapsed_ms, "message_cpu_ms": reading.cpu_ms},
     )

@@ -1,4 +1,4 @@
-"""Can a positive control show anything on this VM? Asked before the first change."""
+"""Can anything in this VM be remote? Asked before the first change, where a study needs it."""
 
 from __future__ import annotations
 
@@ -12,14 +12,20 @@ from vnuma.engine.findings import Finding
 from vnuma.engine.shape import plan_shape
 from vnuma.errors import ArmImpossible
 
-_INSTEAD = "Choose a reference arm with nodes on two host nodes, or set design.control: none."
+_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or leave it out."
 
 
-def control_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
-    """The control needs two vNUMA nodes in the reference arm, on two physical nodes."""
-    if study.control_arm is None:
-        return
-    arm = study.arm(study.reference)
+def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    """What needs two vNUMA nodes on two physical nodes: some workloads, in every arm; else the control."""
+    if study.workload.needs_remote_memory:
+        for label in study.labels:
+            yield from _two_nodes(study, label, f"workload {study.workload.name}", vm, host)
+    elif study.control_arm is not None:
+        yield from _two_nodes(study, study.reference, "design.control", vm, host)
+
+
+def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    arm = study.arm(label)
     try:
         prediction = plan_shape(arm, vm, host).prediction
         settings = {**vm.settings, **desired_settings(arm, vm, host)}
@@ -30,7 +36,7 @@ def control_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Fin
         yield Finding(
             "C01",
             "block",
-            f"design.control needs two vNUMA nodes, but the reference arm {arm.label} gives the guest "
+            f"{who} needs two vNUMA nodes, but arm {arm.label} gives the guest "
             f"{prediction.vnuma_nodes}: {prediction.because}.",
             _INSTEAD,
         )
@@ -39,16 +45,17 @@ def control_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Fin
         yield Finding(
             "C02",
             "warn",
-            f"The reference arm {arm.label} may give the guest {fewest} vNUMA node; the control then fails.",
+            f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
             "Run one block first.",
         )
-    nodes = physical_nodes(study.vcpus, settings, host)
+    vcpus = arm.vcpu_count or study.vcpus
+    nodes = physical_nodes(vcpus, settings, host)
     if nodes < 2:
         yield Finding(
             "C03",
             "block",
-            f"design.control needs vNUMA nodes on two physical nodes, but the {study.vcpus} vCPUs of the "
-            f"reference arm {arm.label} fit one of {host.name}: remote memory would be the same memory.",
+            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm "
+            f"{arm.label} fit one of {host.name}: remote memory would be the same memory.",
             _INSTEAD,
         )
 

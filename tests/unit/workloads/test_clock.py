@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
 import pytest
 
-from tests.unit.domain.test_order import study
-from vnuma.engine.clock import choose, timed_by
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.execution import Execution
 from vnuma.sqlserver.timing import Timing
-from vnuma.store.rows import Sample
+from vnuma.workloads.bench import Reading
+from vnuma.workloads.clock import choose, timed_by
 
 KNOWN = Execution(3, 3, 0, elapsed_us=4_321, cpu_us=4_000, plan_hash="0xAB", dop=1, grant_kb=0)
 UNKNOWN = Execution(3, 3, 0, reason="not kept")
@@ -22,9 +19,9 @@ def timing(elapsed_ms: int) -> Timing:
     return Timing(elapsed_ms, elapsed_ms, 0, 0, elapsed_ms + 1.0, 400)
 
 
-def sample(elapsed_ms: float = 4.0) -> Sample:
+def reading(elapsed_ms: float = 4.0) -> Reading:
     """One measured iteration."""
-    return Sample("cross_join", 20, "server", 1, False, datetime.now(UTC), cpu_ms=4.0, elapsed_ms=elapsed_ms)
+    return Reading(elapsed_ms, cpu_ms=4.0)
 
 
 @pytest.mark.parametrize(
@@ -33,20 +30,17 @@ def sample(elapsed_ms: float = 4.0) -> Sample:
 )
 def test_short_executions_are_timed_in_microseconds(elapsed_ms: int, ran: Execution, clock: str) -> None:
     """Where the server has them; from 100 ms on whole milliseconds are fine enough."""
-    assert choose(study(), timing(elapsed_ms), ran) == clock
+    assert choose("auto", timing(elapsed_ms), ran) == clock
 
 
 def test_the_study_may_say_which() -> None:
     """Then nothing is chosen."""
-    fixed = study()
-    fixed = fixed.model_copy(update={"workload": fixed.workload.model_copy(update={"clock": "messages"})})
-
-    assert choose(fixed, timing(4), KNOWN) == "messages"
+    assert choose("messages", timing(4), KNOWN) == "messages"
 
 
 def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
     """Both clocks stand in the store; the analysis sees one."""
-    made = timed_by(sample(), "query_stats", KNOWN)
+    made = timed_by(reading(), "query_stats", KNOWN)
 
     assert (made.elapsed_ms, made.cpu_ms) == (4.321, 4.0)
     assert isinstance(made.execution, dict)
@@ -57,4 +51,4 @@ def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
 def test_a_clock_without_a_time_is_a_failed_sample() -> None:
     """The other clock never takes its place: arms would be timed differently."""
     with pytest.raises(MeasurementFailed, match="no time in microseconds: not kept"):
-        timed_by(sample(), "query_stats", UNKNOWN)
+        timed_by(reading(), "query_stats", UNKNOWN)

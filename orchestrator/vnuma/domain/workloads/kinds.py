@@ -1,0 +1,88 @@
+"""Every workload that a study file can name: ours, and those of installed packages.
+
+A package adds one with an entry point in the group `vnuma.workloads`: its name is the workload's, and it
+leads to an object with the attributes of `vnuma.workloads.bench.Workload`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import entry_points
+from typing import Annotated, Any, Union
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.settings import WorkloadSettings
+
+GROUP = "vnuma.workloads"
+
+KINDS: Mapping[str, type[WorkloadSettings]] = {
+    kind.model_fields["name"].default: kind for kind in (CrossJoin,)
+}
+"""Our own workloads' settings, by name."""
+
+
+def settings_type(name: str) -> type[WorkloadSettings]:
+    """The settings that a workload of this name takes. Raises ValueError naming those that there are."""
+    if name in KINDS:
+        return KINDS[name]
+    others = installed()
+    if name not in others:
+        known = ", ".join(sorted({*KINDS, *others}))
+        raise ValueError(f"no workload is called '{name}'; there are {known}")
+    found = others[name].settings
+    if not (isinstance(found, type) and issubclass(found, WorkloadSettings)):
+        raise ValueError(  # noqa: TRY004 - pydantic reports values
+            f"the installed workload '{name}' has no settings that vnuma can use"
+        )
+    return found
+
+
+def installed() -> dict[str, Any]:
+    """The workloads of other installed packages, by name; ours cannot be replaced."""
+    found = entry_points(group=GROUP)
+    return {point.name: point.load() for point in found if point.name not in KINDS}
+
+
+def as_workload(value: object) -> WorkloadSettings:
+    """The settings that a study file's section describes; without a name, the paper's workload.
+
+    Raises ValueError, or pydantic's ValidationError, whose places lie inside the section.
+    """
+    if isinstance(value, WorkloadSettings):
+        return value
+    if not isinstance(value, Mapping):
+        raise ValueError(  # noqa: TRY004 - pydantic reports values
+            "the workload is a mapping of fields, as in {name: cross_join, sizes: [500]}"
+        )
+    name = value.get("name", CrossJoin.model_fields["name"].default)
+    return settings_type(str(name)).model_validate(value)
+
+
+class _AnyWorkload:
+    """How pydantic reads, writes and describes the field."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        del source, handler
+        return core_schema.no_info_plain_validator_function(
+            as_workload,
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda workload, info: workload.model_dump(mode=info.mode), info_arg=True
+            ),
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        del schema
+        kinds: Any = Union[tuple(KINDS.values())]  # noqa: UP007 - made at run time
+        return handler(TypeAdapter(kinds).core_schema)
+
+
+AnyWorkload = Annotated[WorkloadSettings, _AnyWorkload]
+"""The field of a study that holds any workload's settings."""

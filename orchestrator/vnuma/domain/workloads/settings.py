@@ -1,0 +1,85 @@
+"""What the settings of every workload have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from vnuma.domain.arm import Strict
+from vnuma.domain.metric import ELAPSED, Metric
+from vnuma.domain.problem import Problem
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+
+InstanceSetting = Literal["process_affinity", "tcp_ports"]
+"""A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
+
+Seconds = Annotated[float, Field(gt=0)]
+Size = Annotated[int, Field(ge=1)]
+
+
+class WorkloadSettings(Strict):
+    """Base of every workload's section in a study file.
+
+    Each boot measures every size in every form, `forms[0]` being the primary one. What the class says
+    about itself stands in the class variables; what a study may set, in the fields.
+    """
+
+    size_word: ClassVar[str] = "rows"
+    """What a size counts, in the plural: `rows a side`, `streams`, `connections`."""
+
+    guest: ClassVar[Literal["sql_server", "linux"]] = "sql_server"
+    """What has to run in the guest."""
+
+    factors: ClassVar[frozenset[str]] = frozenset()
+    """Fields that an arm may set differently, under its own `workload`."""
+
+    changes: ClassVar[frozenset[InstanceSetting]] = frozenset()
+    """What of the SQL Server instance the workload changes."""
+
+    needs_remote_memory: ClassVar[bool] = False
+    """Whether it needs two vNUMA nodes on two physical nodes: what is virtually remote is remote."""
+
+    offers_control: ClassVar[bool] = False
+    """Whether the positive control (`design.control: remote`) can place its data."""
+
+    figures: ClassVar[tuple[Metric, ...]] = ()
+    """What a sample tells besides its metric, under these names; source `figures`."""
+
+    name: str
+    sizes: tuple[int, ...]
+    forms: tuple[str, ...]
+    timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
+
+    def metric(self, form: str) -> Metric:
+        """What is analysed of that form."""
+        del form
+        return ELAPSED
+
+    def problems(self, study: Study) -> Iterator[Problem]:
+        """What of the study does not go with this workload, although each field alone is right."""
+        del study
+        yield from ()
+
+    def assumed_seconds(self, size: int, form: str) -> float:
+        """How long one iteration likely takes on real hardware, before anything was measured."""
+        del size, form
+        return 10.0
+
+    def summary(self) -> str:
+        """What is run, for a plan: `call_volume with 1, 2 and 4 connections (noop, seek)`."""
+        sizes = ", ".join(f"{size:,}" for size in self.sizes)
+        return f"{self.name} with {sizes} {self.size_word} ({', '.join(self.forms)})"
+
+    def size_label(self, size: int) -> str:
+        """One size for tables and progress: `8 streams`."""
+        return f"{size:,} {self.size_word}"
+
+
+def maxdop_of(workload: WorkloadSettings) -> int:
+    """The MAXDOP hint of a workload's statements; 0, the server's own, for one that has none."""
+    hint = getattr(workload, "maxdop", 0)
+    return hint if isinstance(hint, int) else 0

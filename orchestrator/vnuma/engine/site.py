@@ -1,0 +1,101 @@
+"""One boot of one arm, as a workload sees it: where to connect, and where to keep what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.domain.study import Dataset
+from vnuma.engine import process_affinity
+from vnuma.engine.attempt import Attempt
+from vnuma.engine.audit import journal_of
+from vnuma.engine.baseline import baseline_affinity
+from vnuma.engine.context import VmContext
+from vnuma.errors import Interrupted, StoreError
+from vnuma.sqlserver.connect import SqlServer
+from vnuma.store import attempts, facts, runs
+from vnuma.store.rows import StopRequest
+from vnuma.workloads.bench import Document
+
+
+@dataclass(frozen=True)
+class CellSite:
+    """`workloads.bench.Site` for one attempt at a cell."""
+
+    context: VmContext
+    attempt: Attempt
+
+    @property
+    def vm(self) -> str:
+        """The VM's inventory name."""
+        return self.context.vm.name
+
+    @property
+    def arm(self) -> str:
+        """The arm's label."""
+        return self.attempt.arm
+
+    @property
+    def settings(self) -> Any:
+        """The workload's settings as this arm runs it."""
+        return self.context.study.workload_of(self.attempt.arm)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The study's dataset section."""
+        return self.context.study.dataset
+
+    @property
+    def server(self) -> SqlServer:
+        """The guest's SQL Server."""
+        return self.context.sql()
+
+    def say(self, words: str) -> None:
+        """The step that the cell is in, for progress."""
+        with self.context.store.write() as write:
+            attempts.set_step(write, self.attempt.id, self.context.token, f"measure {words}")
+
+    def record(self, scope: str, document: Mapping[str, object]) -> None:
+        """Facts of this attempt."""
+        with self.context.store.write() as write:
+            facts.add_attempt_facts(write, self.attempt.id, self.context.token, scope, dict(document))
+
+    def remember(self, scope: str, document: Mapping[str, object]) -> None:
+        """Facts of this VM in this run."""
+        with self.context.store.write() as write:
+            facts.add_vm_facts(write, self.context.vm.id, scope, dict(document))
+
+    def remembered(self, scope: str) -> Document:
+        """The latest of each key that this run kept of the VM in that scope."""
+        with self.context.store.read() as read:
+            known = facts.facts_of_run(read, self.context.run.id, scope)
+        return {
+            fact.key: fact.value
+            for fact in known
+            if fact.vm_id == self.context.vm.id and fact.attempt_id is None
+        }
+
+    def stop_if_asked(self) -> None:
+        """Between iterations a run can be stopped; its samples so far are kept with the attempt."""
+        run = self.context.run.name
+        with self.context.store.read() as read:
+            asked = runs.get_run(read, run).stop_requested
+        if asked is StopRequest.NOW:
+            raise Interrupted(f"{run} was asked to stop.", fix=f"vnuma run --resume {run}")
+
+    @contextmanager
+    def process_affinity(self, wanted: str) -> Iterator[None]:
+        """SQL Server's process affinity for as long as it is held, then the baseline's again."""
+        before = baseline_affinity(self.context.vm)
+        if before is None:
+            raise StoreError(
+                f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
+            )
+        journal = journal_of(self.context)
+        try:
+            process_affinity.switch(self.server, wanted, journal)
+            yield
+        finally:
+            process_affinity.switch(self.server, before, journal)

@@ -1,0 +1,37 @@
+"""Can the study's workload run on this SQL Server? Asked before the first change."""
+
+from __future__ import annotations
+
+from vnuma.domain.facts import VmFacts
+from vnuma.domain.setting import Power
+from vnuma.domain.study import Study
+from vnuma.engine.connections import sql_server
+from vnuma.engine.findings import Finding
+from vnuma.engine.target import Target
+from vnuma.errors import EnvironmentProblem
+from vnuma.sqlserver.connect import connect
+from vnuma.workloads.registry import workload_named
+
+WORKLOAD = "P29"
+
+
+def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
+    """What keeps the workload from running, each a block; a server that cannot be asked is a warning."""
+    if vm.power is not Power.ON:
+        return [_not_asked(study, f"{vm.name} is powered off.")]
+    workload = workload_named(study.workload.name)
+    try:
+        with connect(sql_server(target)) as connection:
+            found = list(workload.obstacles(connection, study.workload, study.dataset))
+    except EnvironmentProblem as error:
+        return [_not_asked(study, error.what)]
+    return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]
+
+
+def _not_asked(study: Study, why: str) -> Finding:
+    return Finding(
+        WORKLOAD,
+        "warn",
+        f"Whether the workload {study.workload.name} can run is not evaluated: {why}",
+        "Power the VM on and start again: else the first cell tells.",
+    )

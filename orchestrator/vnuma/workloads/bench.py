@@ -1,0 +1,124 @@
+"""What a workload is to the engine, and what the engine offers to a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.sqlserver.connect import SqlServer
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.workloads.query import Query
+
+Document = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Obstacle:
+    """Why a workload cannot run on this SQL Server, found before the long part starts."""
+
+    what: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What one iteration gave; None means: not known.
+
+    `elapsed_ms` is the length of what was measured: the server's own time of one statement, or the window
+    of a throughput. `value` is the workload's metric in its unit, for metrics whose source is `value`;
+    `figures` are the other declared ones, by name.
+    """
+
+    elapsed_ms: float
+    value: float | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
+    cpu_ms: float | None = None
+    parse_cpu_ms: float | None = None
+    parse_elapsed_ms: float | None = None
+    client_ms: float | None = None
+    rows: int | None = None
+    waits: Mapping[str, Mapping[str, int]] | None = None
+    execution: Mapping[str, object] | None = None
+
+
+class Site(Protocol):
+    """One boot of one arm, as a workload sees it."""
+
+    @property
+    def vm(self) -> str:
+        """The VM's inventory name."""
+
+    @property
+    def arm(self) -> str:
+        """The arm's label."""
+
+    @property
+    def settings(self) -> Any:
+        """The workload's settings as this arm runs it: of the class that the workload names."""
+
+    @property
+    def dataset(self) -> Dataset:
+        """The study's database: its name, and its tables for workloads that use them."""
+
+    @property
+    def server(self) -> SqlServer:
+        """The guest's SQL Server; `dataclasses.replace(server, port=...)` is another of its ports."""
+
+    def say(self, words: str) -> None:
+        """Show what is being done now."""
+
+    def record(self, scope: str, document: Mapping[str, object]) -> None:
+        """Keep facts with this attempt; reports show those of scope `workload`."""
+
+    def remember(self, scope: str, document: Mapping[str, object]) -> None:
+        """Keep facts for every later boot of this VM in this run."""
+
+    def remembered(self, scope: str) -> Document:
+        """What `remember` kept, the latest by key."""
+
+    def stop_if_asked(self) -> None:
+        """Raises Interrupted when somebody asked the run to stop at once."""
+
+    def process_affinity(self, wanted: str) -> AbstractContextManager[None]:
+        """Hold SQL Server's process affinity (`0,1,2`), for settings that say so in `changes`.
+
+        Journalled, and put back at the end of the `with`, by the next boot, and at restore.
+        """
+
+
+class Bench(Protocol):
+    """A workload at work on one boot: verified, warm, and ready to be measured."""
+
+    def run(self, size: int, form: str) -> Reading:
+        """One iteration. Raises MeasurementFailed or ConnectionDropped: the attempt then ends."""
+
+
+class Workload(Protocol):
+    """A workload. The engine calls `prepare`, then enters `bench`, then runs every size and form in it."""
+
+    @property
+    def settings(self) -> type[WorkloadSettings]:
+        """The class of its settings."""
+
+    def obstacles(self, connection: pyodbc.Connection, settings: Any, dataset: Dataset) -> Iterator[Obstacle]:
+        """Everything that keeps it from running on this server, asked before the first change."""
+
+    def prepare(self, site: Site) -> Document:
+        """Make its data unless they are there, verify them, and tell what they are. Idempotent.
+
+        An empty document: it made no database. The database `site.dataset.database` is dropped after the
+        run; nothing else may be left behind.
+        """
+
+    def sentinel(self, settings: Any, dataset: Dataset) -> Query | None:
+        """The drift sentinel's query; None for a workload that has none."""
+
+    def bench(self, site: Site) -> AbstractContextManager[Bench]:
+        """Verify this boot and warm it up; leaving it undoes whatever it did to the instance.
+
+        Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot cannot count.
+        """

@@ -1,0 +1,94 @@
+"""The bench of every workload that times single statements on SQL Server's own clocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from vnuma.domain.workloads.cross_join import ClockChoice
+from vnuma.errors import MeasurementFailed, PrivilegeMissing
+from vnuma.sqlserver import execution, plan, topology, waits
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.timing import Timing, timed
+from vnuma.workloads.bench import Reading, Site
+from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
+from vnuma.workloads.query import Query
+
+
+@dataclass(frozen=True)
+class QueryBench:
+    """One boot's connection, the statement of each size and form, and the clocks chosen so far."""
+
+    site: Site
+    connection: pyodbc.Connection
+    queries: Mapping[tuple[int, str], Query]
+    probes: Mapping[str, execution.Probe]
+    clock: ClockChoice
+    clocks: dict[str, Clock]
+
+    def run(self, size: int, form: str) -> Reading:
+        """One execution, with what it waited for and how it ran."""
+        query, connection = self.queries[size, form], self.connection
+        before = waits.session_waits(connection)
+        timing = timed(
+            connection,
+            query.sql,
+            expected_rows=query.expected_rows,
+            rows_from=query.rows_from,
+            timeout_s=self.site.settings.timeout_s,
+            setup=query.setup,
+            cleanup=query.cleanup,
+        )
+        spent = waits.difference(before, waits.session_waits(connection))
+        ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
+        clock = clock_of(self.site, self.clock, self.clocks, query, timing, ran)
+        return timed_by(_reading(timing, spent), clock, ran)
+
+
+@contextmanager
+def query_bench(site: Site, queries: tuple[Query, ...], clock: ClockChoice) -> Iterator[QueryBench]:
+    """A connection to the study's database, with each form's plan kept; memory is read at the end."""
+    with connect(site.server, site.dataset.database) as connection:
+        hashes = _record_plans(site, connection, queries)
+        known = execution.known_statistics(connection)
+        probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
+        by_place = {(query.size, query.form): query for query in queries}
+        yield QueryBench(site, connection, by_place, probes, clock, chosen_so_far(site))
+        site.record("memory", {"xtp_pages_kb": topology.xtp_pages_kb(connection)})
+
+
+def _reading(timing: Timing, spent: dict[str, dict[str, int]] | None) -> Reading:
+    return Reading(
+        elapsed_ms=timing.elapsed_ms,
+        cpu_ms=timing.cpu_ms,
+        parse_cpu_ms=timing.parse_cpu_ms,
+        parse_elapsed_ms=timing.parse_elapsed_ms,
+        client_ms=timing.client_ms,
+        rows=timing.rows,
+        waits=spent,
+    )
+
+
+def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]) -> dict[str, str]:
+    """The actual plan of every form, from one untimed run each of the smallest size: once per cell.
+
+    Returns the hash of each form's query, which its sizes share; empty where there was no plan.
+    """
+    smallest = min(query.size for query in queries)
+    hashes = {}
+    for query in queries:
+        if query.size == smallest:
+            document = _plan_document(connection, query)
+            hashes[query.form] = str(document.get("query_hash", ""))
+            site.record("plan", {query.form: document})
+    return hashes
+
+
+def _plan_document(connection: pyodbc.Connection, query: Query) -> dict[str, object]:
+    """A plan is evidence beside the timing: without it the timing stands, and the reason is kept."""
+    try:
+        return asdict(plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup))
+    except (MeasurementFailed, PrivilegeMissing) as error:
+        return {"not_evaluated": error.what}
