@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
-from vnuma.domain.evidence import LogEvidence
+from vnuma.domain.evidence import LOG_WORDS, LogEvidence
 from vnuma.domain.facts import GuestTopology
 from vnuma.domain.prediction import Prediction
 from vnuma.domain.topology import Topology
@@ -68,7 +68,7 @@ def judge(
             f"SQL Server uses {guest.visible_online} of {total} schedulers (edition or affinity: rule S04)"
         )
     if evidence and evidence.why_not:
-        unseen.append(f"vmware.log: {evidence.why_not}")
+        unseen.append(f"{LOG_WORDS} {evidence.why_not}")
     return Judgement(tuple(wrong), tuple(unseen), tuple(_notes(prediction, guest, log)))
 
 

@@ -1,6 +1,6 @@
 """Does a vmware.log belong to the boot that is to be judged? Only then is it evidence.
 
-The three tests need no clocks that agree: ages are differences on one clock each, the log's on its host's,
+The tests need no clocks that agree: ages are differences on one clock each, the log's on its host's,
 the boot's on vCenter's.
 """
 
@@ -14,6 +14,9 @@ from vnuma.logs.vmware import VmwareLog
 
 # The layout is decided moments before vSphere counts the VM as on; reserving much memory takes longer.
 _SLACK_S = 120.0
+
+LOG_WORDS = "vmware.log:"
+"""How the sentence on a log that is not evaluated begins, among others of a boot."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,9 @@ def _not_of_boot(
     ahead = (host_time - at).total_seconds() - boot_age_s
     if ahead > _SLACK_S:
         return f"it was written {ahead:,.0f} s before this boot"
+    behind = boot_age_s - (host_time - (log.began or at)).total_seconds()
+    if behind > _SLACK_S:
+        return f"it began {behind:,.0f} s after this boot"
     if log.vcpus is not None and log.vcpus != guest.vcpus:
         return f"it is of {log.vcpus} vCPUs, and the guest has {guest.vcpus}"
     if log.vpds != guest.numa_nodes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 
 from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
@@ -18,6 +19,7 @@ from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import require_own_host
+from vnuma.engine.late_log import owed_facts
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import POWER_ON, Fence
 from vnuma.engine.shape import diff_text, plan_shape
@@ -26,12 +28,12 @@ from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver import ready, topology
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.ready import QuietRule
+from vnuma.sqlserver.ready import QuietRule, Ready
 from vnuma.store import attempts, facts
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.uptime import seconds_since_power_on
+from vnuma.vsphere.uptime import powered_on_at, seconds_since
 
 
 @dataclass(frozen=True)
@@ -87,66 +89,102 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
 
     Raises TopologyMismatch when the guest sees something else: the attempt is invalid.
     """
-    study = context.study
-    arm = attempt.settings(context)
+    wanted = context.study.evidence
     with step(context, attempt, "guest_ready"):
         looked = on_vsphere(
-            context, attempt, "guest_ready", lambda session, ref, _: _look(session, ref, study.evidence)
+            context, attempt, "guest_ready", lambda session, ref, _: _look(session, ref, wanted)
         )
         require_own_host(context.vm, looked.vm.host_name)
-        server = context.sql()
-        came_up = ready.wait_ready(
-            server,
-            database=study.dataset.database if is_expected(context) else None,
-            powered_on_s=looked.age_s,
-            deadline_s=study.power.sql_timeout_s,
-            quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
-        )
-        process_affinity.put_right(context.vm, server, journal_of(context))
-        with connect(server) as connection:
-            guest, shown = topology.read_topology(connection), sql_facts.read_server(connection)
-            start = evidence.started(connection)
-        log = evidence.evaluate(context, attempt, looked.log, looked.age_s, guest)
-        judgement = _judge(arm, looked.vm, looked.host, guest, start, log)
-        wrong = soft_numa.mismatch(arm, server, journal_of(context))
-        if wrong:
-            judgement = replace(judgement, mismatches=(*judgement.mismatches, wrong))
-        with context.store.write() as connection:
-            document = _document(looked.vm.settings, guest, judgement)
-            document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(start)}
-            attempts.save_effective(connection, attempt.id, context.token, document)
-            facts.add_attempt_facts(
-                connection, attempt.id, context.token, evidence.SCOPE, evidence.log_facts(log)
-            )
-            facts.add_attempt_facts(
-                connection,
-                attempt.id,
-                context.token,
-                "boot",
-                {"server": asdict(shown), "ready": asdict(came_up)},
-            )
+        came_up = _wait_for_server(context, looked)
+        inside = _look_inside(context)
+        log = evidence.evaluate(context, attempt, looked.log, looked.age_s, inside.guest)
+        judgement = _judged(context, attempt, looked, inside, log)
+        _record(context, attempt, looked, inside, log, judgement, came_up)
         if not judgement.counts:
             raise TopologyMismatch(
                 f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. Not counted.",
                 fix="See what the arm needs on this release: vnuma plan STUDY",
             )
-        return Seen(guest, shown, judgement)
+        return Seen(inside.guest, inside.server, judgement)
 
 
 @dataclass(frozen=True)
 class _Looked:
-    """What vSphere shows of a boot, and how many seconds ago the power-on was."""
+    """What vSphere shows of a boot, when the power-on was, and how many seconds ago."""
 
     vm: VmFacts
     host: HostFacts
+    powered_on_at: datetime
     age_s: float
     log: evidence.Fetched
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What SQL Server shows of a boot."""
+
+    guest: GuestTopology
+    server: ServerFacts
+    start: ErrorLog | None
 
 
 def _look(session: Session, ref: VmRef, wanted: Evidence) -> _Looked:
     vm = read.read_vm(session, ref)
     host = read.read_host(session, session.host(vm.host_moid))
-    return _Looked(vm, host, seconds_since_power_on(session, ref), evidence.fetch(session, vm, wanted))
+    began = powered_on_at(session, ref)
+    return _Looked(vm, host, began, seconds_since(session, began), evidence.fetch(session, vm, wanted))
+
+
+def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
+    """Until SQL Server of this boot is ready and the guest quiet, with its process affinity put right."""
+    study, server = context.study, context.sql()
+    came_up = ready.wait_ready(
+        server,
+        database=study.dataset.database if is_expected(context) else None,
+        powered_on_s=looked.age_s,
+        deadline_s=study.power.sql_timeout_s,
+        quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),
+    )
+    process_affinity.put_right(context.vm, server, journal_of(context))
+    return came_up
+
+
+def _look_inside(context: VmContext) -> _Inside:
+    with connect(context.sql()) as connection:
+        return _Inside(
+            topology.read_topology(connection),
+            sql_facts.read_server(connection),
+            evidence.started(connection),
+        )
+
+
+def _judged(
+    context: VmContext, attempt: Attempt, looked: _Looked, inside: _Inside, log: LogEvidence
+) -> Judgement:
+    """All that speaks against this boot: its topology, the VM's settings, and SQL Server's soft-NUMA."""
+    arm = attempt.settings(context)
+    judgement = _judge(arm, looked.vm, looked.host, inside.guest, inside.start, log)
+    wrong = soft_numa.mismatch(arm, context.sql(), journal_of(context))
+    return replace(judgement, mismatches=(*judgement.mismatches, wrong)) if wrong else judgement
+
+
+def _record(
+    context: VmContext,
+    attempt: Attempt,
+    looked: _Looked,
+    inside: _Inside,
+    log: LogEvidence,
+    judgement: Judgement,
+    came_up: Ready,
+) -> None:
+    document = _document(looked.vm.settings, inside.guest, judgement)
+    document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(inside.start)}
+    owed = owed_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.owed else {}
+    boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
+    with context.store.write() as connection:
+        attempts.save_effective(connection, attempt.id, context.token, document)
+        for scope, values in ((evidence.SCOPE, evidence.log_facts(log) | owed), ("boot", boot)):
+            facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)
 
 
 def _judge(

@@ -27,10 +27,11 @@ SCOPE = "vmware_log"
 
 @dataclass(frozen=True)
 class Fetched:
-    """A log as it was fetched, or why there is none."""
+    """A log as it was fetched, or why there is none, and whether it may still be had after power-off."""
 
     file: LogFile | None = None
     why_not: str | None = None
+    owed: bool = False
 
 
 def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
@@ -40,7 +41,7 @@ def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
     try:
         return Fetched(fetch_log(session, vm))
     except LogUnavailable as error:
-        return Fetched(why_not=error.what)
+        return Fetched(why_not=error.what, owed=True)
 
 
 def evaluate(

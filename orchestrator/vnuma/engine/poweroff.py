@@ -9,6 +9,7 @@ from typing import Literal
 from vnuma.domain.change import Edit
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
+from vnuma.engine import late_log
 from vnuma.engine.audit import Journal
 from vnuma.vsphere import power
 from vnuma.vsphere.connect import Session
@@ -48,7 +49,10 @@ class PowerRules:
 
 
 def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
-    """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on."""
+    """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on.
+
+    The next power-on rotates the vmware.log of the boot that ends here: if that is owed, it is fetched now.
+    """
     with journal.change("power", POWER_OFF):
         power.shut_down(
             session,
@@ -58,3 +62,5 @@ def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, jou
             ask=rules.ask,
             fence=fence,
         )
+    if journal.run is not None:
+        late_log.collect(journal.store, journal.run, journal.vm_key, session, ref)

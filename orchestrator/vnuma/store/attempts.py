@@ -1,7 +1,7 @@
 """Attempts: what one try at a cell asked for, did, saw, and came to.
 
-Every write takes the fencing token and checks it in its own transaction: LeaseLost when it is
-outdated, StoreError when the attempt has already ended.
+Every write but `amend_effective` takes the fencing token and checks it in its own transaction: LeaseLost
+when it is outdated, StoreError when the attempt has already ended.
 """
 
 from __future__ import annotations
@@ -42,6 +42,14 @@ def save_plan(
 def save_effective(conn: Connection, attempt_id: int, token: int, value: object) -> None:
     """What vSphere's read-back, the guest and SQL Server show."""
     _save(conn, attempt_id, token, effective_json=value)
+
+
+def amend_effective(conn: Connection, attempt_id: int, value: object) -> None:
+    """Complete what was seen of a boot by evidence that came when the attempt had ended.
+
+    It decides nothing any more, and takes no token: the attempt's own is outdated by then.
+    """
+    _update(conn, attempt_id, effective_json=value)
 
 
 def save_timings(conn: Connection, attempt_id: int, token: int, value: object) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, Row, func, insert, select
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.leases import check_attempt
+from vnuma.store.leases import check_attempt, ownership
 from vnuma.store.rows import Fact
 from vnuma.store.types import utc_now
 
@@ -39,15 +40,31 @@ def add_attempt_facts(
     _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
 
 
+def add_late_facts(conn: Connection, attempt_id: int, scope: str, values: Mapping[str, object]) -> None:
+    """Record facts of an attempt that has ended: evidence that came late, and decides nothing."""
+    owner = conn.execute(ownership(attempt_id)).one()
+    _add(conn, scope, values, run_id=owner.run_id, vm_id=owner.vm_id, attempt_id=attempt_id)
+
+
+def last_of_vm(conn: Connection, run_id: int, vm_key: str, scope: str) -> Fact | None:
+    """The fact of this scope that was recorded last for the run's VM; None if none was."""
+    query = (
+        select(tables.fact)
+        .join(tables.vm, tables.vm.c.id == _fact.vm_id)
+        .where(tables.vm.c.run_id == run_id, tables.vm.c.vm_key == vm_key, _fact.scope == scope)
+        .order_by(_fact.id.desc())
+        .limit(1)
+    )
+    row = conn.execute(query).one_or_none()
+    return None if row is None else _fact_of(row)
+
+
 def facts_of_run(conn: Connection, run_id: int, scope: str | None = None) -> tuple[Fact, ...]:
     """The run's facts, those of its VMs and attempts included, in the order of recording."""
     query = select(tables.fact).where(_fact.run_id == run_id).order_by(_fact.id)
     if scope is not None:
         query = query.where(_fact.scope == scope)
-    return tuple(
-        Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
-        for row in conn.execute(query)
-    )
+    return tuple(map(_fact_of, conn.execute(query)))
 
 
 def count_of_run(conn: Connection, run_id: int, scope: str) -> int:
@@ -76,6 +93,10 @@ def last_value(conn: Connection, vm_id: int, scope: str, key: str, *, not_of: in
         .limit(1)
     )
     return conn.scalar(query)
+
+
+def _fact_of(row: Row[*tuple[Any, ...]]) -> Fact:
+    return Fact(row.id, row.run_id, row.vm_id, row.attempt_id, row.scope, row.key, row.value_json, row.at)
 
 
 def _add(conn: Connection, scope: str, values: Mapping[str, object], **owner: int) -> None:

@@ -46,6 +46,11 @@ def test_a_log_that_began_before_the_boot_before_is_another_boots() -> None:
     assert evidence(host_age_s=900).why_not == "it was written 840 s before this boot"
 
 
+def test_a_log_that_began_after_this_boot_is_a_later_boots() -> None:
+    """As one that is fetched long after: the VM was powered on again meanwhile."""
+    assert evidence(age_s=900, host_age_s=60).why_not == "it began 840 s after this boot"
+
+
 def test_the_log_that_the_boot_before_had_already_is_not_this_boots() -> None:
     """However short the cells are."""
     assert evidence(earlier=AT.isoformat()).why_not == "it is still the log of the boot before"
