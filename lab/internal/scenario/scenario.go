@@ -20,6 +20,9 @@ type Scenario struct {
 	// Standalone leaves vCenter out: the API is that of the one host.
 	Standalone bool `yaml:"standalone"`
 
+	// CertificateDays is for how long the server's certificate is good still; below 0 it has expired.
+	CertificateDays int `yaml:"certificate_days"`
+
 	Host      Host      `yaml:"host"`
 	Clusters  []Cluster `yaml:"clusters"`
 	VMs       []VM      `yaml:"vms"`

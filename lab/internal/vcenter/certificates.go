@@ -19,17 +19,20 @@ const (
 	caFile     = "ca.pem"
 	serverFile = "server.pem" // certificate and key
 
-	validity = 365 * 24 * time.Hour
+	day      = 24 * time.Hour
+	validity = 365 * day
 )
 
 // certificate returns the server's certificate, signed by a CA of this lab's own, and the file with
-// the CA's certificate. Both are kept in dir, so that a client may trust a lab across restarts.
-func certificate(dir string, now time.Time) (tls.Certificate, string, error) {
+// the CA's certificate. Both are kept in dir, so that a client may trust a lab across restarts, unless
+// the scenario wants one that does not last.
+func certificate(dir string, now time.Time, days int) (tls.Certificate, string, error) {
 	ca, server := filepath.Join(dir, caFile), filepath.Join(dir, serverFile)
-	if kept, ok := keptCertificate(ca, server, now); ok {
+	lasting := time.Duration(days)*day >= validity
+	if kept, ok := keptCertificate(ca, server, now); ok && lasting {
 		return kept, ca, nil
 	}
-	caPEM, serverPEM, err := newCertificates(now)
+	caPEM, serverPEM, err := newCertificates(now, time.Duration(days)*day)
 	if err != nil {
 		return tls.Certificate{}, "", err
 	}
@@ -59,11 +62,11 @@ func keptCertificate(ca, server string, now time.Time) (tls.Certificate, bool) {
 	if err != nil {
 		return tls.Certificate{}, false
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now.Add(24 * time.Hour)})
+	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now.Add(day)})
 	return pair, err == nil
 }
 
-func newCertificates(now time.Time) (caPEM, serverPEM []byte, err error) {
+func newCertificates(now time.Time, lasts time.Duration) (caPEM, serverPEM []byte, err error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, nil, err
@@ -84,6 +87,7 @@ func newCertificates(now time.Time) (caPEM, serverPEM []byte, err error) {
 		return nil, nil, err
 	}
 	leaf := template("vnuma lab", now)
+	leaf.NotBefore, leaf.NotAfter = now.Add(min(-time.Hour, lasts-day)), now.Add(lasts)
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	leaf.DNSNames = []string{"localhost"}

@@ -68,7 +68,7 @@ func Start(config Config) (*Server, error) {
 		machines: map[types.ManagedObjectReference]*machine{},
 		faults:   newInjector(config.Scenario.Faults),
 	}
-	pair, ca, err := certificate(config.StateDir, time.Now())
+	pair, ca, err := certificate(config.StateDir, time.Now(), config.Scenario.CertificateDays)
 	if err != nil {
 		return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
 	}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from vnuma.domain.setting import EXTRA_CONFIG_PRIVILEGE, TYPED, privilege_for
 
@@ -17,13 +18,27 @@ POWER_ON = "VirtualMachine.Interact.PowerOn"
 POWER_OFF = "VirtualMachine.Interact.PowerOff"
 
 
+Where = Literal["datastore", "cluster", "root", "attributes"]
+"""On which objects a privilege is asked for: the VM's datastores, its host's cluster, the root folder, or
+the VM itself where there are custom attributes."""
+
+
 @dataclass(frozen=True)
 class Need:
-    """A privilege, what it is needed for, and what is missing without it where one can do without."""
+    """A privilege and what it is needed for."""
 
     privilege: str
     purpose: str
-    without: str | None = None
+
+
+@dataclass(frozen=True)
+class Helps:
+    """A privilege that one can do without: where it is asked for, what for, and what is not without it."""
+
+    privilege: str
+    where: Where
+    purpose: str
+    without: str
 
 
 def _typed() -> list[Need]:
@@ -41,14 +56,36 @@ ROLE: tuple[Need, ...] = (
 )
 """On each VM of a study. The built-in role Read-only must reach its host, cluster and folders as well."""
 
-ELSEWHERE: tuple[Need, ...] = (
-    Need("Global.Licenses", "reading the licence", "a free hypervisor is found only when it refuses"),
-    Need("Datastore.Browse", "finding vmware.log", "vmware.log is not evaluated"),
-    Need("Datastore.FileManagement", "fetching vmware.log", "vmware.log is not evaluated"),
+ELSEWHERE: tuple[Helps, ...] = (
+    Helps("Datastore.Browse", "datastore", "finding vmware.log", "vmware.log is not evaluated"),
+    Helps("Datastore.FileManagement", "datastore", "fetching vmware.log", "vmware.log is not evaluated"),
+    Helps(
+        "Global.Licenses", "root", "reading the licence", "a free hypervisor is found only when it refuses"
+    ),
+    Helps(
+        "Global.SetCustomField",
+        "attributes",
+        "the note on the VM, for people in the vSphere Client",
+        "the client does not show who studies it; the mark vnuma.run does",
+    ),
+    Helps(
+        "Host.Inventory.EditCluster",
+        "cluster",
+        "giving the VM a DRS override of Disabled (rule A01), which is done by hand",
+        "somebody else must set it",
+    ),
 )
-"""On the vCenter's root, the host or the datastore, if at all."""
+"""What a study can do without."""
 
 _PURPOSES = {need.privilege: need.purpose for need in ROLE}
+
+
+_PLACES: dict[Where, str] = {
+    "datastore": "the VM's datastores",
+    "cluster": "its host's cluster",
+    "root": "the root folder",
+    "attributes": "the VM",
+}
 
 
 def needed_privileges(settings: Iterable[str]) -> tuple[str, ...]:
@@ -77,9 +114,14 @@ def markdown() -> str:
             "",
             "## What helps",
             "",
-            "| privilege | for | without it |",
-            "|---|---|---|",
-            *(f"| {need.privilege} | {need.purpose} | {need.without} |" for need in ELSEWHERE),
+            "| privilege | on | for | without it |",
+            "|---|---|---|---|",
+            *(
+                f"| {item.privilege} | {_PLACES[item.where]} | {item.purpose} | {item.without} |"
+                for item in ELSEWHERE
+            ),
+            "",
+            "`vnuma doctor` names those that are missing as optional.",
             "",
             _PLAYBOOK,
         ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
 
 from vnuma.domain.facts import VmFacts
-from vnuma.domain.role import needed_privileges, purpose_of
-from vnuma.domain.setting import TYPED, Power
+from vnuma.domain.setting import Power
+from vnuma.engine import diagnose_access
 from vnuma.engine.baseline import parse_mark
 from vnuma.engine.connections import sql_server, vcenter
+from vnuma.engine.diagnosis import Diagnosis, State
 from vnuma.engine.findings import Finding
 from vnuma.engine.surroundings import around_vm, look_at_server
 from vnuma.engine.target import Target
@@ -18,21 +17,8 @@ from vnuma.errors import VnumaError
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect as connect_sql
 from vnuma.sqlserver.driver import discover
-from vnuma.vsphere import privileges, read, surroundings
-from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.refs import VmRef
-
-State = Literal["ok", "warn", "FAIL"]
-
-
-@dataclass(frozen=True)
-class Diagnosis:
-    """One thing checked: how it stands, what it is about, what was seen, and what helps."""
-
-    state: State
-    subject: str
-    what: str
-    more: tuple[str, ...] = ()
+from vnuma.vsphere import read, surroundings
+from vnuma.vsphere.connect import connect
 
 
 def diagnose(targets: Mapping[str, Target]) -> list[Diagnosis]:
@@ -60,19 +46,15 @@ def _driver() -> Diagnosis:
 def _vsphere(target: Target) -> Iterator[Diagnosis]:
     try:
         with connect(vcenter(target)) as session:
-            verified = (
-                "certificate valid" if target.vcenter.verify_tls else "certificate NOT verified, as asked"
-            )
-            state: State = "ok" if target.vcenter.verify_tls else "warn"
-            server = "vCenter" if session.about.is_vcenter else "ESXi"
-            yield Diagnosis(state, server, f"{target.vcenter.host} {session.about.name}, {verified}")
+            yield from diagnose_access.server(target, session)
             ref = read.find_vm(session, target.vm)
             facts = read.read_vm(session, ref)
             yield _vm(target, facts)
             host = read.read_host(session, session.host(facts.host_moid))
             nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
             yield Diagnosis("ok", "host", f"{host.name}, ESXi {host.release}, {nodes}")
-            yield from _privileges(session, ref, facts)
+            yield from diagnose_access.needed(session, ref, facts)
+            yield from diagnose_access.optional(session, ref)
             seen = surroundings.read_surroundings(session, ref)
             yield from _found(around_vm(facts.name, host.name, seen), "around it")
         if facts.power is Power.ON:
@@ -89,16 +71,6 @@ def _vm(target: Target, facts: VmFacts) -> Diagnosis:
         more = ("a study power-cycles it many times; mark a clone with vnuma_test_clone: true",)
         return Diagnosis("warn", "VM", f"{facts.path}, not marked as a test clone", more)
     return Diagnosis("ok", "VM", f"{facts.path}, one match, test clone")
-
-
-def _privileges(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
-    """One line for each privilege that is missing; a study of some settings only may do without it."""
-    missing = privileges.missing_privileges(session, ref, needed_privileges(TYPED))
-    for name in missing:
-        more = (f"needed for: {purpose_of(name)}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
-        yield Diagnosis("FAIL", "privilege", f"{name} missing on {facts.name}", more)
-    if not missing:
-        yield Diagnosis("ok", "privilege", f"all {len(needed_privileges(TYPED))} that a study needs")
 
 
 def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:

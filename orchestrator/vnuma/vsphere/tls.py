@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 import ssl
+from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 from cryptography import x509
@@ -35,6 +37,23 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The certificate that a server shows: whose it is, who signed it, and when it ends (UTC)."""
+
+    name: str
+    issuer: str
+    expires: datetime
+
+
+def shown(vcenter: VCenter) -> Shown | None:
+    """The server's certificate as it is, trusted or not; None when it does not show one. Sends nothing."""
+    certificate = _shown_certificate(vcenter)
+    if certificate is None:
+        return None
+    return Shown(_common_name(certificate.subject), _issuer(certificate), certificate.not_valid_after_utc)
 
 
 def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> CertificateRejected:
@@ -85,9 +104,13 @@ def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
 
 
 def _issuer(certificate: x509.Certificate) -> str:
+    return _common_name(certificate.issuer)
+
+
+def _common_name(name: x509.Name) -> str:
     """`CN=Corp-CA2` where there is a common name, else the whole distinguished name."""
-    names = certificate.issuer.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    return f"CN={names[0].value!s}" if names else certificate.issuer.rfc4514_string() or "unnamed"
+    names = name.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return f"CN={names[0].value!s}" if names else name.rfc4514_string() or "unnamed"
 
 
 def _names(certificate: x509.Certificate) -> str:

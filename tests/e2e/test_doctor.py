@@ -1,0 +1,91 @@
+"""vnuma doctor: how we get in, and what the account may do, each with what helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory
+from vnuma.domain.role import ELSEWHERE, ROLE
+
+NEEDED = [need.privilege for need in ROLE]
+HELPS = {item.privilege: item for item in ELSEWHERE}
+
+
+def checks(inventory: Path, subject: str) -> list[dict[str, object]]:
+    """What the doctor says of one subject, as its JSON has it."""
+    ran = vnuma("doctor", "-i", inventory, "--format", "json")
+    return [item for item in json.loads(ran.out)["checks"] if item["subject"] == subject]
+
+
+def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """While there is time to renew it; one that lasts is no word more than its date."""
+    soon = write_inventory(tmp_path, lab(certificate_days=20))
+
+    (warned,) = checks(soon, "certificate")
+    ran = vnuma("doctor", "-i", soon)
+
+    assert warned["state"] == "warn"
+    assert "CN=vnuma lab (issuer CN=vnuma lab CA) of 127.0.0.1 expires on 20" in str(warned["what"])
+    assert "in 19 days" in str(warned["what"])
+    assert ran.code == 0
+    assert "1 warning." in ran.out
+
+
+def test_a_certificate_that_lasts_needs_no_line_of_its_own(tmp_path: Path, lab: LabFactory) -> None:
+    """Its date stands with the server's."""
+    inventory = write_inventory(tmp_path, lab(certificate_days=31))
+
+    assert checks(inventory, "certificate") == []
+    assert "certificate valid, until 20" in str(checks(inventory, "vCenter")[0]["what"])
+
+
+@pytest.mark.parametrize(("verify", "subject"), [(True, "vCenter"), (False, "certificate")])
+def test_an_expired_certificate_fails_with_its_day(
+    tmp_path: Path, lab: LabFactory, verify: bool, subject: str
+) -> None:
+    """Whether it keeps us out, or its check is turned off."""
+    inventory = write_inventory(tmp_path, lab(certificate_days=-3), verify_tls=verify)
+
+    failed = [item for item in checks(inventory, subject) if item["state"] == "FAIL"]
+
+    assert len(failed) == 1
+    assert "expired on 20" in str(failed[0]["what"])
+    assert failed[0]["more"]
+    assert vnuma("doctor", "-i", inventory).code == 4
+
+
+@pytest.mark.parametrize("privilege", list(HELPS))
+def test_an_optional_privilege_is_missed_by_name_with_what_does_not_work(
+    tmp_path: Path, lab: LabFactory, privilege: str
+) -> None:
+    """It never fails the doctor, and the others are not named."""
+    granted = [*NEEDED, *(name for name in HELPS if name != privilege)]
+    running = lab(
+        accounts=[{"user": "limited", "privileges": granted}],
+        clusters=[{"name": "c1", "drs": "off"}],
+        hosts=[{"name": "esx01", "cluster": "c1"}],
+    )
+    inventory = write_inventory(tmp_path, running, user="limited")
+
+    (missed,) = checks(inventory, "optional")
+
+    assert missed["state"] == "warn"
+    assert str(missed["what"]).startswith(f"{privilege} missing on ")
+    assert HELPS[privilege].without in str(missed["what"])
+    assert vnuma("doctor", "-i", inventory).code == 0
+
+
+def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, lab: LabFactory) -> None:
+    """Neither custom attributes nor a cluster."""
+    inventory = write_inventory(tmp_path, lab(standalone=True))
+
+    (held,) = checks(inventory, "optional")
+
+    assert held["what"] == "all 3 privileges that a study can do without"
