@@ -104,6 +104,20 @@ options:
     required: true
 """
 
+    PERMIT = r"""
+options:
+  production:
+    description:
+      - Whether a VM that is no test clone may be changed outside a run; it then needs O(ticket).
+      - In a run its own permission counts.
+    type: bool
+    default: false
+  ticket:
+    description: Change ticket under which a VM is changed outside a run; it stands in the audit log.
+    type: str
+    default: ''
+"""
+
     ATTEMPT = r"""
 options:
   run:

@@ -34,6 +34,7 @@ options:
 extends_documentation_fragment:
   - vnuma.vnuma.target
   - vnuma.vnuma.target.attempt
+  - vnuma.vnuma.target.permit
 attributes:
   check_mode:
     support: full

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.conftest import LabFactory
+from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.playbook import Played, play_roles
 from tests.support.site import write_inventory
@@ -155,6 +157,63 @@ def test_a_vm_under_study_is_refused(tmp_path: Path, lab: LabFactory, arguments:
     assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 8, "VmHeld")
     assert "ann@host, run theirs.7" in failed["msg"]
     assert settings_now(running) == before
+
+
+PRODUCTION = {"name": "sql16", "test_clone": False} | {
+    field: f"{{{{ vnuma_{field} }}}}" for field in ("vm", "vcenter", "sql")
+}
+
+
+@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
+@pytest.mark.parametrize(
+    ("permit", "code", "said"),
+    [
+        ({}, 5, "P07 sql16 is not marked as a test clone."),
+        ({"vm_topology_ticket": "CHG0031234"}, 5, "options production: true and ticket: CHG..."),
+        ({"vm_topology_production": True}, 3, "needs the change ticket under which the VM may be changed."),
+        ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is no change ticket's id."),
+    ],
+    ids=["nothing", "ticket only", "production only", "no ticket's form"],
+)
+def test_a_production_vm_is_refused_without_a_ticket(
+    tmp_path: Path, lab: LabFactory, permit: dict[str, Any], code: int, said: str, arguments: tuple[str, ...]
+) -> None:
+    """By hand as in a run, and check mode says so beforehand."""
+    running = lab()
+    before = settings_now(running)
+
+    failed = shape(
+        tmp_path,
+        write_inventory(tmp_path, running),
+        TWO_BY_EIGHT,
+        *arguments,
+        vm_topology_target=PRODUCTION,
+        **permit,
+    ).only("vm_topology")
+
+    assert (failed.status, failed["exit_code"]) == ("failed", code)
+    assert said in failed["msg"]
+    assert settings_now(running) == before
+
+
+def test_with_a_ticket_a_production_vm_is_changed_and_every_audit_line_carries_it(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Shape and power, each by its own role."""
+    running = lab()
+    permit = {"production": True, "ticket": "CHG0031234"}
+    roles = {
+        role: {f"{role}_{name}": value for name, value in {**permit, "target": PRODUCTION}.items()}
+        for role in ("vm_topology", "vm_power")
+    }
+    roles["vm_topology"]["vm_topology_arm"] = TWO_BY_EIGHT
+
+    ended = play_roles(tmp_path, write_inventory(tmp_path, running), roles)
+
+    assert ended.code == 0, ended.text
+    lines = [json.loads(line) for line in vnuma("audit", "--format", "jsonl").out.splitlines()]
+    assert [line["action"] for line in lines] == ["power", "reconfigure", "power"]
+    assert {line["ticket"] for line in lines} == {"CHG0031234"}
 
 
 def test_a_guest_that_does_not_shut_down_gives_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from vnuma.domain.arm import Arm
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine import by_hand
+from vnuma.engine.permit import Permit
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.shape import Shaped, change_diff, change_document, prediction_document
 from vnuma.engine.target import Target
@@ -23,23 +24,24 @@ Model = TypeVar("Model", bound=BaseModel)
 
 def topology(target: Target, options: Document) -> Document:
     """Bring the VM into the shape of `arm`."""
-    return _shaped(by_hand.shape_vm(target, _arm(options), _rules(options)))
+    return _shaped(by_hand.shape_vm(target, _arm(options), _rules(options), _permit(options)))
 
 
 def plan_topology(target: Target, options: Document) -> Document:
     """What `topology` would change."""
-    return _shaped(by_hand.plan_vm_shape(target, _arm(options)))
+    return _shaped(by_hand.plan_vm_shape(target, _arm(options), _permit(options)))
 
 
 def power(target: Target, options: Document) -> Document:
     """Power on or shut down."""
-    changed = by_hand.set_power(target, options["state"], _rules(options))
+    changed = by_hand.set_power(target, options["state"], _rules(options), _permit(options))
     return {"changed": changed, "power": options["state"]}
 
 
 def plan_power(target: Target, options: Document) -> Document:
     """Whether `power` would change anything."""
-    return {"changed": by_hand.power_differs(target, options["state"]), "power": options["state"]}
+    changed = by_hand.power_differs(target, options["state"], _permit(options))
+    return {"changed": changed, "power": options["state"]}
 
 
 def ready(target: Target, options: Document) -> Document:
@@ -85,6 +87,11 @@ def _rules(options: Document) -> PowerRules:
     return PowerRules(
         options["shutdown_timeout"], options["on_shutdown_timeout"], options.get("tools_timeout", 600)
     )
+
+
+def _permit(options: Document) -> Permit:
+    """What the role's options `production` and `ticket` allow."""
+    return Permit.given(options["production"], options["ticket"] or None)
 
 
 def _dataset_spec(options: Document) -> DatasetSpec:

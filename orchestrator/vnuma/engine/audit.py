@@ -31,7 +31,8 @@ def _refuse(error: StoreError) -> None:
 
 @dataclass(frozen=True)
 class Journal:
-    """Where the changes to one VM are written down. `run` is None for a role's work outside a run.
+    """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
+    a `ticket` of its own.
 
     `lost` decides what happens when a line cannot be written: by default its StoreError keeps the
     change from being made.
@@ -41,6 +42,7 @@ class Journal:
     vm_key: str
     vm: str
     run: Run | None = None
+    ticket: str | None = None
     lost: Callable[[StoreError], None] = field(default=_refuse)
 
     @contextmanager
@@ -65,7 +67,7 @@ class Journal:
             change,
             detail,
             run.name if run else None,
-            run.ticket if run else None,
+            run.ticket if run else self.ticket,
         )
         try:
             with self.store.write() as connection:

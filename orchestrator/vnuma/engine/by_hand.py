@@ -1,6 +1,7 @@
 """The roles' work outside a run: the same steps on one VM, nothing leased, nothing stored but its changes.
 
-A VM that carries a run's mark is refused.
+A VM that carries a run's mark is refused, and so is one that is no test clone, unless a change ticket
+permits it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from vnuma.engine.baseline import refuse_if_marked
 from vnuma.engine.boot import power_on
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import store_url
+from vnuma.engine.permit import Permit
 from vnuma.engine.poweroff import PowerRules, shut_down
 from vnuma.engine.shape import Shaped, plan_shape, shape
 from vnuma.engine.target import Target
@@ -28,7 +30,8 @@ from vnuma.sqlserver.timing import timed
 from vnuma.store.open import open_store
 from vnuma.vsphere import power, read
 from vnuma.vsphere.apply import no_fence
-from vnuma.vsphere.connect import connect
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.workloads.cross_join import cross_join_queries
 
@@ -36,12 +39,19 @@ PowerState = Literal["on", "off"]
 _POWER = {"on": Power.ON, "off": Power.OFF}
 
 
-def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
+def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef, VmFacts]:
+    """The VM, if it may be changed by hand. Raises VmHeld and PreflightBlocked."""
+    ref = read.find_vm(session, target.vm)
+    vm = read.read_vm(session, ref)
+    refuse_if_marked(vm)
+    permit.require(vm.name, test_clone=target.test_clone)
+    return ref, vm
+
+
+def shape_vm(target: Target, arm: Arm, rules: PowerRules, permit: Permit) -> Shaped:
     """Bring a VM into an arm's shape; a VM that has it already is left alone."""
     with connect(vcenter(target)) as session:
-        ref = read.find_vm(session, target.vm)
-        vm = read.read_vm(session, ref)
-        refuse_if_marked(vm)
+        ref, vm = _permitted(session, target, permit)
         host = read.read_host(session, session.host(vm.host_moid))
         return shape(
             session,
@@ -52,33 +62,28 @@ def shape_vm(target: Target, arm: Arm, rules: PowerRules) -> Shaped:
             host=host,
             always_off=False,
             fence=no_fence,
-            journal=_journal(vm),
+            journal=_journal(vm, permit),
         )
 
 
-def plan_vm_shape(target: Target, arm: Arm) -> Shaped:
+def plan_vm_shape(target: Target, arm: Arm, permit: Permit) -> Shaped:
     """What `shape_vm` would change."""
     with connect(vcenter(target)) as session:
-        ref = read.find_vm(session, target.vm)
-        vm = read.read_vm(session, ref)
-        refuse_if_marked(vm)
+        _, vm = _permitted(session, target, permit)
         return plan_shape(arm, vm, read.read_host(session, session.host(vm.host_moid)))
 
 
-def power_differs(target: Target, state: PowerState) -> bool:
+def power_differs(target: Target, state: PowerState, permit: Permit) -> bool:
     """Whether `set_power` would change anything."""
     with connect(vcenter(target)) as session:
-        vm = read.read_vm(session, read.find_vm(session, target.vm))
-        refuse_if_marked(vm)
+        _, vm = _permitted(session, target, permit)
         return vm.power is not _POWER[state]
 
 
-def set_power(target: Target, state: PowerState, rules: PowerRules) -> bool:
+def set_power(target: Target, state: PowerState, rules: PowerRules, permit: Permit) -> bool:
     """Power a VM on (until its Tools run) or shut its guest down. True if that changed anything."""
     with connect(vcenter(target)) as session:
-        ref = read.find_vm(session, target.vm)
-        vm = read.read_vm(session, ref)
-        refuse_if_marked(vm)
+        ref, vm = _permitted(session, target, permit)
         if vm.power is _POWER[state]:
             return False
         if state == "on":
@@ -89,15 +94,15 @@ def set_power(target: Target, state: PowerState, rules: PowerRules) -> bool:
                 tools_timeout_s=rules.tools_s,
                 task_timeout_s=rules.task_s,
                 fence=no_fence,
-                journal=_journal(vm),
+                journal=_journal(vm, permit),
             )
         else:
-            shut_down(session, ref, rules, no_fence, _journal(vm))
+            shut_down(session, ref, rules, no_fence, _journal(vm, permit))
         return True
 
 
-def _journal(vm: VmFacts) -> Journal:
-    return Journal(open_store(store_url()), vm.key, vm.name)
+def _journal(vm: VmFacts, permit: Permit) -> Journal:
+    return Journal(open_store(store_url()), vm.key, vm.name, ticket=permit.ticket)
 
 
 def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -> dict[str, object]:

@@ -1,4 +1,6 @@
-"""What a user allows a study to touch: a test clone, or with a change ticket a production VM too."""
+"""What a user allows a study, or a role by hand, to touch: a test clone, or with a change ticket a
+production VM too.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from vnuma.engine.findings import Finding
-from vnuma.errors import InputError
+from vnuma.errors import InputError, PreflightBlocked
 
 _TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")
 
@@ -30,7 +32,8 @@ class Permit:
         if production and ticket is None:
             raise InputError(
                 "--production needs the change ticket under which the VM may be changed.",
-                fix="vnuma run STUDY --production --ticket CHG0031234",
+                fix="vnuma run STUDY --production --ticket CHG0031234; a role outside a run has options "
+                "production and ticket.",
             )
         return cls(production, ticket)
 
@@ -53,3 +56,12 @@ class Permit:
             "Study a clone, marked in the inventory by vnuma_test_clone: true. "
             "A production VM needs --production --ticket CHG...",
         )
+
+    def require(self, name: str, *, test_clone: bool) -> None:
+        """For a role outside a run. Raises PreflightBlocked unless it is a test clone or permitted."""
+        if not test_clone and not self.production:
+            raise PreflightBlocked(
+                f"P07 {name} is not marked as a test clone.",
+                fix="Mark a clone in the inventory: vnuma_test_clone: true. A production VM needs the role's "
+                "options production: true and ticket: CHG...",
+            )
