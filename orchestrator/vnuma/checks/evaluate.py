@@ -124,7 +124,7 @@ def _finding(subject: Subject, rule: Rule, answer: Answer, failed: set[str]) -> 
             *common, vm, vm_key, arm, reason=answer or "", source=source, unconfirmed=rule.unconfirmed
         )
     if answer.object:
-        kind, name, key = answer.object
+        kind, name, key = _of_its_vcenter(answer.object, subject)
     first = next((other for other in rule.yields_to if other in failed), "")
     return Finding(
         rule.id,
@@ -145,6 +145,12 @@ def _finding(subject: Subject, rule: Rule, answer: Answer, failed: set[str]) -> 
         matters=rule.yields_to.get(first, "") or answer.matters,
         unconfirmed=rule.unconfirmed,
     )
+
+
+def _of_its_vcenter(found: tuple[Kind, str, str], subject: Subject) -> tuple[Kind, str, str]:
+    """The object with a key that no other vCenter gives: managed object ids repeat there."""
+    kind, name, key = found
+    return (kind, name, f"{subject.vm.vcenter_uuid}/{key}") if subject.vm and key else found
 
 
 def _shape(subject: Subject) -> str:

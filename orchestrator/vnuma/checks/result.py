@@ -59,6 +59,8 @@ class CheckedVm:
     findings: tuple[Judged, ...]
     not_evaluated: Mapping[str, str]
     passed: int
+    source: str = ""
+    """Name of the source that it was read from."""
 
     @property
     def worst(self) -> Severity | None:
@@ -81,6 +83,8 @@ class Source:
     vms: int
     hosts: int
     clusters: int
+    whole: bool = True
+    """Whether everything there was read, not some VMs by name."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,8 @@ class CheckResult:
     simulated: str | None = None
     left_out: int = 0
     """VMs that the filters left out."""
+    not_asked: frozenset[str] = frozenset()
+    """Keys of VMs that the filters left out, and names of the hosts and clusters that these run on."""
     every_rule: int = field(default=0)
     """How many rules there are; `rules` are those that were asked."""
 

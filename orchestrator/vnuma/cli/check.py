@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import find_inventory, read_study
+from vnuma.cli.check_history import recorded, show
+from vnuma.cli.options import StoreOption, find_inventory, read_study
 from vnuma.cli.screen import console, simulated_banner
 from vnuma.errors import InputError
 
@@ -91,6 +92,18 @@ def check(
         Path | None,
         typer.Option("--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot: what is new?"),
     ] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Write the findings into the store, to see how they change.")
+    ] = False,
+    history: Annotated[
+        bool,
+        typer.Option("--history", help="Check nothing: what recorded checks found, and how long it stands."),
+    ] = False,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", metavar="DATE", help="With --history: from when on, as 2026-11-01."),
+    ] = None,
+    store: StoreOption = None,
     format_: Annotated[CheckFormat, typer.Option("--format", help="What to write.")] = CheckFormat.TABLE,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
@@ -107,12 +120,17 @@ def check(
     if explain is not None:
         _explain(explain)
         return
+    if history:
+        show(store, since, as_json=_history_format(format_) is CheckFormat.JSON)
+        return
     from vnuma.engine.baseline_check import earlier
     from vnuma.engine.check import Asked, compare, run_check
     from vnuma.engine.filters import Filters
     from vnuma.estate.waivers import load as load_waivers
 
     _one_source(vm, study, all_, inventory, rvtools)
+    if record and (study or baseline):
+        raise typer.BadParameter("--record goes neither with --study nor with --baseline.")
     asked = Asked(
         filters=Filters(name, folder, cluster, tag),
         study=read_study(study)[0] if study else None,
@@ -126,6 +144,8 @@ def check(
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
     asked.filters.require_tag(estates)
     result = run_check(estates, asked)
+    if record:
+        result = recorded(result, store)
     if baseline:
         result = compare(result, earlier(baseline, asked))
     _write(result, format_, output)
@@ -140,6 +160,12 @@ def _explain(rule: str) -> None:
         typer.echo(as_markdown(), nl=False)
     else:
         typer.echo(explanation(rule))
+
+
+def _history_format(given: CheckFormat) -> CheckFormat:
+    if given not in (CheckFormat.TABLE, CheckFormat.JSON):
+        raise typer.BadParameter("--history comes as table or json.")
+    return given
 
 
 def _one_source(*given: object) -> None:

@@ -47,6 +47,8 @@ class Estate:
     clusters: tuple[ClusterFacts, ...]
     unseen: tuple[Unseen, ...] = ()
     simulated: str | None = None
+    whole: bool = True
+    """Whether everything there was read, not some VMs by name."""
 
     @cached_property
     def hosts(self) -> Mapping[str, HostFacts]:

@@ -12,6 +12,7 @@ from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Finding, Outcome, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Since, Source
 from vnuma.checks.rule import Rule
+from vnuma.checks.seen import Seen
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import Subject, VcenterFacts
 from vnuma.domain.estate import Estate, EstateVm
@@ -42,13 +43,17 @@ def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     rules = _rules(asked)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
-    left_out = 0
+    others: list[tuple[Estate, EstateVm]] = []
     for estate in estates:
-        chosen = [vm for vm in estate.vms if asked.filters.admit(estate, vm)]
-        left_out += len(estate.vms) - len(chosen)
+        chosen: list[EstateVm] = []
+        for vm in estate.vms:
+            if asked.filters.admit(estate, vm):
+                chosen.append(vm)
+            else:
+                others.append((estate, vm))
         subjects = [_subject(estate, vm, asked.sql) for vm in chosen]
         for subject, evaluations in _evaluated(subjects, rules, asked.study):
-            vms.append(_checked(subject, evaluations, asked, used))
+            vms.append(replace(_checked(subject, evaluations, asked, used), source=estate.source))
     vms.sort(key=_worst_first)
     return CheckResult(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -58,7 +63,8 @@ def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
         unseen=tuple(item for estate in estates for item in estate.unseen),
         waivers=tuple(_waiver_notes(asked, used)),
         simulated=next((estate.simulated for estate in estates if estate.simulated), None),
-        left_out=left_out,
+        left_out=len(others),
+        not_asked=frozenset(name for estate, vm in others for name in _names(estate, vm)),
         every_rule=len(RULES),
     )
 
@@ -76,13 +82,12 @@ def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
         )
         for vm in result.vms
     )
-    unseen = {(rule, name) for vm in result.vms for rule in vm.not_evaluated for name in (vm.key, vm.host)}
+    seen = Seen(result)
     gone: dict[bool, list[tuple[str, str, str]]] = {True: [], False: []}
     for key, name in earlier.found.items():
         if key not in now:
-            rule, kind, identity = key
-            unknown = (rule, identity) in unseen or (rule, name) in unseen
-            gone[unknown].append((rule, kind, name))
+            rule, kind, _ = key
+            gone[not seen.would_find(key, name)].append((rule, kind, name))
     since = Since(
         checked_at=earlier.checked_at,
         new=len(now - earlier.found.keys()),
@@ -91,6 +96,12 @@ def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
         unknown=tuple(sorted(gone[True])),
     )
     return replace(result, vms=vms, since=since)
+
+
+def _names(estate: Estate, vm: EstateVm) -> tuple[str, ...]:
+    """Under what a finding may be known that is seen from this VM: its key, its host, its cluster."""
+    cluster = estate.cluster_of.get(vm.facts.host_moid)
+    return vm.facts.key, vm.facts.host_name, cluster.name if cluster else ""
 
 
 def _rules(asked: Asked) -> tuple[Rule, ...]:
@@ -221,4 +232,5 @@ def _source(estate: Estate) -> Source:
         vms=len(estate.vms),
         hosts=len(estate.hosts),
         clusters=len(estate.clusters),
+        whole=estate.whole,
     )

@@ -223,6 +223,44 @@ audit = Table(
     Index(None, "run_id"),
 )
 
+estate_check = Table(
+    "estate_check",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("read_at", UtcTime, nullable=False),
+    Column("recorded_at", UtcTime, nullable=False),
+    Column("product_version", Text, nullable=False),
+    Column("simulated", Text),
+    Column("vms", Integer, nullable=False),
+    UniqueConstraint("source", "read_at"),
+)
+
+estate_finding = Table(
+    "estate_finding",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("source", Text, nullable=False),
+    Column("rule", Text, nullable=False),
+    Column("object_kind", Text, nullable=False),
+    Column("object_key", Text, nullable=False),
+    Column("object_name", Text, nullable=False),
+    Column("severity", Text, nullable=False),
+    Column("first_check_id", ForeignKey("estate_check.id"), nullable=False),
+    Column("last_check_id", ForeignKey("estate_check.id"), nullable=False),
+    Column("gone_check_id", ForeignKey("estate_check.id")),
+    Index(None, "source"),
+    Index(
+        "estate_finding_one_stands",
+        *("source", "rule", "object_kind", "object_key"),
+        unique=True,
+        sqlite_where=text("gone_check_id IS NULL"),
+        postgresql_where=text("gone_check_id IS NULL"),
+    ),
+    CheckConstraint("severity IN ('block','warn','info')", name="severity"),
+)
+
 schema_history = Table(
     "schema_history",
     metadata,

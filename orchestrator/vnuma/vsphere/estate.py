@@ -55,6 +55,7 @@ def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Est
         vms=tuple(vm for vm in vms if only is None or vm.facts.moid == only._GetMoId()),
         clusters=tuple(_clusters(objects, hosts)),
         unseen=tuple(item.unseen for item in unseen),
+        whole=only is None,
     )
 
 

@@ -1,0 +1,51 @@
+"""`vnuma check --record` and `--history`: an estate over time."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import typer
+
+from vnuma.cli.screen import simulated_banner
+
+if TYPE_CHECKING:
+    from vnuma.checks.result import CheckResult
+
+
+def recorded(result: CheckResult, store: str | None) -> CheckResult:
+    """The result after it was written down, each finding marked as new or unchanged since the one before."""
+    from vnuma.engine.check import compare
+    from vnuma.engine.check_history import record
+    from vnuma.engine.context import store_url
+    from vnuma.store.open import open_store
+
+    before = record(open_store(store_url(store)), result)
+    return compare(result, before) if before else result
+
+
+def show(store: str | None, since: str | None, *, as_json: bool) -> None:
+    """Print what was recorded: what is new, gone and unchanged, and for how long."""
+    from vnuma.engine.check_history import history
+    from vnuma.engine.context import store_url
+    from vnuma.report.check import as_history
+    from vnuma.store.open import open_store
+
+    found = history(open_store(store_url(store), create=False), _time(since) if since else None)
+    if as_json:
+        typer.echo(as_history.as_json(found), nl=False)
+        return
+    for one in found:
+        if one.simulated:
+            typer.echo(simulated_banner(one.simulated))
+        for line in as_history.lines(one):
+            typer.echo(line)
+
+
+def _time(text: str) -> datetime:
+    """A day or a moment; without a zone, UTC."""
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"--since {text}: want a day, as 2026-11-01.") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)

@@ -1,0 +1,129 @@
+"""Drift of an estate over time: checks recorded in the store, and how long each finding has stood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+from sqlalchemy import Connection
+
+from vnuma import __version__
+from vnuma.checks.drift import History, RecordedCheck, StandingFinding, history_of
+from vnuma.checks.result import CheckResult, Judged, Key, Source
+from vnuma.checks.seen import Seen
+from vnuma.errors import InputError
+from vnuma.estate.earlier import Earlier
+from vnuma.store import estate_checks
+from vnuma.store.estate_checks import NewFinding
+from vnuma.store.open import Store
+
+
+def record(store: Store, result: CheckResult) -> Earlier | None:
+    """Write down what a check found; what stood before it, or None if this is the first of its sources.
+
+    A source's checks are recorded in the order in which their facts were read. Raises InputError for
+    facts that are not newer than those recorded last, and StoreError.
+    """
+    before: list[tuple[str, Sequence[StandingFinding]]] = []
+    seen = Seen(result)
+    with store.write() as connection:
+        for source in result.sources:
+            checks = estate_checks.checks_of(connection, source.name)
+            check = _check(source, result)
+            _require_newer(check, checks)
+            stood = estate_checks.findings_of(connection, source.name, standing=True)
+            _write(connection, check, _found(result, source), stood, seen)
+            if checks:
+                before.append((checks[-1].read_at.isoformat(timespec="seconds"), stood))
+    if not before:
+        return None
+    return Earlier(
+        min(read_at for read_at, _ in before),
+        {_key(item): item.name for _, stood in before for item in stood},
+    )
+
+
+def _write(
+    connection: Connection,
+    check: RecordedCheck,
+    found: Mapping[Key, Judged],
+    stood: Sequence[StandingFinding],
+    seen: Seen,
+) -> None:
+    """One source's findings: those that began, those found again, and those that are gone."""
+    number = estate_checks.add_check(connection, check)
+    known = {_key(item): item for item in stood}
+    gone = [
+        item.id
+        for key, item in known.items()
+        if key not in found and seen.would_find(key, item.name, check.source)
+    ]
+    estate_checks.found_again(connection, number, [known[key].id for key in found if key in known])
+    estate_checks.end(connection, number, gone)
+    began = [_new(item) for key, item in found.items() if key not in known]
+    estate_checks.begin(connection, number, check.source, began)
+
+
+def history(store: Store, since: datetime | None = None) -> list[History]:
+    """Every source's history; without `since`, from its last check but one on.
+
+    Raises InputError where no check is recorded, and StoreError.
+    """
+    with store.read() as connection:
+        checks = estate_checks.checks_of(connection)
+        findings = estate_checks.findings_of(connection)
+    if not checks:
+        raise InputError(
+            f"No check is recorded in {store.place}.", fix="vnuma check ... --record writes one down."
+        )
+    names = dict.fromkeys(check.source for check in checks)
+    return [
+        history_of(
+            tuple(check for check in checks if check.source == name),
+            tuple(finding for finding in findings if finding.source == name),
+            since,
+        )
+        for name in names
+    ]
+
+
+def _check(source: Source, result: CheckResult) -> RecordedCheck:
+    return RecordedCheck(
+        source=source.name,
+        kind=source.kind,
+        read_at=datetime.fromisoformat(source.read_at).astimezone(UTC),
+        product_version=__version__,
+        simulated=result.simulated,
+        vms=sum(vm.source == source.name for vm in result.vms),
+    )
+
+
+def _require_newer(check: RecordedCheck, earlier: Sequence[RecordedCheck]) -> None:
+    if earlier and check.read_at <= earlier[-1].read_at:
+        raise InputError(
+            f"The facts of {check.source} are of {check.read_at:%Y-%m-%d %H:%M:%S}, and a check of those of "
+            f"{earlier[-1].read_at:%Y-%m-%d %H:%M:%S} is recorded already.",
+            fix="Record checks in the order in which facts were read, or leave --record out.",
+        )
+
+
+def _found(result: CheckResult, source: Source) -> dict[Key, Judged]:
+    """The findings of a source, one for each rule and object: the worst where VMs differ."""
+    found: dict[Key, Judged] = {}
+    for vm in result.vms:
+        if vm.source != source.name:
+            continue
+        for item in vm.findings:
+            known = found.get(item.key)
+            if known is None or item.severity.rank < known.severity.rank:
+                found[item.key] = item
+    return found
+
+
+def _new(item: Judged) -> NewFinding:
+    rule, kind, key = item.key
+    return NewFinding(rule, kind, key, item.finding.name, item.severity.value)
+
+
+def _key(item: StandingFinding) -> Key:
+    return item.rule, item.kind, item.key  # type: ignore[return-value]  # a kind as it was written

@@ -1,0 +1,99 @@
+"""The drift of an estate, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
+
+from vnuma import __version__
+from vnuma.checks.drift import History, StandingFinding
+from vnuma.report.check.words import plural
+
+SCHEMA = "vnuma/check-history/1"
+MOST = 40
+"""Findings of one kind that the terminal shows; the rest is counted."""
+
+
+def lines(history: History) -> Iterator[str]:
+    """One source on the terminal: new first, then gone, then what stands, longest first."""
+    counts = f"{len(history.new):,} new, {len(history.gone):,} gone, {len(history.unchanged):,} unchanged"
+    first = _day(history.checks[0].read_at)
+    yield f"{history.source}: {plural(len(history.checks), 'check')} from {first} to {_day(history.until)}"
+    yield f"since {_minute(history.since)}: {counts}"
+    yield from _some("new", history.new, history)
+    yield from _some("gone", history.gone, history)
+    yield from _some("stands", history.unchanged, history)
+
+
+def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
+    for item in findings[:MOST]:
+        yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {_stood(item, history)}"
+    if len(findings) > MOST:
+        yield f"{word:7}and {len(findings) - MOST:,} more (--format json has all)"
+
+
+def _stood(item: StandingFinding, history: History) -> str:
+    """How long it has stood, or stood; at least, where the first check found it already."""
+    least = "at least " if history.is_from_the_start(item) else ""
+    if item.gone is not None:
+        return f"stood {least}{_days(item, item.gone)}, until {_day(item.gone)}"
+    unseen = "" if history.was_seen_last(item) else f", not evaluated since {_day(item.last)}"
+    return f"since {_day(item.first)}, {least}{_days(item, history.until)}{unseen}"
+
+
+def _days(item: StandingFinding, end: datetime) -> str:
+    return plural((end - item.first).days, "day")
+
+
+def _day(at: datetime) -> str:
+    return f"{at:%Y-%m-%d}"
+
+
+def _minute(at: datetime) -> str:
+    return f"{at:%Y-%m-%d %H:%M}"
+
+
+def as_json(histories: Sequence[History]) -> str:
+    """Every source with its checks and findings; times are UTC in ISO 8601."""
+    document = {
+        "schema": SCHEMA,
+        "vnuma": __version__,
+        "simulated": next((one.simulated for one in histories if one.simulated), None),
+        "sources": [_source(one) for one in histories],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+def _source(history: History) -> dict[str, Any]:
+    return {
+        "name": history.source,
+        "since": history.since.isoformat(),
+        "checks": [
+            {"read_at": check.read_at.isoformat(), "vms": check.vms, "vnuma": check.product_version}
+            for check in history.checks
+        ],
+        "findings": [
+            _finding(item, state, history)
+            for state, items in (
+                ("new", history.new),
+                ("gone", history.gone),
+                ("unchanged", history.unchanged),
+            )
+            for item in items
+        ],
+    }
+
+
+def _finding(item: StandingFinding, state: str, history: History) -> dict[str, Any]:
+    return {
+        "state": state,
+        "rule": item.rule,
+        "severity": item.severity,
+        "object": {"kind": item.kind, "name": item.name, "key": item.key},
+        "first_found": item.first.isoformat(),
+        "from_the_first_check": history.is_from_the_start(item),
+        "last_found": item.last.isoformat(),
+        "gone": item.gone.isoformat() if item.gone else None,
+    }

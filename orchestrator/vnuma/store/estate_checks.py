@@ -1,0 +1,106 @@
+"""Checks of an estate over time: a finding is one row from the check that found it first to the one that
+found it no more, however many checks lie between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from vnuma.checks.drift import RecordedCheck, StandingFinding
+from vnuma.store import tables
+from vnuma.store.types import utc_now
+
+_check, _finding = tables.estate_check.c, tables.estate_finding.c
+
+
+@dataclass(frozen=True)
+class NewFinding:
+    """What a check found that did not stand before."""
+
+    rule: str
+    kind: str
+    key: str
+    name: str
+    severity: str
+
+
+def add_check(conn: Connection, check: RecordedCheck) -> int:
+    """Record a check; its id."""
+    made = insert(tables.estate_check).returning(_check.id)
+    values = {**vars(check), "recorded_at": utc_now()}
+    return int(conn.execute(made, values).scalar_one())
+
+
+def checks_of(conn: Connection, source: str | None = None) -> tuple[RecordedCheck, ...]:
+    """The checks of a source, or of all, oldest facts first."""
+    query = select(*(_check[field.name] for field in fields(RecordedCheck))).order_by(_check.read_at)
+    if source is not None:
+        query = query.where(_check.source == source)
+    return tuple(RecordedCheck(*row) for row in conn.execute(query))
+
+
+def findings_of(
+    conn: Connection, source: str | None = None, *, standing: bool = False
+) -> tuple[StandingFinding, ...]:
+    """Findings of a source or of all, those that stand only where asked, longest standing first."""
+    first, last, gone = (tables.estate_check.alias(name) for name in ("first", "last", "gone"))
+    query = (
+        select(
+            *(_finding.id, _finding.source, _finding.rule, _finding.object_kind, _finding.object_key),
+            *(_finding.object_name, _finding.severity, first.c.read_at, last.c.read_at, gone.c.read_at),
+        )
+        .join(first, first.c.id == _finding.first_check_id)
+        .join(last, last.c.id == _finding.last_check_id)
+        .join(gone, gone.c.id == _finding.gone_check_id, isouter=True)
+        .order_by(first.c.read_at, _finding.rule, _finding.object_name, _finding.id)
+    )
+    if source is not None:
+        query = query.where(_finding.source == source)
+    if standing:
+        query = query.where(_finding.gone_check_id.is_(None))
+    rows: Iterable[Any] = conn.execute(query)
+    return tuple(StandingFinding(*row) for row in rows)
+
+
+def begin(conn: Connection, check: int, source: str, found: Sequence[NewFinding]) -> None:
+    """Findings that this check is the first to find."""
+    rows = [
+        {
+            "source": source,
+            "rule": item.rule,
+            "object_kind": item.kind,
+            "object_key": item.key,
+            "object_name": item.name,
+            "severity": item.severity,
+            "first_check_id": check,
+            "last_check_id": check,
+        }
+        for item in found
+    ]
+    if rows:
+        conn.execute(insert(tables.estate_finding), rows)
+
+
+def found_again(conn: Connection, check: int, ids: Collection[int]) -> None:
+    """Findings that this check found too."""
+    for some in _chunks(ids):
+        conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(last_check_id=check))
+
+
+def end(conn: Connection, check: int, ids: Collection[int]) -> None:
+    """Findings that this check could have found, and did not."""
+    for some in _chunks(ids):
+        conn.execute(update(tables.estate_finding).where(_finding.id.in_(some)).values(gone_check_id=check))
+
+
+_AT_ONCE = 500
+"""Ids in one statement, below every database's limit of parameters."""
+
+
+def _chunks(ids: Iterable[int]) -> Iterable[list[int]]:
+    every = sorted(ids)
+    return (every[start : start + _AT_ONCE] for start in range(0, len(every), _AT_ONCE))

@@ -1,0 +1,166 @@
+"""Checks over time: what is new, gone and unchanged, how long it stands, and what silence means."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tests.estate.build import checked, document, estate_of, saved
+from tests.support.cli import vnuma
+from vnuma.checks.result import CheckResult
+from vnuma.domain.estate import Estate
+from vnuma.engine.check import compare
+from vnuma.engine.check_history import history, record
+from vnuma.engine.filters import Filters
+from vnuma.errors import InputError
+from vnuma.estate.earlier import Earlier
+from vnuma.store.open import Store, default_url, open_store
+
+DAYS = ["2026-11-20T06:10:00+00:00", "2026-11-25T06:10:00+00:00", "2026-12-24T18:00:00+00:00"]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """An empty store."""
+    return open_store(default_url(tmp_path))
+
+
+def on(day: int, estate: Estate) -> Estate:
+    """The estate as it was read on one of the days."""
+    return replace(estate, read_at=DAYS[day])
+
+
+def standing(store: Store) -> dict[tuple[str, str], int]:
+    """Days that each finding has stood, by rule and object."""
+    (found,) = history(store)
+    return {(it.rule, it.name): (found.until - it.first).days for it in (*found.new, *found.unchanged)}
+
+
+def gone(store: Store) -> set[tuple[str, str]]:
+    """What was found no more after the first check."""
+    (found,) = history(store, datetime.fromisoformat(DAYS[0]))
+    return {(item.rule, item.name) for item in found.gone}
+
+
+def test_how_long_a_finding_stands_is_told(store: Store) -> None:
+    """From the first check that found it to the newest; what came later stands for less."""
+    record(store, checked(on(0, estate_of("sql-a"))))
+    record(store, checked(on(1, estate_of("sql-a", "sql-b"))))
+    record(store, checked(on(2, estate_of("sql-a", "sql-b"))))
+    stood = standing(store)
+    assert (stood["T11", "sql-a"], stood["T11", "sql-b"]) == (34, 29)
+    assert gone(store) == set()
+
+
+def test_a_repaired_fault_is_gone_and_may_come_again(store: Store) -> None:
+    """It ends with the check that found it no more; if it comes back, it begins anew."""
+    record(store, checked(on(0, estate_of("sql-a"))))
+    record(store, checked(on(1, estate_of("sql-a", cpuHotAddEnabled=False))))
+    assert ("T11", "sql-a") in gone(store)
+    record(store, checked(on(2, estate_of("sql-a"))))
+    assert standing(store)["T11", "sql-a"] == 0
+    assert ("T11", "sql-a") in gone(store)
+
+
+def test_a_vm_that_is_gone_takes_its_findings_with_it(store: Store) -> None:
+    """The whole estate was read, and it was not there."""
+    record(store, checked(on(0, estate_of("sql-a", "sql-b"))))
+    record(store, checked(on(1, estate_of("sql-a"))))
+    assert ("T11", "sql-b") in gone(store)
+    assert ("T11", "sql-a") not in gone(store)
+
+
+def without_hot_add(estate: Estate) -> Estate:
+    """The estate with the fact behind T11 unread."""
+    (vm,) = estate.vms
+    settings = {name: value for name, value in vm.facts.settings.items() if name != "cpuHotAddEnabled"}
+    return replace(estate, vms=(replace(vm, facts=replace(vm.facts, settings=settings)),))
+
+
+@pytest.mark.parametrize(
+    "blind",
+    [
+        checked(on(1, estate_of("sql-a", "web")), filters=Filters(name="web")),
+        checked(replace(on(1, estate_of("web")), whole=False)),
+        checked(without_hot_add(on(1, estate_of("sql-a")))),
+        checked(replace(on(1, estate_of("sql-a")), source="another")),
+    ],
+    ids=["left out by a filter", "not asked for by name", "fact not read", "another vCenter"],
+)
+def test_what_a_check_could_not_see_is_not_gone(store: Store, blind: CheckResult) -> None:
+    """Silence means that a fault is gone only where the check would have found it."""
+    record(store, checked(on(0, estate_of("sql-a"))))
+    record(store, blind)
+    first = next(one for one in history(store, datetime.fromisoformat(DAYS[0])) if one.source == "vcsa01")
+    (found,) = [item for item in first.unchanged if (item.rule, item.name) == ("T11", "sql-a")]
+    assert found.gone is None
+    assert first.was_seen_last(found) == (blind.sources[0].name == "another")
+    (vm,) = checked(estate_of("sql-a")).vms
+    keys = {item.key: item.finding.name for item in vm.findings}
+    since = compare(blind, Earlier(DAYS[0], keys)).since
+    assert since is not None
+    assert ("T11", "vm", "sql-a") not in since.fixed
+
+
+def test_facts_are_recorded_in_their_order(store: Store) -> None:
+    """An older snapshot, or the same one again, is refused: it would turn the history round."""
+    record(store, checked(on(1, estate_of("sql-a"))))
+    for day in (0, 1):
+        with pytest.raises(InputError, match="is recorded already"):
+            record(store, checked(on(day, estate_of("sql-a"))))
+    assert len(history(store)[0].checks) == 1
+
+
+def test_two_vcenters_have_their_own_hosts(store: Store) -> None:
+    """Managed object ids repeat from vCenter to vCenter: a host's finding there is another one."""
+    here = estate_of("sql-a")
+    host = replace(next(iter(here.hosts.values())), numa_reported=True)
+    host = replace(host, numa_nodes=host.numa_nodes[:1])
+    here = replace(here, clusters=(replace(here.clusters[0], hosts=(host,)),))
+    (vm,) = here.vms
+    there = replace(
+        here, source="vcsa02", vms=(replace(vm, facts=replace(vm.facts, vcenter_uuid="another")),)
+    )
+    result = checked(here, there)
+    assert len([group for group in result.groups if group.judged.finding.rule == "T22"]) == 2
+    record(store, result)
+    assert [sum(it.rule == "T22" for it in one.unchanged) for one in history(store)] == [1, 1]
+
+
+def test_a_recorded_check_says_what_changed_since_the_last(tmp_path: Path) -> None:
+    """The check marks what is new; the history has it in words and as JSON."""
+    url = f"sqlite:///{tmp_path / 'h.db'}"
+    first = saved(tmp_path, on(0, estate_of("sql-a")))
+    assert vnuma("check", "--inventory", first, "--record", "--store", url).code == 0
+    second = saved(tmp_path, on(1, estate_of("sql-a", "sql-b", cpuHotAddEnabled=False)))
+    ran = vnuma("check", "--inventory", second, "--record", "--store", url, "--format", "json")
+    since = document(ran.out)["baseline"]
+    assert since["checked_at"] == DAYS[0]
+    assert {"rule": "T11", "kind": "vm", "name": "sql-a"} in since["fixed"]
+    assert since["new"] > 0
+    shown = vnuma("check", "--history", "--store", url)
+    assert shown.code == 0, shown.text
+    assert "vcsa01: 2 checks from 2026-11-20 to 2026-11-25" in shown.out
+    assert "gone   block T11  vm sql-a  stood at least 5 days, until 2026-11-25" in shown.out
+    assert "stands block A02  vm sql-a  since 2026-11-20, at least 5 days" in shown.out
+    assert "new    block A02  vm sql-b  since 2026-11-25, 0 days" in shown.out
+    told = json.loads(vnuma("check", "--history", "--store", url, "--format", "json").out)
+    assert {item["state"] for item in told["sources"][0]["findings"]} == {"new", "gone", "unchanged"}
+    later = vnuma("check", "--history", "--since", "2026-11-26", "--store", url)
+    assert ": 0 new, 0 gone" in later.out
+
+
+def test_a_history_needs_a_record(tmp_path: Path) -> None:
+    """Without a store, without a record, with a wrong date or a study: a sentence says so."""
+    url = f"sqlite:///{tmp_path / 'h.db'}"
+    assert "There is no store" in vnuma("check", "--history", "--store", url).err
+    open_store(url)
+    none = vnuma("check", "--history", "--store", url)
+    assert (none.code, "No check is recorded" in none.err) == (3, True)
+    assert vnuma("check", "--history", "--since", "soon", "--store", url).code == 2
+    file = saved(tmp_path, estate_of("sql-a"))
+    assert vnuma("check", "--inventory", file, "--record", "--baseline", file, "--store", url).code == 2
