@@ -36,6 +36,9 @@ type batch struct {
 	open    bool // something was sent since the last DONE
 	sent    bool // a DONE was sent
 	nesting int  // of EXEC
+
+	procedure *userProcedure // whose body this is
+	returned  int64          // what it returns
 }
 
 // variable is a local variable or parameter.

@@ -14,8 +14,9 @@ type database struct {
 	id         int
 	name       string
 	created    time.Time
-	schemas    map[string]*schema // by folded name
-	tables     map[string]*table  // by folded schema.name
+	schemas    map[string]*schema        // by folded name
+	tables     map[string]*table         // by folded schema.name
+	procedures map[string]*userProcedure // by folded schema.name
 	filegroups []tsql.Filegroup
 	files      []tsql.File
 	options    map[string]string // ALTER DATABASE ... SET, upper case
@@ -62,7 +63,7 @@ type tableColumn struct {
 }
 
 func newDatabase(id int, name string, now time.Time) *database {
-	db := &database{id: id, name: name, created: now, tables: map[string]*table{}, options: map[string]string{}, nextID: 245575913}
+	db := &database{id: id, name: name, created: now, tables: map[string]*table{}, procedures: map[string]*userProcedure{}, options: map[string]string{}, nextID: 245575913}
 	db.schemas = map[string]*schema{"dbo": {1, "dbo"}, "guest": {2, "guest"}, "information_schema": {3, "INFORMATION_SCHEMA"}, "sys": {4, "sys"}}
 	db.filegroups = []tsql.Filegroup{{Name: "PRIMARY"}}
 	path := `C:\Program Files\Microsoft SQL Server\MSSQL\DATA\` + name

@@ -10,7 +10,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// define runs CREATE TABLE, INDEX and SCHEMA, and DROP.
+// define runs CREATE TABLE, INDEX, SCHEMA and PROCEDURE, and DROP.
 func (b *batch) define(st tsql.Statement) error {
 	b.s.rowCount = 0
 	switch st := st.(type) {
@@ -24,6 +24,8 @@ func (b *batch) define(st tsql.Statement) error {
 		return b.createSchema(st)
 	case *tsql.CreateIndex:
 		return b.createIndex(st)
+	case *tsql.CreateProcedure:
+		return b.createProcedure(st)
 	case *tsql.Drop:
 		for _, n := range st.Names {
 			if err := b.drop(st, n); err != nil {
@@ -192,7 +194,7 @@ func (b *batch) absent(t *table) error {
 
 // free is absent for a caller that holds Instance.mu.
 func (s *Session) free(t *table) error {
-	if s.temp[fold(t.name)] != nil || t.db != nil && t.db.find(t.schema, t.name) != nil {
+	if s.temp[fold(t.name)] != nil || t.db != nil && t.db.taken(t.schema, t.name) {
 		return tsql.Errorf(2714, 0, "There is already an object named '%s' in the database.", t.name)
 	}
 	return nil
@@ -261,7 +263,7 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 	return nil
 }
 
-// drop removes one table, schema or database.
+// drop removes one table, schema, procedure or database.
 func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 	missing := func(kind string) error {
 		if st.IfExists {
@@ -285,10 +287,20 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 			return missing("schema")
 		}
 		return s.dropSchema(n.Object())
+	case "PROCEDURE":
+		p, err := r.procedure(n)
+		if err != nil {
+			return missing("procedure")
+		}
+		s.dropProcedure(p)
+		return nil
 	}
 	t, err := r.stored(n)
 	if err != nil {
 		return missing("table")
+	}
+	if p := t.boundBy(); p != nil {
+		return tsql.Errorf(3729, n.Line, "Cannot DROP TABLE '%s' because it is being referenced by object '%s'.", t.name, p.name)
 	}
 	s.dropTable(t)
 	return nil

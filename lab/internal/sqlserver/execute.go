@@ -20,7 +20,7 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return b.remove(st)
 	case *tsql.Truncate:
 		return b.truncate(st)
-	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.Drop:
+	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.CreateProcedure, *tsql.Drop:
 		return outcome{done: &tds.Done{}}, b.define(st)
 	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer:
 		return outcome{done: &tds.Done{}}, b.administer(st)
@@ -68,8 +68,7 @@ func (b *batch) control(st tsql.Statement) (outcome, error) {
 	case *tsql.Try:
 		return outcome{silent: true}, b.tryCatch(st)
 	case *tsql.Jump:
-		b.jump = st.Kind
-		return outcome{}, nil
+		return outcome{}, b.leave(st)
 	}
 	return outcome{}, tsql.Unmodelled(st.Line(), "this statement")
 }

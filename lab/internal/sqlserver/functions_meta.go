@@ -251,7 +251,13 @@ func (r *run) objectID(name, kind string) any {
 	if v := views[fold(n.Qualifier(1))+"."+fold(n.Object())]; v != nil && r.inst.version.has(v.since) && (kind == "" || kind == "V") {
 		return int64(v.id)
 	}
-	if kind != "" && !strings.EqualFold(strings.TrimSpace(kind), "U") {
+	kind = strings.ToUpper(strings.TrimSpace(kind))
+	if kind == "P" || kind == "" {
+		if p, err := r.procedure(*n); err == nil {
+			return int64(p.id)
+		}
+	}
+	if kind != "" && kind != "U" {
 		return nil
 	}
 	if strings.HasPrefix(n.Object(), "#") {
@@ -276,6 +282,11 @@ func (r *run) objectName(id int64) any {
 	for _, t := range r.s.db.sortedTables() {
 		if int64(t.id) == id {
 			return t.name
+		}
+	}
+	for _, p := range r.s.db.procedures {
+		if int64(p.id) == id {
+			return p.name
 		}
 	}
 	for _, v := range views {

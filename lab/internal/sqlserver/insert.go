@@ -1,6 +1,8 @@
 package sqlserver
 
 import (
+	"slices"
+
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -59,10 +61,11 @@ func (c *compiler) insert(st *tsql.Insert) (*insertPlan, error) {
 	if st.Source == nil {
 		return in, nil
 	}
-	if values, ok := st.Source.Body.(*tsql.Values); ok {
-		c.fillDefaults(t, targets, values)
+	source := *st.Source
+	if values, ok := source.Body.(*tsql.Values); ok {
+		source.Body = withDefaults(t, targets, values)
 	}
-	if in.source, err = c.query(st.Source, nil); err != nil {
+	if in.source, err = c.query(&source, nil); err != nil {
 		return nil, err
 	}
 	if have := len(in.source.columns()); have != len(targets) {
@@ -116,9 +119,12 @@ func targetColumns(t *table, names []string) ([]int, error) {
 	return out, nil
 }
 
-// fillDefaults puts a column's default where a VALUES list says DEFAULT.
-func (c *compiler) fillDefaults(t *table, targets []int, values *tsql.Values) {
-	for _, row := range values.Rows {
+// withDefaults is a VALUES list with a column's default where it says DEFAULT. The list itself is shared by all
+// who run the same procedure.
+func withDefaults(t *table, targets []int, values *tsql.Values) *tsql.Values {
+	out := &tsql.Values{Rows: make([][]tsql.Expr, len(values.Rows))}
+	for n, given := range values.Rows {
+		row := slices.Clone(given)
 		for i := range row {
 			if row[i] != nil || i >= len(targets) {
 				continue
@@ -128,7 +134,9 @@ func (c *compiler) fillDefaults(t *table, targets []int, values *tsql.Values) {
 				row[i] = &tsql.NullLit{}
 			}
 		}
+		out.Rows[n] = row
 	}
+	return out
 }
 
 // build computes the rows to insert.

@@ -48,14 +48,15 @@ func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *
 	s.begin()
 	defer s.end()
 	b := newBatch(ctx, s, w)
-	run := findProcedure(name)
-	if run == nil {
-		b.report(noProcedure(name))
-		return
-	}
 	var args []argument
 	for _, p := range params {
 		args = append(args, argument{name: fold(p.Name), value: p.Value, typ: plainType(p.Type)})
+	}
+	run := findProcedure(name)
+	if run == nil {
+		b.callNamed(name, params, args, w)
+		b.close()
+		return
 	}
 	if err := run(b, args); err != nil {
 		b.report(err)
@@ -76,10 +77,6 @@ func (b *batch) exec(st *tsql.Exec) (outcome, error) {
 		}
 		return outcome{}, b.nested(text, map[string]*variable{})
 	}
-	run := findProcedure(strings.Join(st.Name.Parts, "."))
-	if run == nil {
-		return outcome{}, noProcedure(strings.Join(st.Name.Parts, "."))
-	}
 	var args []argument
 	for _, a := range st.Args {
 		if a.Output {
@@ -91,7 +88,55 @@ func (b *batch) exec(st *tsql.Exec) (outcome, error) {
 		}
 		args = append(args, argument{name: a.Name, value: v})
 	}
-	return outcome{}, run(b, args)
+	status, err := b.execNamed(st.Name, args)
+	if err == nil && st.Status != "" {
+		err = b.assign(st.Status, status)
+	}
+	return outcome{}, err
+}
+
+// execNamed runs a procedure of the system, or a user's.
+func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
+	if run := findProcedure(strings.Join(n.Parts, ".")); run != nil {
+		err := run(b, args)
+		status := b.returned
+		b.returned = 0
+		return status, err
+	}
+	p, err := b.findUserProcedure(n)
+	if err != nil {
+		return 0, err
+	}
+	status, _, err := b.invoke(p, args)
+	return status, err
+}
+
+// callNamed answers a remote procedure call of a user's procedure.
+func (b *batch) callNamed(name string, params []tds.Param, args []argument, w *tds.Writer) {
+	n := splitName(name)
+	if n == nil {
+		b.report(noProcedure(name))
+		return
+	}
+	p, err := b.findUserProcedure(*n)
+	if err != nil {
+		b.report(err)
+		return
+	}
+	b.callUser(p, params, args, w)
+}
+
+// within is a batch for what runs inside this one, with variables of its own.
+func (b *batch) within(vars map[string]*variable) *batch {
+	return &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, try: b.try, caught: b.caught, open: b.open, sent: b.sent}
+}
+
+// after takes over from what ran inside.
+func (b *batch) after(inner *batch) {
+	b.open, b.sent = inner.open, inner.sent
+	if inner.jump == "abort" {
+		b.jump = "abort"
+	}
 }
 
 // nested runs a text as a batch within the batch.
@@ -100,15 +145,12 @@ func (b *batch) nested(text string, vars map[string]*variable) error {
 	if err != nil {
 		return err
 	}
-	inner := &batch{ctx: b.ctx, s: b.s, w: b.w, vars: vars, nesting: b.nesting + 1, try: b.try, caught: b.caught, open: b.open, sent: b.sent}
+	inner := b.within(vars)
 	if b.s.options.statisticsTime && len(statements) > 0 {
 		inner.info(compileTimes(0, 0))
 	}
 	failure := inner.list(statements)
-	b.open, b.sent = inner.open, inner.sent
-	if inner.jump == "abort" {
-		b.jump = "abort"
-	}
+	b.after(inner)
 	return failure
 }
 

@@ -27,7 +27,7 @@ func init() {
 		physical_name nvarchar(260), state_desc nvarchar(60), size int`, masterFiles)
 	objects := `name sysname, object_id int, schema_id int, parent_object_id int, type char(2), type_desc nvarchar(60),
 		create_date datetime, modify_date datetime, is_ms_shipped bit`
-	addView("sys.objects", "", objects, func(v *viewContext) []viewRow { return userObjects(v) })
+	addView("sys.objects", "", objects, func(v *viewContext) []viewRow { return append(userObjects(v), procedureObjects(v)...) })
 	addView("sys.all_objects", "", objects, allObjects)
 	addView("sys.tables", "", objects+`, is_memory_optimized bit@12.0.0, durability tinyint@12.0.0, durability_desc nvarchar(60)@12.0.0,
 		temporal_type tinyint@13.0.0`, func(v *viewContext) []viewRow { return userObjects(v) })
@@ -166,7 +166,7 @@ func userObjects(v *viewContext) []viewRow {
 const systemObjects = 2400
 
 func allObjects(v *viewContext) []viewRow {
-	out := userObjects(v)
+	out := append(userObjects(v), procedureObjects(v)...)
 	shipped := func(name string, id int, kind, desc string) {
 		out = append(out, viewRow{"name": name, "object_id": id, "schema_id": 4, "parent_object_id": 0, "type": kind, "type_desc": desc,
 			"create_date": v.inst().started, "modify_date": v.inst().started, "is_ms_shipped": true})

@@ -52,6 +52,7 @@ func init() {
 func (p *parser) statement(first bool) Statement {
 	p.enter()
 	defer p.leave()
+	p.began = p.pos
 	t := p.peek()
 	if p.isSymbol("(") && p.nestedQuery() {
 		return readQuery(p, at(t.Line))
@@ -241,11 +242,11 @@ func readTransaction(p *parser, line at) Statement {
 }
 
 func readJump(p *parser, line at) Statement {
-	kind := p.next().Upper
-	if kind == "RETURN" && p.peek().Kind == Number {
-		p.next()
+	j := &Jump{at: line, Kind: p.next().Upper}
+	if t := p.peek(); j.Kind == "RETURN" && (t.Kind == Number || t.Kind == Variable || p.isSymbol("(") || p.isSymbol("-")) {
+		j.X = p.expr()
 	}
-	return &Jump{at: line, Kind: kind}
+	return j
 }
 
 func readPrint(p *parser, line at) Statement {
@@ -293,8 +294,12 @@ func readExec(p *parser, line at) Statement {
 		p.expectSymbol(")")
 		return e
 	}
-	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") { // EXEC @rc = procedure: the code is not modelled
-		panic(Unmodelled(p.peek().Line, "the return code of a procedure"))
+	if p.peek().Kind == Variable && p.isSymbolAt(1, "=") {
+		status := lower(p.next().Text)
+		p.next()
+		e := p.procedure(line).(*Exec)
+		e.Status = status
+		return e
 	}
 	return p.procedure(line)
 }

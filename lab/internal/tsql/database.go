@@ -99,6 +99,8 @@ func readAlter(p *parser, line at) Statement {
 		return p.alterDatabase(line)
 	case p.phrase("SERVER CONFIGURATION SET"):
 		return p.alterServer(line)
+	case p.is("PROCEDURE", "PROC"):
+		return p.createProcedure(line, true, true)
 	}
 	panic(Unmodelled(int(line), "ALTER %s", p.peek().Text))
 }

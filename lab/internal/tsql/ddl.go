@@ -19,6 +19,10 @@ func readCreate(p *parser, line at) Statement {
 		return p.createDatabase(line)
 	case p.is("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"):
 		return p.createIndex(line)
+	case p.is("PROCEDURE", "PROC"):
+		return p.createProcedure(line, false, false)
+	case p.phrase("OR ALTER"):
+		return p.createProcedure(line, true, false)
 	}
 	panic(Unmodelled(int(line), "CREATE %s", p.peek().Text))
 }
@@ -184,9 +188,12 @@ func (p *parser) tableOptions(t *CreateTable) {
 
 func readDrop(p *parser, line at) Statement {
 	p.next()
-	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "SCHEMA")}
+	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "SCHEMA", "PROCEDURE", "PROC")}
 	if d.What == "" {
 		panic(Unmodelled(int(line), "DROP %s", p.peek().Text))
+	}
+	if d.What == "PROC" {
+		d.What = "PROCEDURE"
 	}
 	d.IfExists = p.phrase("IF EXISTS")
 	d.Names = []Name{p.name()}

@@ -9,6 +9,7 @@ type parser struct {
 	text   string
 	tokens []Token
 	pos    int
+	began  int // token that the statement being read begins with
 	depth  int
 }
 

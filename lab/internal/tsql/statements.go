@@ -81,10 +81,10 @@ type (
 		at
 		Option, Value string // upper case, as written
 	}
-	// Drop is DROP TABLE, DATABASE or SCHEMA.
+	// Drop is DROP TABLE, DATABASE, SCHEMA or PROCEDURE.
 	Drop struct {
 		at
-		What     string // TABLE, DATABASE, SCHEMA
+		What     string // TABLE, DATABASE, SCHEMA, PROCEDURE
 		Names    []Name
 		IfExists bool
 	}
@@ -117,10 +117,11 @@ type (
 		Cond Expr
 		Body Statement
 	}
-	// Jump is BREAK, CONTINUE or RETURN.
+	// Jump is BREAK, CONTINUE or RETURN; X is what a procedure returns.
 	Jump struct {
 		at
 		Kind string
+		X    Expr
 	}
 	// Block is BEGIN ... END.
 	Block struct {
@@ -147,12 +148,13 @@ type (
 		at
 		Args []Expr
 	}
-	// Exec is EXEC procedure args, or EXEC (text) with Text set.
+	// Exec is EXEC [@status =] procedure args, or EXEC (text) with Text set.
 	Exec struct {
 		at
-		Name Name
-		Args []Argument
-		Text Expr
+		Status string // the variable that takes what the procedure returns
+		Name   Name
+		Args   []Argument
+		Text   Expr
 	}
 	// Use is USE database.
 	Use struct {

@@ -71,3 +71,62 @@ func Walk(x Expr, visit func(Expr) bool) {
 		Walk(child, visit)
 	}
 }
+
+// Each visits statements and those within them, in order.
+func Each(list []Statement, visit func(Statement)) {
+	for _, st := range list {
+		if st == nil {
+			continue
+		}
+		visit(st)
+		switch st := st.(type) {
+		case *Block:
+			Each(st.Body, visit)
+		case *If:
+			Each([]Statement{st.Then, st.Else}, visit)
+		case *While:
+			Each([]Statement{st.Body}, visit)
+		case *Try:
+			Each(st.Body, visit)
+			Each(st.Catch, visit)
+		}
+	}
+}
+
+// Mentions tells whether an expression of the statements, queries left out, reads that variable.
+func Mentions(list []Statement, variable string) bool {
+	found := false
+	look := func(x Expr) {
+		Walk(x, func(x Expr) bool {
+			v, ok := x.(*VarRef)
+			found = found || ok && v.Name == variable
+			return true
+		})
+	}
+	Each(list, func(st Statement) {
+		switch st := st.(type) {
+		case *Declare:
+			for _, d := range st.Variables {
+				look(d.Init)
+			}
+		case *SetVariable:
+			look(st.X)
+		case *While:
+			look(st.Cond)
+		case *If:
+			look(st.Cond)
+		case *Insert:
+			if st.Source == nil {
+				return
+			}
+			if values, ok := st.Source.Body.(*Values); ok {
+				for _, row := range values.Rows {
+					for _, x := range row {
+						look(x)
+					}
+				}
+			}
+		}
+	})
+	return found
+}

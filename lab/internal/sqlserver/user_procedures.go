@@ -1,0 +1,310 @@
+package sqlserver
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+func init() {
+	addView("sys.procedures", "", `name sysname, object_id int, schema_id int, parent_object_id int, type char(2), type_desc nvarchar(60),
+		create_date datetime, modify_date datetime, is_ms_shipped bit`, procedureObjects)
+	addView("sys.sql_modules", "", `object_id int, definition nvarchar(max)?, is_schema_bound bit, uses_native_compilation bit@12.0.0`, sqlModules)
+}
+
+// userProcedure is a procedure of a user's database. Its definition never changes: ALTER makes another.
+type userProcedure struct {
+	id           int
+	db           *database
+	schema, name string
+	created      time.Time
+	def          *tsql.CreateProcedure
+	types        []tds.Type // of the parameters
+	binds        []*table   // that a natively compiled procedure is bound to
+}
+
+func (p *userProcedure) key() string { return fold(p.schema + "." + p.name) }
+
+// createProcedure keeps a procedure under its name.
+func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
+	r := b.newRun()
+	inst := b.s.inst
+	inst.mu.Lock()
+	defer inst.mu.Unlock()
+	db, err := r.databaseOf(st.Name)
+	if err != nil {
+		return err
+	}
+	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), created: now(), def: st}
+	if name := st.Name.Qualifier(1); name != "" {
+		found := db.schemas[fold(name)]
+		if found == nil {
+			return tsql.Errorf(2760, st.Line(), "The specified schema name \"%s\" either does not exist or you do not have permission to use it.", name)
+		}
+		p.schema = found.name
+	}
+	for _, d := range st.Parameters {
+		t, err := resolveType(d.Type, 1)
+		if err != nil {
+			return err
+		}
+		p.types = append(p.types, t)
+	}
+	if st.Native {
+		if err := p.checkNative(r); err != nil {
+			return err
+		}
+	}
+	return b.s.keep(p)
+}
+
+// keep puts a procedure where its name says. The caller holds Instance.mu.
+func (s *Session) keep(p *userProcedure) error {
+	before := p.db.procedures[p.key()]
+	switch {
+	case before == nil && p.def.MustExist:
+		return tsql.Errorf(208, p.def.Line(), "Invalid object name '%s'.", p.name)
+	case before != nil && !p.def.Replace, before == nil && p.db.taken(p.schema, p.name):
+		return tsql.Errorf(2714, p.def.Line(), "There is already an object named '%s' in the database.", p.name)
+	case before != nil:
+		p.id, p.created = before.id, before.created
+	default:
+		p.id = p.db.newObjectID()
+	}
+	p.db.procedures[p.key()] = p
+	s.remember(func() {
+		if delete(p.db.procedures, p.key()); before != nil {
+			p.db.procedures[p.key()] = before
+		}
+	})
+	return nil
+}
+
+// taken tells whether a table or procedure has the name. The caller holds Instance.mu.
+func (db *database) taken(schema, name string) bool {
+	return db.find(schema, name) != nil || db.procedures[fold(schema+"."+name)] != nil
+}
+
+func (s *Session) dropProcedure(p *userProcedure) {
+	delete(p.db.procedures, p.key())
+	s.remember(func() { p.db.procedures[p.key()] = p })
+}
+
+// procedure finds a user's procedure. The caller holds Instance.mu.
+func (r *run) procedure(n tsql.Name) (*userProcedure, error) {
+	db, err := r.databaseOf(n)
+	if err != nil {
+		return nil, err
+	}
+	schema := n.Qualifier(1)
+	if schema == "" {
+		schema = "dbo"
+	}
+	if p := db.procedures[fold(schema+"."+n.Object())]; p != nil {
+		return p, nil
+	}
+	return nil, noProcedure(strings.Join(n.Parts, "."))
+}
+
+// findUserProcedure is procedure for a caller that does not hold Instance.mu.
+func (b *batch) findUserProcedure(n tsql.Name) (*userProcedure, error) {
+	r := b.newRun()
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	return r.procedure(n)
+}
+
+// boundBy is a natively compiled procedure that keeps the table from being dropped. The caller holds Instance.mu.
+func (t *table) boundBy() *userProcedure {
+	if t.db == nil {
+		return nil
+	}
+	for _, p := range t.db.procedures {
+		if slices.Contains(p.binds, t) {
+			return p
+		}
+	}
+	return nil
+}
+
+// checkNative applies the rules for natively compiled procedures, and binds them to their tables. The caller holds
+// Instance.mu. Source: https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/transact-sql-constructs-not-supported-by-in-memory-oltp
+func (p *userProcedure) checkNative(r *run) error {
+	unsupported := func(line int, what string) error {
+		return tsql.Errorf(10794, line, "The %s is not supported with natively compiled modules.", what)
+	}
+	if !p.def.SchemaBinding {
+		return tsql.Errorf(10778, p.def.Line(), "The option 'SCHEMABINDING' is required for natively compiled modules.")
+	}
+	var failure error
+	tsql.Each(p.def.Body, func(st tsql.Statement) {
+		switch st := st.(type) {
+		case *tsql.Insert:
+			failure = p.bindTable(r, st, failure)
+			if values, ok := source(st).(*tsql.Values); ok && len(values.Rows) > 1 {
+				failure = unsupported(st.Line(), "feature 'row value constructors'")
+			}
+		case *tsql.Transaction:
+			failure = unsupported(st.Line(), "statement '"+st.Kind+" TRANSACTION'")
+		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block, *tsql.Jump:
+		default:
+			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
+		}
+	})
+	if failure == nil && tsql.Mentions(p.def.Body, "@@spid") {
+		failure = unsupported(p.def.Line(), "function '@@SPID'")
+	}
+	return failure
+}
+
+func (p *userProcedure) bindTable(r *run, st *tsql.Insert, failure error) error {
+	t, err := r.stored(st.Target)
+	switch {
+	case failure != nil:
+		return failure
+	case err != nil:
+		return err
+	case !t.memoryOptimized:
+		return tsql.Errorf(10775, st.Line(), "Object '%s' is not a memory optimized table or a natively compiled inline table-valued "+
+			"function and cannot be accessed from a natively compiled module.", t.fullName())
+	}
+	p.binds = append(p.binds, t)
+	return nil
+}
+
+// invoke runs a procedure with its arguments; what it returns, and its parameters as they are afterwards.
+func (b *batch) invoke(p *userProcedure, args []argument) (int64, map[string]*variable, error) {
+	vars, err := b.arguments(p, args)
+	if err != nil {
+		return 0, nil, err
+	}
+	inner := b.within(vars)
+	inner.procedure = p
+	options := b.s.options
+	if options.statisticsTime && len(p.def.Body) > 0 {
+		inner.info(compileTimes(0, 0))
+	}
+	if p.def.Native {
+		b.s.rowCount = 0
+	}
+	err = inner.list(p.def.Body)
+	if p.def.Native { // @@ROWCOUNT is reset at the start and at the end of a natively compiled procedure
+		b.s.rowCount = 0
+	}
+	b.s.options = options // SET options hold until a procedure ends
+	b.after(inner)
+	return inner.returned, vars, err
+}
+
+// arguments gives a procedure's parameters their values: by name, by place, or by default.
+func (b *batch) arguments(p *userProcedure, args []argument) (map[string]*variable, error) {
+	vars := map[string]*variable{}
+	for i, d := range p.def.Parameters {
+		v := &variable{typ: p.types[i]}
+		vars[d.Name] = v
+		given := slices.IndexFunc(args, func(a argument) bool { return a.name == d.Name })
+		if given < 0 && i < len(args) && args[i].name == "" {
+			given = i
+		}
+		value, err := any(nil), error(nil)
+		switch {
+		case given >= 0:
+			value = args[given].value
+		case d.Init != nil:
+			value, err = b.value(d.Init)
+		default:
+			err = tsql.Errorf(201, 0, "Procedure or function '%s' expects parameter '%s', which was not supplied.", p.name, d.Name)
+		}
+		if err == nil {
+			v.value, err = convert(value, v.typ, 0)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return vars, p.checkArguments(args)
+}
+
+func (p *userProcedure) checkArguments(args []argument) error {
+	if len(args) > len(p.def.Parameters) {
+		return tsql.Errorf(8144, 0, "Procedure or function %s has too many arguments specified.", p.name)
+	}
+	for _, a := range args {
+		known := func(d tsql.Parameter) bool { return d.Name == a.name }
+		if a.name != "" && !slices.ContainsFunc(p.def.Parameters, known) {
+			return tsql.Errorf(8145, 0, "%s is not a parameter for procedure %s.", a.name, p.name)
+		}
+	}
+	return nil
+}
+
+// callUser answers a remote procedure call: output parameters and what it returns go to the client.
+func (b *batch) callUser(p *userProcedure, params []tds.Param, args []argument, w *tds.Writer) {
+	status, vars, err := b.invoke(p, args)
+	if err != nil {
+		b.report(err)
+		return
+	}
+	for i, param := range params {
+		if !param.Output {
+			continue
+		}
+		name := fold(param.Name)
+		if name == "" && i < len(p.def.Parameters) {
+			name = p.def.Parameters[i].Name
+		}
+		if v := vars[name]; v != nil {
+			param.Value = v.value
+			w.Output(param)
+		}
+	}
+	w.ReturnStatus(int32(status))
+}
+
+// leave is BREAK, CONTINUE or RETURN; a procedure may return a number.
+func (b *batch) leave(st *tsql.Jump) error {
+	if st.X != nil {
+		if b.procedure == nil {
+			return tsql.Errorf(178, st.Line(), "A RETURN statement with a return value cannot be used in this context.")
+		}
+		v, err := b.value(st.X)
+		if err != nil {
+			return err
+		}
+		if b.returned, err = wholeNumber(v, typeInt); err != nil {
+			return err
+		}
+	}
+	b.jump = st.Kind
+	return nil
+}
+
+func (db *database) sortedProcedures() []*userProcedure {
+	out := make([]*userProcedure, 0, len(db.procedures))
+	for _, p := range db.procedures {
+		out = append(out, p)
+	}
+	slices.SortFunc(out, func(a, b *userProcedure) int { return a.id - b.id })
+	return out
+}
+
+func procedureObjects(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, p := range v.db.sortedProcedures() {
+		out = append(out, viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "parent_object_id": 0,
+			"type": "P ", "type_desc": "SQL_STORED_PROCEDURE", "create_date": p.created, "modify_date": p.created, "is_ms_shipped": false})
+	}
+	return out
+}
+
+func sqlModules(v *viewContext) []viewRow {
+	var out []viewRow
+	for _, p := range v.db.sortedProcedures() {
+		out = append(out, viewRow{"object_id": p.id, "definition": p.def.Text, "is_schema_bound": p.def.SchemaBinding,
+			"uses_native_compilation": p.def.Native})
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package sqlserver
+
+import (
+	"strconv"
+	"testing"
+)
+
+// number is that of the first error, "" for none.
+func (r *record) number() string {
+	if len(r.errors) == 0 {
+		return ""
+	}
+	return strconv.Itoa(int(r.errors[0].Number))
+}
+
+// A procedure runs with its arguments by place, by name and by default, and returns a number.
+func TestUserProcedures(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, "CREATE DATABASE d")
+	must(t, s, "USE d")
+	must(t, s, "CREATE TABLE dbo.t (n int NOT NULL)")
+	must(t, s, `CREATE PROCEDURE dbo.fill (@n int, @times int = 2) WITH RECOMPILE AS
+BEGIN
+	SET NOCOUNT ON;
+	DECLARE @i int = 0;
+	WHILE @i < @times BEGIN
+		INSERT INTO dbo.t (n) VALUES (@n + @i);
+		SET @i += 1;
+	END;
+	RETURN @times;
+END`)
+	must(t, s, "EXEC dbo.fill 10")
+	must(t, s, "EXEC dbo.fill @times = 1, @n = 20")
+	if got := must(t, s, "DECLARE @r int; EXEC @r = fill 30, 3; SELECT @r, (SELECT SUM(n) FROM dbo.t)").text(); got != "3,134" {
+		t.Errorf("returned and inserted %s, want 3,134", got)
+	}
+	if got := must(t, s, "SELECT OBJECT_NAME(OBJECT_ID('dbo.fill', 'P')), (SELECT COUNT(*) FROM sys.procedures), "+
+		"(SELECT COUNT(*) FROM sys.objects WHERE type = 'P')").text(); got != "fill,1,1" {
+		t.Errorf("the catalogue shows %s", got)
+	}
+	must(t, s, "ALTER PROCEDURE dbo.fill AS SELECT 5")
+	if got := must(t, s, "EXEC fill").text(); got != "5" {
+		t.Errorf("after ALTER it gives %s, want 5", got)
+	}
+	must(t, s, "DROP PROCEDURE IF EXISTS dbo.fill, dbo.nothing")
+	for text, want := range map[string]string{
+		"EXEC dbo.fill":                            "2812",
+		"DROP PROCEDURE dbo.fill":                  "3701",
+		"ALTER PROCEDURE dbo.fill AS SELECT 1":     "208",
+		"CREATE PROCEDURE dbo.t AS SELECT 1":       "2714",
+		"SELECT 1; CREATE PROCEDURE p AS SELECT 1": "111",
+		"RETURN 1": "178",
+	} {
+		if got := s.ask(text).number(); got != want {
+			t.Errorf("%s: error %s, want %s", text, got, want)
+		}
+	}
+}
+
+// Wrong arguments are refused by their numbers.
+func TestArgumentsOfProcedures(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, "CREATE PROCEDURE dbo.one @a int AS SELECT @a")
+	for text, want := range map[string]string{
+		"EXEC dbo.one":              "201",
+		"EXEC dbo.one 1, 2":         "8144",
+		"EXEC dbo.one @b = 1":       "201",
+		"EXEC dbo.one @a=1, @b = 1": "8144",
+		"EXEC dbo.one 'x'":          "245",
+	} {
+		if got := s.ask(text).number(); got != want {
+			t.Errorf("%s: error %s, want %s", text, got, want)
+		}
+	}
+}
+
+// A natively compiled procedure obeys the rules of 2014 and is bound to its table; @@ROWCOUNT is 0 behind it.
+func TestNativelyCompiledProcedures(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, "CREATE DATABASE d")
+	must(t, s, "ALTER DATABASE d ADD FILEGROUP m CONTAINS MEMORY_OPTIMIZED_DATA")
+	must(t, s, `ALTER DATABASE d ADD FILE (NAME = 'm1', FILENAME = 'c:\m1') TO FILEGROUP m`)
+	must(t, s, "USE d")
+	must(t, s, "CREATE TABLE dbo.im (c1 bigint NOT NULL PRIMARY KEY NONCLUSTERED HASH WITH (BUCKET_COUNT = 1024)) WITH (MEMORY_OPTIMIZED = ON)")
+	must(t, s, "CREATE TABLE dbo.disk (c1 bigint)")
+	native := func(with, body string) string {
+		return "CREATE PROCEDURE dbo.p WITH NATIVE_COMPILATION" + with + `, EXECUTE AS OWNER AS BEGIN ATOMIC WITH
+			(TRANSACTION ISOLATION LEVEL = SNAPSHOT, LANGUAGE = N'us_english') ` + body + " END"
+	}
+	for body, want := range map[string]string{
+		"INSERT INTO dbo.im (c1) VALUES (1), (2);":                   "10794",
+		"DECLARE @i bigint = @@SPID; INSERT INTO dbo.im VALUES (@i)": "10794",
+		"BEGIN TRANSACTION; COMMIT":                                  "10794",
+		"INSERT INTO dbo.disk (c1) VALUES (1)":                       "10775",
+	} {
+		if got := s.ask(native(", SCHEMABINDING", body)).number(); got != want {
+			t.Errorf("%s: error %s, want %s", body, got, want)
+		}
+	}
+	if got := s.ask(native("", "INSERT INTO dbo.im (c1) VALUES (1);")).number(); got != "10778" {
+		t.Errorf("without SCHEMABINDING: error %s", got)
+	}
+	must(t, s, native(", SCHEMABINDING", "INSERT INTO dbo.im (c1) VALUES (1);"))
+	if got := must(t, s, "EXEC dbo.p; SELECT @@ROWCOUNT, (SELECT COUNT_BIG(*) FROM dbo.im)").text(); got != "0,1" {
+		t.Errorf("@@ROWCOUNT and rows: %s, want 0,1", got)
+	}
+	if got := s.ask("DROP TABLE dbo.im").number(); got != "3729" {
+		t.Errorf("dropping a bound table: error %s, want 3729", got)
+	}
+}
