@@ -27,11 +27,13 @@ SMALL: dict[str, Any] = {
 
 
 def write_study(folder: Path, **changes: Any) -> Path:
-    """SMALL with other values; a mapping is merged with the one that is there."""
+    """SMALL with other values; a mapping is merged with the one that is there, another workload is not."""
     study = {name: value for name, value in SMALL.items() if name != "vm" or "vms" not in changes}
     for name, value in changes.items():
         here = study.get(name)
-        study[name] = {**here, **value} if isinstance(here, dict) and isinstance(value, dict) else value
+        if isinstance(here, dict) and isinstance(value, dict) and value.get("name") == here.get("name"):
+            value = {**here, **value}
+        study[name] = value
     path = folder / f"{study['name']}.yml"
     path.write_text(json.dumps(study, indent=1), encoding="utf-8")
     return path

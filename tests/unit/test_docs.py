@@ -74,7 +74,12 @@ def test_the_readme_lists_every_exit_code() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["README.md", "CONTRIBUTING.md", *[f"docs/{p.name}" for p in (ROOT / "docs").glob("*.md")]]
+    "page",
+    [
+        "README.md",
+        "CONTRIBUTING.md",
+        *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")),
+    ],
 )
 def test_links_inside_the_repository_lead_somewhere(page: str) -> None:
     """A moved page would leave readers behind."""

@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"vnuma.dev/lab/internal/tds"
@@ -34,6 +35,7 @@ type Session struct {
 type options struct {
 	statisticsTime bool
 	statisticsXML  bool
+	parseOnly      bool
 	noCount        bool
 	xactAbort      bool
 	isolation      string
@@ -131,6 +133,9 @@ func (s *Session) run(ctx context.Context, text string, params []tds.Param, w re
 			return
 		}
 		b.vars[fold(p.Name)] = &variable{typ: typ, value: v}
+	}
+	if s.options.parseOnly {
+		statements = slices.DeleteFunc(statements, func(st tsql.Statement) bool { return !endsParseOnly(st) })
 	}
 	b.runAll(statements)
 	b.close()

@@ -29,7 +29,9 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 		if on {
 			return outcome{}, tsql.Unmodelled(st.Line(), "SET IMPLICIT_TRANSACTIONS ON")
 		}
-	case "STATISTICS IO", "STATISTICS PROFILE", "FMTONLY", "NOEXEC", "PARSEONLY", "SHOWPLAN_XML":
+	case "PARSEONLY":
+		o.parseOnly = on
+	case "STATISTICS IO", "STATISTICS PROFILE", "FMTONLY", "NOEXEC", "SHOWPLAN_XML":
 		if on {
 			return outcome{}, tsql.Unmodelled(st.Line(), "SET %s ON", st.Option)
 		}
@@ -37,6 +39,13 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 		return outcome{}, o.setNumber(st)
 	}
 	return outcome{}, nil
+}
+
+// endsParseOnly tells the one statement that takes effect while batches are parsed only. The server sets the
+// option as it parses; here it holds from the next batch on, which is how vnuma sends it.
+func endsParseOnly(st tsql.Statement) bool {
+	option, ok := st.(*tsql.SetOption)
+	return ok && option.Option == "PARSEONLY"
 }
 
 func (o *options) setNumber(st *tsql.SetOption) error {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from inspect import cleandoc
 from typing import Any
 
 from pydantic import BaseModel
@@ -69,7 +70,7 @@ def markdown() -> str:
     """Every field in a table, section by section."""
     parts = [_INTRODUCTION]
     for title, model in _SECTIONS:
-        parts.append(f"## {title}\n\n{(model.__doc__ or '').strip()}\n\n{_table(model)}")
+        parts.append(f"## {title}\n\n{cleandoc(model.__doc__ or '')}\n\n{_table(model)}")
     return "\n".join(parts)
 
 

@@ -140,7 +140,7 @@ def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
     study, server = context.study, context.sql()
     came_up = ready.wait_ready(
         server,
-        database=study.dataset.database if is_expected(context) else None,
+        database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
         powered_on_s=looked.age_s,
         deadline_s=study.power.sql_timeout_s,
         quiet=QuietRule(study.quiet.cpu_percent, study.quiet.for_s, study.quiet.timeout_s),

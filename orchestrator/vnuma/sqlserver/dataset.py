@@ -83,7 +83,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     _refuse_same_database(spec)
     if not ownership.require_ours(connection, spec.database):
         _require_memory_optimised(connection)
-        ownership.create(connection, spec.database, _major_version(connection))
+        ownership.create(connection, spec.database)
     with _inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
         present = {table.name: _facts(connection, table) for table in TABLES if _exists(connection, table)}
@@ -218,10 +218,6 @@ def _ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
         run(connection, sql.add_filegroup(database))
     if not value(connection, sql.COUNT_FILES):
         run(connection, sql.add_file(database, str(value(connection, sql.DATA_PATH))))
-
-
-def _major_version(connection: pyodbc.Connection) -> int:
-    return int(str(value(connection, sql.PRODUCT_VERSION)).split(".", maxsplit=1)[0])
 
 
 @contextmanager

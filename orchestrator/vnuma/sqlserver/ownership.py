@@ -52,9 +52,10 @@ def require_ours(connection: pyodbc.Connection, database: str) -> bool:
     return True
 
 
-def create(connection: pyodbc.Connection, database: str, major_version: int) -> None:
+def create(connection: pyodbc.Connection, database: str) -> None:
     """Create the database and mark it as ours before anything else; leaves it the current one."""
-    for statement in sql.create_database(database, major_version):
+    major = int(str(value(connection, sql.PRODUCT_VERSION)).split(".", maxsplit=1)[0])
+    for statement in sql.create_database(database, major):
         run(connection, statement)
         if statement.startswith("CREATE"):
             run(connection, f"USE {sql.identifier(database)}")

@@ -20,15 +20,16 @@ from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, run_all, where
 
-RowsFrom = Literal["rowcount", "result"]
+RowsFrom = Literal["rowcount", "result", "none"]
+TimesFrom = Literal["statement", "procedure"]
 
 
 @dataclass(frozen=True)
 class Timing:
     """One execution. `cpu_ms` and `elapsed_ms` are SQL Server's, `client_ms` is this machine's.
 
-    Parse and compile times are None if the server sent none. `result` is the single row of a
-    statement whose `rows_from` is `result`.
+    Parse and compile times are None if the server sent none, `rows` if nothing proves them. `result` is
+    the single row of a statement whose `rows_from` is `result`.
     """
 
     cpu_ms: int
@@ -36,7 +37,7 @@ class Timing:
     parse_cpu_ms: int | None
     parse_elapsed_ms: int | None
     client_ms: float
-    rows: int
+    rows: int | None
     result: tuple[Any, ...] | None = None
 
 
@@ -53,19 +54,23 @@ def timed(
     connection: pyodbc.Connection,
     statement: str,
     *,
-    expected_rows: int,
+    expected_rows: int | None,
     rows_from: RowsFrom,
     timeout_s: float,
     setup: Sequence[str] = (),
     cleanup: Sequence[str] = (),
+    times_from: TimesFrom = "statement",
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
     """Run one statement under SET STATISTICS TIME and return what it took.
 
     `rows_from` says where the number of rows is proven: by ROWCOUNT_BIG() for rows that were
-    streamed or stored, by the first column of the only row for an aggregate. `setup` and `cleanup`
-    run untimed before and after. Raises MeasurementFailed (timing absent or doubtful, wrong number of
-    rows, an error, the deadline) or ConnectionDropped; a connection that failed is not to be used again.
+    streamed or stored, by the first column of the only row for an aggregate, or nowhere (`none`); without
+    `expected_rows` any number is right. `times_from` says which execution time is the statement's: the only
+    one, or the last, which is a procedure call's whole time (each statement in it sends one as well).
+    `setup` and `cleanup` run untimed before and after. Raises MeasurementFailed (timing absent or
+    doubtful, wrong number of rows, an error, the deadline) or ConnectionDropped; a connection that failed
+    is not to be used again.
     """
     try:
         run_all(connection, setup)
@@ -82,7 +87,7 @@ def timed(
         raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
     rows = _rows(outcome, row_count, rows_from, expected_rows)
     times = parse_messages(outcome.messages)
-    execution = _only(times)
+    execution = _last(times) if times_from == "procedure" else _only(times)
     parse = _sum(times.parse_and_compile)
     return Timing(
         cpu_ms=execution.cpu_ms,
@@ -157,18 +162,27 @@ def _failed(error: pyodbc.Error, connection: pyodbc.Connection) -> MeasurementFa
     return lost or MeasurementFailed(f"{where(connection)}: the timed statement failed: {sentence(error)}.")
 
 
-def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int) -> int:
+def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int | None) -> int | None:
+    if rows_from == "none":
+        return None
     rows = row_count
     if rows_from == "result":
         if outcome.result is None or not isinstance(outcome.result[0], int):
             raise MeasurementFailed("The timed statement did not return the number of rows that it joined.")
         rows = outcome.result[0]
-    if rows != expected:
+    if expected is not None and rows != expected:
         raise MeasurementFailed(
             f"The timed statement processed {rows:,} rows instead of {expected:,}.",
             fix="Verify the dataset: vnuma dataset verify",
         )
     return rows
+
+
+def _last(times: StatisticsTime) -> Times:
+    """The last execution time: EXEC's own, after those of the statements in the procedure."""
+    if times.execution:
+        return times.execution[-1]
+    return _only(times)
 
 
 def _only(times: StatisticsTime) -> Times:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from vnuma.domain.study import Dataset
@@ -127,9 +127,14 @@ class CrossJoinWorkload:
         """The server form of 500 rows a side, or of as many as there are."""
         return sentinel(settings, dataset.smaller_table_rows)
 
-    def bench(self, site: Site) -> AbstractContextManager[QueryBench]:
+    @contextmanager
+    def bench(self, site: Site) -> Iterator[QueryBench]:
         """Every size in every form, on the study's database."""
-        return query_bench(site, cross_join_queries(site.settings), site.settings.clock)
+        with (
+            connect(site.server, site.dataset.database) as connection,
+            query_bench(site, connection, cross_join_queries(site.settings)) as bench,
+        ):
+            yield bench
 
 
 def _hints(maxdop: int, spool: str) -> str:

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.domain.workloads.cross_join import ClockChoice
 from vnuma.errors import MeasurementFailed, PrivilegeMissing
 from vnuma.sqlserver import execution, plan, topology, waits
-from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.timing import Timing, timed
 from vnuma.workloads.bench import Reading, Site
 from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.workloads.query import Query
+
+ROWS = "rows"
+"""Scope of how many rows each statement gave, where the study does not say it."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,6 @@ class QueryBench:
     connection: pyodbc.Connection
     queries: Mapping[tuple[int, str], Query]
     probes: Mapping[str, execution.Probe]
-    clock: ClockChoice
     clocks: dict[str, Clock]
 
     def run(self, size: int, form: str) -> Reading:
@@ -40,23 +40,39 @@ class QueryBench:
             timeout_s=self.site.settings.timeout_s,
             setup=query.setup,
             cleanup=query.cleanup,
+            times_from=query.times,
         )
+        if query.expected_rows is None and query.rows_from != "none":
+            same_rows(self.site, f"{form}/{size}", timing.rows)
         spent = waits.difference(before, waits.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
-        clock = clock_of(self.site, self.clock, self.clocks, query, timing, ran)
+        clock = clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
         return timed_by(_reading(timing, spent), clock, ran)
 
 
 @contextmanager
-def query_bench(site: Site, queries: tuple[Query, ...], clock: ClockChoice) -> Iterator[QueryBench]:
-    """A connection to the study's database, with each form's plan kept; memory is read at the end."""
-    with connect(site.server, site.dataset.database) as connection:
-        hashes = _record_plans(site, connection, queries)
-        known = execution.known_statistics(connection)
-        probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
-        by_place = {(query.size, query.form): query for query in queries}
-        yield QueryBench(site, connection, by_place, probes, clock, chosen_so_far(site))
-        site.record("memory", {"xtp_pages_kb": topology.xtp_pages_kb(connection)})
+def query_bench(
+    site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]
+) -> Iterator[QueryBench]:
+    """Each form's plan is kept before, and how memory lies after what is measured."""
+    hashes = _record_plans(site, connection, queries)
+    known = execution.known_statistics(connection)
+    probes = {form: execution.prepare(found, known) for form, found in hashes.items()}
+    by_place = {(query.size, query.form): query for query in queries}
+    yield QueryBench(site, connection, by_place, probes, chosen_so_far(site))
+    site.record("memory", {"xtp_pages_kb": topology.xtp_pages_kb(connection)})
+
+
+def same_rows(site: Site, key: str, rows: int | None) -> None:
+    """The first execution in the run says how many rows there are. Raises MeasurementFailed for others."""
+    first = site.remembered(ROWS).get(key)
+    if first is None:
+        site.remember(ROWS, {key: rows})
+    elif first != rows:
+        raise MeasurementFailed(
+            f"The statement {key} gave {rows:,} rows; its first execution in this run gave {first:,}.",
+            fix="Make setup leave the same data on every boot, or name expected_rows.",
+        )
 
 
 def _reading(timing: Timing, spent: dict[str, dict[str, int]] | None) -> Reading:
@@ -77,8 +93,8 @@ def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Quer
     Returns the hash of each form's query, which its sizes share; empty where there was no plan.
     """
     smallest = min(query.size for query in queries)
-    hashes = {}
-    for query in queries:
+    hashes = dict.fromkeys((query.form for query in queries), "")
+    for query in queries if site.settings.plan == "actual" else ():
         if query.size == smallest:
             document = _plan_document(connection, query)
             hashes[query.form] = str(document.get("query_hash", ""))

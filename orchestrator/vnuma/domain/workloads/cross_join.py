@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 Form = Literal["client", "server", "into"]
 ClockChoice = Literal["auto", "messages", "query_stats"]
 
+PlanChoice = Literal["actual", "off"]
+
 COARSE_BELOW_MS = 100
 """Rounding to whole milliseconds (SD 0.29 ms) adds 0.3% and more below this: as much as boots vary."""
 
@@ -25,6 +27,10 @@ CLOCK_MEANING = (
     "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
     "in microseconds; `auto` takes the latter for a size and form whose first execution is under "
     "100 ms, for the whole run, and records it."
+)
+
+PLAN_MEANING = (
+    "`actual` runs each statement of the smallest size once more on each boot, untimed, for its plan."
 )
 
 
@@ -54,6 +60,7 @@ class CrossJoin(WorkloadSettings):
         default="allowed",
         description="`avoided` adds the hint NO_PERFORMANCE_SPOOL: the inner side is not read from tempdb.",
     )
+    plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
     clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
     def problems(self, study: Study) -> Iterator[Problem]:

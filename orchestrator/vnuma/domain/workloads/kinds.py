@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib.metadata import entry_points
-from typing import Annotated, Any, Union
+from typing import Annotated, Any, Union, get_args
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
@@ -16,11 +16,12 @@ from pydantic_core import CoreSchema, core_schema
 
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.domain.workloads.sql_script import SqlScript
 
 GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
-    kind.model_fields["name"].default: kind for kind in (CrossJoin,)
+    get_args(kind.model_fields["name"].annotation)[0]: kind for kind in (CrossJoin, SqlScript)
 }
 """Our own workloads' settings, by name."""
 

@@ -51,7 +51,12 @@ class WorkloadSettings(Strict):
 
     name: str
     sizes: tuple[int, ...]
-    forms: tuple[str, ...]
+    if TYPE_CHECKING:  # a field of most workloads, a property of those that name their forms otherwise
+
+        @property
+        def forms(self) -> tuple[str, ...]:
+            """What is measured side by side; the first form decides."""
+
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
     def metric(self, form: str) -> Metric:
@@ -63,6 +68,10 @@ class WorkloadSettings(Strict):
         """What of the study does not go with this workload, although each field alone is right."""
         del study
         yield from ()
+
+    def waits_for(self) -> str | None:
+        """A database that has to be online before any boot is measured, besides the study's own."""
+        return None
 
     def assumed_seconds(self, size: int, form: str) -> float:
         """How long one iteration likely takes on real hardware, before anything was measured."""

@@ -1,0 +1,69 @@
+"""A user's script: its variables replaced and its batches split, as sqlcmd does both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from vnuma.errors import InputError, MeasurementFailed
+from vnuma.sqlserver.failures import ServerError
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import run
+
+_GO = re.compile(r"^[ \t]*GO[ \t]*(?:(?P<times>\d{1,6})[ \t]*)?(?:--.*)?$", re.IGNORECASE | re.MULTILINE)
+_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+
+
+def batches(script: str) -> Iterator[str]:
+    """The batches of a script, in order; `GO 5` gives the one before it five times. Empty ones are left out.
+
+    https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-statements-go
+    """
+    began = 0
+    for line in _GO.finditer(script):
+        yield from _several(script[began : line.start()], int(line["times"] or 1))
+        began = line.end()
+    yield from _several(script[began:], 1)
+
+
+def _several(batch: str, times: int) -> Iterator[str]:
+    if batch.strip():
+        yield from (batch.strip(),) * times
+
+
+def replaced(script: str, values: Mapping[str, object]) -> str:
+    """The script with `$(name)` replaced by its value, as text. Raises InputError for one without a value.
+
+    https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
+    """
+
+    def text(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise InputError(f"$({found[1]}) has no value.", fix="Give it one in workload.parameters.")
+        return str(values[found[1]])
+
+    return _VARIABLE.sub(text, script)
+
+
+def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:
+    """What SQL Server's parser says against a batch, which is not run; None if nothing."""
+    run(connection, "SET PARSEONLY ON")
+    try:
+        run(connection, batch)
+    except ServerError as error:
+        return error.what
+    finally:
+        run(connection, "SET PARSEONLY OFF")
+    return None
+
+
+def run_script(connection: pyodbc.Connection, script: str, what: str) -> None:
+    """Run every batch. Raises MeasurementFailed naming the script (`what`) and the batch that failed."""
+    for number, batch in enumerate(batches(script), 1):
+        try:
+            run(connection, batch)
+        except ServerError as error:
+            raise MeasurementFailed(
+                f"Batch {number} of workload.{what} failed: {error.what}",
+                fix=error.fix or "Correct the script.",
+            ) from error
