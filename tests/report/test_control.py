@@ -29,7 +29,7 @@ def test_a_control_that_shows_nothing_stands_at_the_top(
     run = loaded(Story(text=TEXT, ms=noisy(0.002, {**EFFECTS, "1x16 (remote)": effect, "2x8": 0.0})))
     blind = "The positive control 1x16 (remote) was not found slower"
 
-    top = " ".join(as_text(run).split("Elapsed ms")[0].split())
+    top = " ".join(as_text(run).split("Elapsed time")[0].split())
     assert (blind in top) is not shown
     assert words(run).startswith(blind) is not shown
     assert (blind in " ".join(page_text(run).split())) is not shown

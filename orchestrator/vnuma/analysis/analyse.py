@@ -15,18 +15,19 @@ from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.fit import Fit
-from vnuma.analysis.growth import Growth, growth, slope_score
+from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score
+from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality, odd_cells
 from vnuma.analysis.power import blocks_to_decide, detectable_effect
 from vnuma.analysis.recommend import recommend
-from vnuma.analysis.records import METRICS, AnalysisDesign, CellRecord, Metric, NotEvaluated, Sample
+from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
 from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
 from vnuma.analysis.variance import Noise, noise
-from vnuma.analysis.verdict import Rules, Withheld, Word, decide, rules_for
+from vnuma.analysis.verdict import Rules, Word, decide, rules_for
 
 ALPHA = 0.05
 
@@ -47,15 +48,15 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
     counts = Counter((cell.vm, cell.outcome) for cell in cells)
     analyses = tuple(
         analyse_one(
-            collect(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form, metric=metric),
+            collect(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form, measure=measure),
             design,
             vm,
             form,
-            metric,
+            measure,
         )
         for vm in design.vms
         for form in design.forms
-        for metric in _metrics(samples_of[vm, form], design)
+        for measure in _measures(samples_of[vm, form], design, form)
     )
     outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))
     return RunResult(design, outcomes, analyses)
@@ -78,34 +79,37 @@ def precision_look(
 
     `target` is a ratio: 0.01 stops when every 95% half-width is at most 1%. The cap is `design.blocks`.
     """
-    found = collect(samples, cells, design, vm=vm, form=design.forms[0], metric=design.metric)
+    form = design.forms[0]
+    found = collect(samples, cells, design, vm=vm, form=form, measure=design.measure(form))
     widths = half_widths(compare_cells(found, design))
     complete = _complete_blocks(found.boots, design)
     return stop_on_precision(widths, complete, len(design.columns), target, design.blocks)
 
 
-def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric: Metric) -> Analysis:
-    """One VM, form and metric."""
+def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measure: Measure) -> Analysis:
+    """One VM, form and measure."""
     comparison = compare_cells(cells, design)
     full = comparison.fit
     a_a = check_a_a(comparison)
-    control = check_control(design.positive_control, comparison.contrasts)
-    rules = rules_for(design.equivalence, design.order, a_a, control)
+    control = check_control(design.positive_control, comparison.contrasts, measure.better)
+    rules = rules_for(design.equivalence, design.order, a_a, control, measure.better)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     arms = _arms(comparison, rules, ALPHA, _blocks_needed(comparison, rules, spread, design))
     by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
     watched = check_sentinel(cells.boots, [column.label for column in design.columns])
-    first = check_first_iteration(cells.boots)
+    first = check_first_iteration(cells.boots, measure.better)
     odd = odd_cells(full) if full else ()
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
-    found = Findings(design, cells, comparison, arms, a_a, control, drift, watched, first, odd, groups)
+    found = Findings(
+        design, measure, cells, comparison, arms, a_a, control, drift, watched, first, odd, groups
+    )
     return Analysis(
         vm=vm,
         form=form,
-        metric=metric,
-        primary=form == design.forms[0] and metric == design.metric,
+        measure=measure,
+        primary=form == design.forms[0] and measure == design.measure(form),
         blocks=len({boot.block for boot in cells.boots}),
         complete_blocks=_complete_blocks(cells.boots, design),
         blocks_not_begun=cells.blocks_not_begun,
@@ -119,7 +123,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
             for size, item in zip(design.sizes, by_size, strict=True)
         ),
         largest_gaps=_largest_gaps(design, by_size),
-        growth=_growth(cells.boots, design, rules.withheld),
+        growth=_growth(cells.boots, design, rules),
         a_a=a_a,
         positive_control=control,
         gate=comparison.gates,
@@ -138,14 +142,13 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, metric
     )
 
 
-def _metrics(samples: Sequence[Sample], design: AnalysisDesign) -> tuple[Metric, ...]:
-    """The metrics that were recorded; the primary one always, so that its absence is said."""
+def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
+    """The declared measure, so that its absence is said, and the companions that were recorded."""
     timed = [sample for sample in samples if not sample.warmup]
-    return tuple(
-        metric
-        for metric in METRICS
-        if metric == design.metric or any(getattr(sample, metric) is not None for sample in timed)
+    recorded = (
+        measure for measure in COMPANIONS if any(getattr(sample, measure.key) is not None for sample in timed)
     )
+    return (design.measure(form), *recorded)
 
 
 def _compare(
@@ -158,7 +161,7 @@ def _compare(
 
 def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Comparison:
     """One size, at the level that lets all sizes hold together."""
-    return _compare(boots, design, lambda boot: math.log(boot.medians_ms[index]), ALPHA / len(design.sizes))
+    return _compare(boots, design, lambda boot: math.log(boot.medians[index]), ALPHA / len(design.sizes))
 
 
 def _arms(
@@ -207,13 +210,12 @@ def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tupl
     return tuple(gaps)
 
 
-def _growth(
-    boots: Sequence[Boot], design: AnalysisDesign, withheld: Withheld | None
-) -> tuple[Growth, ...] | NotEvaluated:
+def _growth(boots: Sequence[Boot], design: AnalysisDesign, rules: Rules) -> tuple[Growth, ...] | NotEvaluated:
     if len(design.sizes) < 2:
         return NotEvaluated("one size only")
-    comparison = _compare(boots, design, slope_score(design.sizes), ALPHA)
-    return tuple(growth(item, withheld) for item in comparison.contrasts)
+    comparison = _compare(boots, design, slope_score(design.sizes, design.size_word), ALPHA)
+    doubled = doubled_work(design.size_word)
+    return tuple(growth(item, rules.withheld, rules.better, doubled) for item in comparison.contrasts)
 
 
 def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmResult]:
@@ -239,11 +241,11 @@ def _points(boots: Sequence[Boot], full: Fit | None) -> tuple[CellPoint, ...]:
             arm=boot.arm,
             block=boot.block,
             position=boot.position,
-            value_ms=math.exp(boot.log_mean),
+            value=math.exp(boot.log_mean),
             from_column=boot.log_mean - means[boot.label],
             residual=residuals.get((boot.block, boot.label)),
-            medians_ms=boot.medians_ms,
-            iterations_ms=boot.iterations_ms,
+            medians=boot.medians,
+            iterations=boot.iterations,
         )
         for boot in boots
     )

@@ -1,4 +1,4 @@
-"""Two runs of the same study: how an arm's times changed from one to the other.
+"""Two runs of the same study: how an arm's figures changed from one to the other.
 
 Blocks of different runs are not pairs, so each arm is compared by Welch's t on its boots' cell values
 (B. L. Welch 1947, Biometrika 34:28), Bonferroni over the arms. Nothing randomises the time between two
@@ -17,13 +17,14 @@ from vnuma.analysis.compare import Contrast, Inference, Interval, finite, t_rati
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.result import CellPoint
 from vnuma.analysis.verdict import Rules, Verdict, Withheld, decide
+from vnuma.domain.metric import Better
 
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class Change:
-    """One arm, after against before: `verdict.ratio` is time after / time before.
+    """One arm, after against before: `verdict.ratio` is the figure after / before.
 
     `gap` is how its difference from the reference changed, in the same terms and exploratory; None for
     the reference itself.
@@ -42,10 +43,11 @@ def changes(
     reference: str,
     margin: float,
     withheld: Withheld | None,
+    better: Better = "lower",
 ) -> tuple[Change, ...]:
     """Every arm that both runs have, in the order of the first. Values: arm -> block -> Y."""
     arms = [arm for arm in before if arm in after]
-    rules = Rules(margin, withheld, control_failed=False)
+    rules = Rules(margin, withheld, control_failed=False, better=better)
 
     def verdict(arm: str, one: Iterable[float], other: Iterable[float]) -> Verdict:
         return decide(_contrast(arm, list(one), list(other), len(arms)), rules, ALPHA)
@@ -68,7 +70,7 @@ def boot_values(points: Iterable[CellPoint], sizes: Sequence[int]) -> dict[str, 
     """Arm -> block -> Y, the mean of ln(median) over the sizes at these places; A/A columns averaged."""
     found: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for point in points:
-        value = statistics.fmean(math.log(point.medians_ms[index]) for index in sizes)
+        value = statistics.fmean(math.log(point.medians[index]) for index in sizes)
         found[point.arm][point.block].append(value)
     return {
         arm: {block: statistics.fmean(values) for block, values in blocks.items()}

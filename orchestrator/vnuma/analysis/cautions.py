@@ -11,6 +11,7 @@ from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.first_iteration import FirstIteration
+from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution
@@ -23,6 +24,7 @@ class Findings:
     """All that the warnings are drawn from."""
 
     design: AnalysisDesign
+    measure: Measure
     cells: Cells
     comparison: Comparison
     arms: Sequence[ArmResult]
@@ -112,7 +114,7 @@ def _data(found: Findings) -> Iterator[Caution]:
             f"Times come in whole milliseconds, which is a coarse grid at size {_all(coarse)}.",
             "Measure larger sizes, or set workload.clock: query_stats.",
         )
-    if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations_ms):
+    if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations):
         yield Caution(
             "few_iterations",
             "Some boots have fewer than 3 timed iterations: one slow iteration moves their median.",
@@ -122,9 +124,11 @@ def _data(found: Findings) -> Iterator[Caution]:
 
 def _coarse(found: Findings) -> list[str]:
     """Sizes at which every time is a whole number of milliseconds below 100."""
-    names = []
+    names: list[str] = []
+    if found.measure.key == "value":
+        return names
     for index, size in enumerate(found.design.sizes):
-        times = [time for boot in found.cells.boots for time in boot.iterations_ms[index]]
+        times = [time for boot in found.cells.boots for time in boot.iterations[index]]
         if times and max(times) < COARSE_BELOW_MS and all(time == int(time) for time in times):
             names.append(f"{size:,}")
     return names
@@ -145,7 +149,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
             if isinstance(slope, Slope) and slope.alarm:
                 yield Caution(
                     name,
-                    f"Times moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
+                    f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
                     "Random order keeps the comparison fair; look for what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):
@@ -157,11 +161,16 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 "The host itself was not steady: look at its load and power policy, then repeat.",
             )
     if isinstance(found.first, FirstIteration) and found.first.alarm:
+        behind = math.expm1(worsening(math.log(found.first.ratio), found.measure.better)) * 100
         yield Caution(
             "first_iteration",
-            f"The first timed iteration is slower than the rest by {(found.first.ratio - 1) * 100:.1f}%.",
+            f"The first timed iteration is slower than the rest by {behind:.1f}%.",
             "Add a warm-up: design.warmups.",
         )
+
+
+def _moved(measure: Measure) -> str:
+    return "Times" if measure.unit == "ms" else f"{measure.name[:1].upper()}{measure.name[1:]}"
 
 
 def _spread(found: Findings) -> Iterator[Caution]:

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.records import AnalysisDesign, CellRecord, Metric, Sample
+from vnuma.analysis.measure import Measure
+from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
 
 # A block whose cells are all in these states was never begun.
 NOT_BEGUN = ("pending", "skipped")
@@ -23,7 +24,7 @@ NOT_BEGUN = ("pending", "skipped")
 
 @dataclass(frozen=True)
 class Boot:
-    """One analysed cell: its timed iterations and their median in ms, by size in the design's order.
+    """One analysed cell: its timed iterations and their median, by size in the design's order.
 
     `sentinel_ms` is the median of the drift sentinel's times; None without any.
     """
@@ -32,18 +33,18 @@ class Boot:
     arm: str
     block: int
     position: int | None
-    iterations_ms: tuple[tuple[float, ...], ...]
+    iterations: tuple[tuple[float, ...], ...]
     sentinel_ms: float | None = None
 
     @property
-    def medians_ms(self) -> tuple[float, ...]:
+    def medians(self) -> tuple[float, ...]:
         """The boot's summary for each size: the median of its timed iterations."""
-        return tuple(statistics.median(values) for values in self.iterations_ms)
+        return tuple(statistics.median(values) for values in self.iterations)
 
     @property
     def log_mean(self) -> float:
         """The cell value Y: mean over sizes of ln(median)."""
-        return statistics.fmean(math.log(median) for median in self.medians_ms)
+        return statistics.fmean(math.log(median) for median in self.medians)
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class Cells:
-    """The cells of one VM, form and metric: those with a value, those without, blocks never begun.
+    """The cells of one VM, form and measure: those with a value, those without, blocks never begun.
 
     `ended_by` is the declared rule's reason for ending early; the blocks it left out count nowhere.
     """
@@ -101,10 +102,10 @@ def collect(
     *,
     vm: str,
     form: str,
-    metric: Metric,
+    measure: Measure,
 ) -> Cells:
-    """The cells of one VM, form and metric. Raises ValueError if an iteration is given twice."""
-    times = _times(samples, vm, form, metric)
+    """The cells of one VM, form and measure. Raises ValueError if an iteration is given twice."""
+    found = _figures(samples, vm, form, measure)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
     boots: list[Boot] = []
@@ -115,8 +116,8 @@ def collect(
             if record is None or record.outcome != "valid":
                 missing.append(_not_valid(column.label, block, record))
                 continue
-            values = tuple(tuple(times.get((column.label, block, size), ())) for size in design.sizes)
-            flaw = _flaw(values, design.sizes)
+            values = tuple(tuple(found.get((column.label, block, size), ())) for size in design.sizes)
+            flaw = _flaw(values, design.sizes, measure)
             if flaw:
                 missing.append(Missing(column.label, block, "not measured", flaw))
             else:
@@ -137,15 +138,15 @@ def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], f
     return Grid(present, blocks, y.reshape(len(blocks), len(present)))
 
 
-def _times(
-    samples: Iterable[Sample], vm: str, form: str, metric: Metric
+def _figures(
+    samples: Iterable[Sample], vm: str, form: str, measure: Measure
 ) -> dict[tuple[str, int, int], list[float]]:
     """Timed, measured values by (label, block, size), in the order of their iterations."""
     found: dict[tuple[str, int, int], dict[int, float]] = defaultdict(dict)
     for sample in samples:
         if sample.vm != vm or sample.form != form or sample.warmup or sample.outcome != "measured":
             continue
-        value: float | None = getattr(sample, metric)
+        value: float | None = getattr(sample, measure.key)
         if value is None:
             continue
         cell = found[sample.label, sample.block, sample.size]
@@ -165,11 +166,12 @@ def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
     return Missing(label, block, record.outcome, record.reason or "no reason was stored")
 
 
-def _flaw(values: Sequence[Sequence[float]], sizes: Sequence[int]) -> str:
+def _flaw(values: Sequence[Sequence[float]], sizes: Sequence[int], measure: Measure) -> str:
     """Why a valid cell has no value, or nothing. One missing size makes the whole cell missing."""
-    for size, times in zip(sizes, values, strict=True):
-        if not times:
-            return f"no time at size {size}"
-        if statistics.median(times) <= 0:
-            return f"the median at size {size} is 0 ms: too short for the clock"
+    for size, figures in zip(sizes, values, strict=True):
+        if not figures:
+            return f"no {measure.name} at size {size}"
+        if statistics.median(figures) <= 0:
+            short = ": too short for the clock" if measure.unit == "ms" else ""
+            return f"the median at size {size} is 0 {measure.unit}{short}"
     return ""

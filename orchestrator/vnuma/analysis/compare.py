@@ -15,6 +15,7 @@ from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, connected, fit, gate
 from vnuma.analysis.rank import RankEstimate, rank_estimate
+from vnuma.domain.metric import Better
 
 Basis = Literal["pooled", "own"]
 
@@ -34,6 +35,10 @@ class Interval:
     def contains(self, ratio: float) -> bool:
         """Is the ratio inside, limits included?"""
         return self.low <= ratio <= self.high
+
+    def slowness(self, better: Better) -> Interval:
+        """The same limits turned so that above 1 is slower (worse), whichever way is better."""
+        return self if better == "lower" else Interval(1 / self.high, 1 / self.low)
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ class Contrast:
 
     @property
     def ratio(self) -> float | None:
-        """Time of the arm divided by time of the reference."""
+        """What the arm measured divided by what the reference did."""
         return None if self.log_ratio is None else math.exp(self.log_ratio)
 
 

@@ -23,7 +23,7 @@ ALARM = 0.01
 
 @dataclass(frozen=True)
 class Slope:
-    """A trend of ln(time): `slope` per block, or per place within a block (0.001 is 0.1%)."""
+    """A trend of ln(figure): `slope` per block, or per place within a block (0.001 is 0.1%)."""
 
     slope: float
     se: float

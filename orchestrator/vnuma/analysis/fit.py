@@ -16,7 +16,7 @@ import numpy as np
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import FloatArray, f_quantile
 
-# Residuals of ln(ms) below this are the rounding of double arithmetic, not noise.
+# Residuals of logarithms below this are the rounding of double arithmetic, not noise.
 ROUNDING = 1e-12
 GATE_LEVEL = 0.90
 

@@ -14,17 +14,20 @@ from typing import Literal
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Contrast
+from vnuma.analysis.fit import ROUNDING
+from vnuma.analysis.measure import worsening
 from vnuma.analysis.verdict import Withheld
+from vnuma.domain.metric import Better
 
-Trend = Literal["rises", "falls", "undecided", "too few boots"]
+Trend = Literal["falls behind", "gains", "undecided", "too few boots"]
 
 
 @dataclass(frozen=True)
 class Growth:
-    """How the difference from the reference changes when the number of joined rows doubles.
+    """How the difference from the reference changes when the work doubles.
 
-    `points` are percentage points per doubling of rows; limits are simultaneous at 95%, None
-    without an error. `trend`: the difference rises (the arm falls behind), falls, or neither is shown.
+    `points` are percentage points per doubling of `doubled`; limits are simultaneous at 95%, None
+    without an error. `trend`: with size the arm falls behind, gains, or neither is shown.
     """
 
     arm: str
@@ -34,36 +37,64 @@ class Growth:
     adjusted_p: float | None
     trend: Trend
     withheld: Withheld | None
+    doubled: str = "rows"
 
 
-def slope_weights(sizes: Sequence[int]) -> tuple[float, ...]:
-    """Weights w of the score sum(w ln t): x_c / sum(x_c^2), x = ln(rows) centred, rows = size^2."""
-    x = [2 * math.log(size) for size in sizes]
+_A_SIDE = " a side"
+
+
+def doubled_work(size_word: str) -> str:
+    """What a doubling counts: `rows` for "rows a side", whose pairs are the square; else the sizes' own."""
+    return size_word.removesuffix(_A_SIDE)
+
+
+def slope_weights(sizes: Sequence[int], size_word: str) -> tuple[float, ...]:
+    """Weights w of the score sum(w ln t): x_c / sum(x_c^2), x = ln(work) centred.
+
+    Work is the size, but its square where the size is given for each side of a join.
+    """
+    power = 2 if size_word.endswith(_A_SIDE) else 1
+    x = [power * math.log(size) for size in sizes]
     mean = math.fsum(x) / len(x)
     square = math.fsum((value - mean) ** 2 for value in x)
     return tuple((value - mean) / square for value in x)
 
 
-def slope_score(sizes: Sequence[int]) -> Callable[[Boot], float]:
-    """The score of a cell: its slope of ln(time) on ln(rows)."""
-    weights = slope_weights(sizes)
-    return lambda boot: math.fsum(w * math.log(ms) for w, ms in zip(weights, boot.medians_ms, strict=True))
+def slope_score(sizes: Sequence[int], size_word: str) -> Callable[[Boot], float]:
+    """The score of a cell: its slope of ln(figure) on ln(work)."""
+    weights = slope_weights(sizes, size_word)
+    return lambda boot: math.fsum(w * math.log(x) for w, x in zip(weights, boot.medians, strict=True))
 
 
-def growth(contrast: Contrast, withheld: Withheld | None) -> Growth:
+def growth(
+    contrast: Contrast, withheld: Withheld | None, better: Better = "lower", doubled: str = "rows"
+) -> Growth:
     """Read one contrast of slope scores."""
     scale = 100 * math.log(2)
     estimate, inference = contrast.log_ratio, contrast.inference
     if estimate is None:
-        return Growth(contrast.arm, None, None, None, None, "too few boots", withheld)
+        return Growth(contrast.arm, None, None, None, None, "too few boots", withheld, doubled)
     if inference is None:
-        return Growth(contrast.arm, scale * estimate, None, None, None, "too few boots", withheld)
+        return Growth(contrast.arm, scale * estimate, None, None, None, "too few boots", withheld, doubled)
     low, high = estimate - inference.half_width, estimate + inference.half_width
-    trend: Trend = "rises" if low > 0 else "falls" if high < 0 else "undecided"
+    trend: Trend = _trend(low, high, better)
     if withheld:
         trend = "undecided"
     elif contrast.boots < BOOTS_FOR_WORDS:
         trend = "too few boots"
     return Growth(
-        contrast.arm, scale * estimate, scale * low, scale * high, inference.adjusted_p, trend, withheld
+        contrast.arm,
+        scale * estimate,
+        scale * low,
+        scale * high,
+        inference.adjusted_p,
+        trend,
+        withheld,
+        doubled,
     )
+
+
+def _trend(low: float, high: float, better: Better) -> Trend:
+    if low <= ROUNDING and high >= -ROUNDING:
+        return "undecided"
+    return "falls behind" if worsening(low, better) > 0 else "gains"

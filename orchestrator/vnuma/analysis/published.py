@@ -76,7 +76,7 @@ def describe(table: Table) -> Description:
     d = y - y[:, :1]
     rows = np.array([size**2 for size in table.sizes], dtype=np.float64)
     several = len(table.sizes) > 1
-    weights = np.array(slope_weights(table.sizes)) if several else None
+    weights = np.array(slope_weights(table.sizes, "rows a side")) if several else None
     sd = width = None
     df = (len(table.sizes) - 1) * (len(table.arms) - 1)
     if df > 0:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from vnuma.analysis.measure import worsening
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Word
 
@@ -16,9 +17,14 @@ def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
     """
     if any(arm.verdict.withheld for arm in arms):
         return ()
-    faster = [arm for arm in arms if arm.verdict.word is Word.FASTER and arm.verdict.ratio is not None]
+    faster = [arm for arm in arms if arm.verdict.word is Word.FASTER]
     if faster:
-        return (min(faster, key=lambda arm: arm.verdict.ratio or 1.0).arm,)
+        return (min(faster, key=_slowness).arm,)
     if all(arm.verdict.word in (Word.UNDECIDED, Word.TOO_FEW) for arm in arms):
         return ()
     return (reference, *(arm.arm for arm in arms if arm.verdict.word is Word.EQUIVALENT))
+
+
+def _slowness(arm: ArmResult) -> float:
+    """How much slower than the reference, on the ln scale; below 0 is faster."""
+    return worsening(arm.contrast.log_ratio or 0.0, arm.verdict.better)

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
+from vnuma.analysis.measure import ELAPSED, Measure
 from vnuma.domain.design import Order
+from vnuma.domain.metric import Metric
 from vnuma.domain.order import columns
 from vnuma.domain.study import Study
-
-Metric = Literal["elapsed_ms", "cpu_ms", "client_ms"]
-METRICS: tuple[Metric, ...] = ("elapsed_ms", "cpu_ms", "client_ms")
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What one iteration of a cell's valid attempt gave; times in ms, `size` in rows a side.
+    """What one iteration of a cell's valid attempt gave; `size` in the workload's own word.
 
-    `outcome` is `measured`, or anything else when there is no trustworthy time.
+    Times are in ms, `value` and `figures` (by name) in the units that the workload declares.
+    `outcome` is `measured`, or anything else when there is no trustworthy figure.
     """
 
     label: str
@@ -33,6 +34,8 @@ class Sample:
     cpu_ms: float | None = None
     client_ms: float | None = None
     rows: int | None = None
+    value: float | None = None
+    figures: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,9 @@ class PositiveControl:
 class AnalysisDesign:
     """What was declared before the run. `equivalence` is a ratio: 0.01 is one percent.
 
-    `forms[0]` and `metric` are primary; columns stand in the order of the study file.
+    `forms[0]` in its own measure is primary; columns stand in the order of the study file.
+    `measures` are by form, elapsed time for any that is not named; `figures` are the other declared
+    ones. `size_word` says what a size counts, as in "rows a side".
     """
 
     reference: str
@@ -85,9 +90,15 @@ class AnalysisDesign:
     vms: tuple[str, ...]
     blocks: int
     order: Order = "randomised"
-    metric: Metric = "elapsed_ms"
+    measures: Mapping[str, Measure] = field(default_factory=dict)
+    figures: tuple[Metric, ...] = ()
+    size_word: str = "rows a side"
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
+
+    def measure(self, form: str) -> Measure:
+        """What decides in that form."""
+        return self.measures.get(form, ELAPSED)
 
     @property
     def reference_labels(self) -> tuple[str, ...]:
@@ -109,11 +120,12 @@ class NotEvaluated:
 
 def design_of(study: Study) -> AnalysisDesign:
     """The design that a study file declares."""
+    workload = study.workload
     return AnalysisDesign(
         reference=study.reference,
         columns=tuple(Column(label, arm) for arm, label in columns(study)),
-        sizes=study.workload.sizes,
-        forms=study.workload.forms,
+        sizes=workload.sizes,
+        forms=workload.forms,
         vms=study.vms,
         blocks=study.design.most_blocks,
         order=study.design.order,

@@ -11,8 +11,9 @@ from vnuma.analysis.drift import Drift
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.measure import Key, Measure
 from vnuma.analysis.outliers import Bimodality, OddCell
-from vnuma.analysis.records import AnalysisDesign, Metric, NotEvaluated
+from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld
@@ -46,22 +47,22 @@ class SizeGap:
 
 @dataclass(frozen=True)
 class CellPoint:
-    """One analysed cell for plots. `value_ms` is exp(Y), the geometric mean over sizes.
+    """One analysed cell for plots. `value` is exp(Y), the geometric mean over sizes.
 
     `residual` is the ln distance from what its column and block predict, None outside the fit;
     `from_column` is the ln distance from the mean of its own column (trend kept);
-    `medians_ms` and `iterations_ms` follow the design's sizes.
+    `medians` and `iterations` follow the design's sizes.
     """
 
     label: str
     arm: str
     block: int
     position: int | None
-    value_ms: float
+    value: float
     from_column: float
     residual: float | None
-    medians_ms: tuple[float, ...]
-    iterations_ms: tuple[tuple[float, ...], ...]
+    medians: tuple[float, ...]
+    iterations: tuple[tuple[float, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Caution:
 
 @dataclass(frozen=True)
 class Analysis:
-    """One VM, form and metric. Only a `primary` one decides; the others are exploratory.
+    """One VM, form and measure. Only a `primary` one decides; the others are exploratory.
 
     `blocks` counts blocks with at least one analysed cell.
     `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
@@ -84,7 +85,7 @@ class Analysis:
 
     vm: str
     form: str
-    metric: Metric
+    measure: Measure
     primary: bool
     blocks: int
     complete_blocks: int
@@ -113,6 +114,11 @@ class Analysis:
     recommended: tuple[str, ...]
     cautions: tuple[Caution, ...]
 
+    @property
+    def metric(self) -> Key:
+        """The field of the raw data that was analysed."""
+        return self.measure.key
+
 
 @dataclass(frozen=True)
 class OutcomeCount:
@@ -125,7 +131,7 @@ class OutcomeCount:
 
 @dataclass(frozen=True)
 class RunResult:
-    """Everything that a run allows to say. `analyses` are in the order VM, form, metric."""
+    """Everything that a run allows to say. `analyses` are in the order VM, form, measure."""
 
     design: AnalysisDesign
     outcomes: tuple[OutcomeCount, ...]
@@ -136,7 +142,7 @@ class RunResult:
         """The deciding analysis of each VM."""
         return tuple(analysis for analysis in self.analyses if analysis.primary)
 
-    def analysis(self, vm: str, form: str, metric: Metric) -> Analysis | None:
-        """One analysis, or None if that form and metric gave no samples."""
+    def analysis(self, vm: str, form: str, metric: Key) -> Analysis | None:
+        """One analysis, or None if that form and field gave no samples."""
         wanted = (vm, form, metric)
         return next((item for item in self.analyses if (item.vm, item.form, item.metric) == wanted), None)

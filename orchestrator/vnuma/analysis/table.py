@@ -1,4 +1,4 @@
-"""Table 1: what was measured, per size and arm, in ms. Description only; the verdicts are elsewhere."""
+"""Table 1: what was measured, per size and arm, in its unit. Description only; the verdicts are elsewhere."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from vnuma.analysis.records import AnalysisDesign
 class TableCell:
     """One arm at one size. The reference's columns are taken together: twice the boots with A/A.
 
-    `low_ms` to `high_ms` is the range of boot medians, which covers the median boot with probability
-    `coverage` = 1 - 2^(1-n); `mad_ms` is the median distance from the median (not scaled).
+    `low` to `high` is the range of boot medians, which covers the median boot with probability
+    `coverage` = 1 - 2^(1-n); `mad` is the median distance from the median (not scaled).
     `median_ratio` is this median over the reference's; `ratio` and `interval` are the within-block
-    comparison at this size, at the level of the sizes together (1 - 0.05/S), and `difference_ms` is
-    that ratio times the reference's median, so that ms and percent agree. All are None when missing.
+    comparison at this size, at the level of the sizes together (1 - 0.05/S), and `difference` is
+    that ratio times the reference's median, so that it and percent agree. All are None when missing.
     """
 
     arm: str
     boots: int
-    median_ms: float | None
-    low_ms: float | None
-    high_ms: float | None
+    median: float | None
+    low: float | None
+    high: float | None
     coverage: float | None
-    mad_ms: float | None
+    mad: float | None
     median_ratio: float | None
     ratio: float | None
     interval: Interval | None
-    difference_ms: float | None
+    difference: float | None
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """One size, rows a side, with the reference first and the arms in the order of the study."""
+    """One size, with the reference first and the arms in the order of the study."""
 
     size: int
     cells: tuple[TableCell, ...]
@@ -48,9 +48,9 @@ def table_row(
 ) -> TableRow:
     """The row of `design.sizes[index]`; `contrasts` are the comparisons at that size."""
     base = _medians(index, boots, design.reference)
-    reference_ms = statistics.median(base) if base else None
-    cells = [_cell(design.reference, base, reference_ms, None)]
-    cells += [_cell(item.arm, _medians(index, boots, item.arm), reference_ms, item) for item in contrasts]
+    reference = statistics.median(base) if base else None
+    cells = [_cell(design.reference, base, reference, None)]
+    cells += [_cell(item.arm, _medians(index, boots, item.arm), reference, item) for item in contrasts]
     return TableRow(design.sizes[index], tuple(cells))
 
 
@@ -60,15 +60,15 @@ def range_coverage(n: int) -> float:
 
 
 def _medians(index: int, boots: Sequence[Boot], arm: str) -> list[float]:
-    return [boot.medians_ms[index] for boot in boots if boot.arm == arm]
+    return [boot.medians[index] for boot in boots if boot.arm == arm]
 
 
 def _cell(
-    arm: str, medians: Sequence[float], reference_ms: float | None, contrast: Contrast | None
+    arm: str, medians: Sequence[float], reference: float | None, contrast: Contrast | None
 ) -> TableCell:
     ratio = contrast.ratio if contrast else None
     inference = contrast.inference if contrast else None
-    difference = None if ratio is None or reference_ms is None else (ratio - 1) * reference_ms
+    difference = None if ratio is None or reference is None else (ratio - 1) * reference
     interval = inference.interval if inference else None
     if not medians:
         return TableCell(arm, 0, None, None, None, None, None, None, ratio, interval, difference)
@@ -76,13 +76,13 @@ def _cell(
     return TableCell(
         arm=arm,
         boots=len(medians),
-        median_ms=median,
-        low_ms=min(medians),
-        high_ms=max(medians),
+        median=median,
+        low=min(medians),
+        high=max(medians),
         coverage=range_coverage(len(medians)),
-        mad_ms=statistics.median(abs(x - median) for x in medians),
-        median_ratio=None if reference_ms is None else median / reference_ms,
+        mad=statistics.median(abs(x - median) for x in medians),
+        median_ratio=None if reference is None else median / reference,
         ratio=ratio,
         interval=interval,
-        difference_ms=difference,
+        difference=difference,
     )

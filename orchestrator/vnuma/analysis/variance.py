@@ -88,8 +88,8 @@ def noise(ms: float | None, df: int, boots: Sequence[Boot]) -> Noise:
     upper = None if ms is None else math.sqrt(pilot_upper(ms, df))
     if ms is None or within is None:
         return Noise(sd, upper, df, None if within is None else math.sqrt(within), None)
-    counts = [len(times) for boot in boots for times in boot.iterations_ms]
-    sizes = len(boots[0].iterations_ms)
+    counts = [len(times) for boot in boots for times in boot.iterations]
+    sizes = len(boots[0].iterations)
     share = statistics.fmean(median_variance(count) for count in counts) * within / sizes
     return Noise(sd, upper, df, math.sqrt(within), math.sqrt(max(0.0, ms - share)))
 
@@ -98,7 +98,7 @@ def _within_variance(boots: Sequence[Boot]) -> float | None:
     """Pooled variance of ln(iteration) within boot and size."""
     square, df = 0.0, 0
     for boot in boots:
-        for times in boot.iterations_ms:
+        for times in boot.iterations:
             if min(times) <= 0 or len(times) < 2:
                 continue
             square += float(np.var(np.log(times))) * len(times)

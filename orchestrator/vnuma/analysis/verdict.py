@@ -9,6 +9,7 @@ from enum import StrEnum
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
 from vnuma.analysis.records import NotEvaluated
+from vnuma.domain.metric import Better
 
 
 class Word(StrEnum):
@@ -31,12 +32,16 @@ class Withheld(StrEnum):
 
 @dataclass(frozen=True)
 class Rules:
-    """What holds for every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01."""
+    """What holds for every arm of one analysis. `margin` is the equivalence band as a ratio: 0.01.
+
+    `better` says which way of the ratio is faster.
+    """
 
     margin: float
     withheld: Withheld | None
     control_failed: bool
     control_arm: str | None = None
+    better: Better = "lower"
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,8 @@ class Verdict:
     `detectable`: equivalent, yet the interval excludes 1. `rank_supports` is False when the rank
     interval contains 1 although the word is slower or faster; None when it has no say. `half_width`
     is that of `interval`, as a ratio minus 1. `blocks_needed`: with that many blocks in all the answer
-    is likely; None where no number can be promised, and at single sizes.
+    is likely; None where no number can be promised, and at single sizes. `better`: which way of the
+    ratio is faster.
     """
 
     word: Word
@@ -68,6 +74,7 @@ class Verdict:
     rank_supports: bool | None = None
     half_width: float | None = None
     blocks_needed: int | None = None
+    better: Better = "lower"
 
 
 def run_withheld(order: str, a_a: AaCheck | NotEvaluated) -> Withheld | None:
@@ -80,12 +87,16 @@ def run_withheld(order: str, a_a: AaCheck | NotEvaluated) -> Withheld | None:
 
 
 def rules_for(
-    margin: float, order: str, a_a: AaCheck | NotEvaluated, control: ControlCheck | NotEvaluated
+    margin: float,
+    order: str,
+    a_a: AaCheck | NotEvaluated,
+    control: ControlCheck | NotEvaluated,
+    better: Better = "lower",
 ) -> Rules:
     """The rules of one analysis, from its checks."""
     failed = isinstance(control, ControlCheck) and not control.passed
     arm = control.arm if isinstance(control, ControlCheck) else None
-    return Rules(margin, run_withheld(order, a_a), failed, arm)
+    return Rules(margin, run_withheld(order, a_a), failed, arm, better)
 
 
 def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | None = None) -> Verdict:
@@ -111,6 +122,7 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
         rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
         half_width=math.expm1(inference.half_width) if inference else None,
         blocks_needed=blocks_needed if word is Word.UNDECIDED and withheld is None else None,
+        better=rules.better,
     )
 
 
@@ -125,9 +137,10 @@ def _word(contrast: Contrast, rules: Rules) -> tuple[Word, Withheld | None]:
         # An instrument that misses a known effect cannot show that there is none.
         failed = rules.control_failed and contrast.arm != rules.control_arm
         return (Word.UNDECIDED, Withheld.CONTROL_FAILED) if failed else (Word.EQUIVALENT, None)
-    if inference.interval.low > 1:
+    slowness = inference.interval.slowness(rules.better)
+    if slowness.low > 1:
         return Word.SLOWER, None
-    if inference.interval.high < 1:
+    if slowness.high < 1:
         return Word.FASTER, None
     return Word.UNDECIDED, None
 

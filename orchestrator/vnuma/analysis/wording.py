@@ -66,19 +66,20 @@ def a_a_sentence(check: AaCheck, reference: str) -> str:
 
 
 def growth_sentence(growth: Growth) -> str:
-    """Whether the gap changes with size, in percentage points per doubling of rows."""
+    """Whether the gap changes with size, in percentage points per doubling of the work."""
+    doubling = f"points per doubling of {growth.doubled}"
     if growth.points is None:
         return "change with size: not evaluated"
     if growth.low is None or growth.high is None:
-        return f"change with size: {growth.points:+.2f} points per doubling of rows so far, provisional"
-    text = f"{growth.points:+.2f} points per doubling of rows ({growth.low:.2f} to {growth.high:.2f})"
+        return f"change with size: {growth.points:+.2f} {doubling} so far, provisional"
+    text = f"{growth.points:+.2f} {doubling} ({growth.low:.2f} to {growth.high:.2f})"
     if growth.withheld:
         return f"change with size: {text}; words withheld: {growth.withheld}"
     if growth.trend == "too few boots":
         return f"change with size: {text}, provisional"
     if growth.trend == "undecided":
         return f"whether the gap changes with size is undecided: {text}"
-    return f"the gap {growth.trend} with size: {text}"
+    return f"{growth.trend} as size grows: {text}"
 
 
 def signed(ratio: float, places: int = 1) -> str:
@@ -93,14 +94,28 @@ def limits(interval: Interval, places: int) -> str:
     return f"{low:.{places}f} to {high:.{places}f}"
 
 
-def milliseconds(value: float) -> str:
-    """Whole milliseconds with thousands comma; halves go up, as a reader expects."""
-    return f"{math.floor(value + 0.5):,}"
+def amount(value: float, unit: str) -> str:
+    """A measured figure without its unit: "79,449", "52.31"; halves go up, as a reader expects."""
+    return f"{_half_up(value, figure_decimals(value, unit)):,.{figure_decimals(value, unit)}f}"
 
 
-def signed_milliseconds(value: float) -> str:
-    """A difference in whole milliseconds: "+1,434"."""
-    return f"{math.floor(value + 0.5):+,}"
+def signed_amount(value: float, unit: str, beside: float) -> str:
+    """A difference as fine as the figure that it stands beside: "+1,434"."""
+    places = figure_decimals(beside, unit)
+    return f"{_half_up(value, places) + 0.0:+,.{places}f}"
+
+
+def figure_decimals(value: float, unit: str) -> int:
+    """Decimals that show four digits; none for whole numbers, nor for 100 ms and more."""
+    size = abs(value)
+    if size == int(size) or size >= 1000 or (unit == "ms" and size >= 100):
+        return 0
+    return min(6, 3 - math.floor(math.log10(size)))
+
+
+def _half_up(value: float, places: int) -> float:
+    scale = 10.0**places
+    return math.floor(value * scale + 0.5) / scale
 
 
 def percent_up(share: float) -> str:
@@ -139,7 +154,7 @@ def _directed(verdict: Verdict) -> str:
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     size, low, high = percent(verdict.ratio), percent(verdict.interval.low), percent(verdict.interval.high)
-    if verdict.word is Word.FASTER:
+    if size < 0:
         size, low, high = -size, -high, -low
     return f"{verdict.word} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
 

@@ -104,12 +104,33 @@ class Limits(Strict):
     )
 
 
+Above0 = Annotated[float, Field(gt=0)]
+
+
 class Published(Strict):
-    """Figures that somebody else published for the same arms and sizes, set beside ours."""
+    """Figures that somebody else published for the same arms, set beside ours: one kind at least."""
 
     title: str = Field(description="Short citation.")
     source: str = Field(default="", description="Where it was published.")
-    elapsed_ms: dict[int, dict[str, float]] = Field(description="Rows a side -> arm -> elapsed time in ms.")
+    elapsed_ms: dict[int, dict[str, float]] = Field(
+        default={}, description="Size -> arm -> elapsed time in ms, of the study's first form."
+    )
+    figures: dict[str, dict[int, dict[str, Above0]]] = Field(
+        default={}, description="Form -> size -> arm -> figure, in the unit that the form measures."
+    )
+    ratios: dict[str, dict[str, Above0]] = Field(
+        default={},
+        description=(
+            "Form -> arm -> figure of the arm / figure of the reference arm, where no more was published; "
+            "ours over all sizes stands beside it."
+        ),
+    )
+
+    @model_validator(mode="after")
+    def _publishes_something(self) -> Published:
+        if not (self.elapsed_ms or self.figures or self.ratios):
+            raise ValueError("published has no figures: give elapsed_ms, figures or ratios")
+        return self
 
 
 class Study(Strict):

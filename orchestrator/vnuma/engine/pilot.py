@@ -15,7 +15,7 @@ from vnuma.errors import InputError
 from vnuma.store import attempts, cells, runs, vms
 from vnuma.store.analysed import analysis_sample, cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Outcome
+from vnuma.store.rows import Outcome, Sample
 from vnuma.store.samples import StoredSample, iter_samples
 
 FEWEST_BLOCKS = 3
@@ -89,7 +89,7 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
 def _iterations(found: Analysis, study: Study, valid: list[StoredSample], cell_seconds: float) -> int | None:
     """The number for which a boot's cost and an iteration's are in balance with their variances."""
     within, between = found.noise.within_sd, found.noise.boot_sd
-    spent = [stored.sample.client_ms for stored in valid if stored.sample.client_ms is not None]
+    spent = [time for stored in valid if (time := _spent_ms(stored.sample)) is not None]
     boots = len({stored.attempt_id for stored in valid})
     rounds = study.design.warmups + study.design.iterations
     if within is None or between is None or not spent:
@@ -99,9 +99,15 @@ def _iterations(found: Analysis, study: Study, valid: list[StoredSample], cell_s
     return iterations_recommended(overhead, each_round, within**2 / len(study.workload.sizes), between**2)
 
 
+def _spent_ms(sample: Sample) -> float | None:
+    """What an iteration cost: by the controller's clock where there is one."""
+    return sample.elapsed_ms if sample.client_ms is None else sample.client_ms
+
+
 def _differs(pilot: Study, study: Study) -> list[str]:
     pairs = (
         ("sizes", pilot.workload.sizes, study.workload.sizes),
+        ("workload", pilot.workload.name, study.workload.name),
         ("first form", pilot.workload.forms[0], study.workload.forms[0]),
         ("iterations", pilot.design.iterations, study.design.iterations),
         ("vCPUs", pilot.vcpus, study.vcpus),

@@ -2,66 +2,120 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import decimals, limits, milliseconds, percent, signed
-from vnuma.domain.study import Published
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.table import TableRow
+from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import amount, decimals, limits, percent, signed
+from vnuma.domain.study import Study
+
+WHERE_UNKNOWN = "not comparable"
 
 
 @dataclass(frozen=True)
 class PublishedRow:
-    """One arm at one size: both medians in ms, both differences from the reference, and where theirs lies."""
+    """One arm at one size, or over all sizes (`size` None) where only a ratio was published.
 
-    size: int
+    `theirs` and `ours` are in `unit`; ratios are to the reference, whose own are None. None: not known.
+    """
+
+    form: str
+    size: int | None
     arm: str
-    their_ms: str
-    our_ms: str
-    their_difference: str
-    our_difference: str
-    where: str
+    unit: str
+    theirs: float | None
+    ours: float | None
+    their_ratio: float | None
+    verdict: Verdict | None
+    """Ours; None for the reference."""
+
+    @property
+    def where(self) -> str:
+        """Where their ratio lies, by our interval; empty for the reference."""
+        if self.verdict is None:
+            return ""
+        interval = self.verdict.interval
+        if self.their_ratio is None or interval is None:
+            return WHERE_UNKNOWN
+        if self.their_ratio < interval.low:
+            return "below our interval"
+        return "above our interval" if self.their_ratio > interval.high else "inside our interval"
+
+    @property
+    def their_figure(self) -> str:
+        """Without its unit, as all texts here."""
+        return "ratio only" if self.theirs is None else amount(self.theirs, self.unit)
+
+    @property
+    def our_figure(self) -> str:
+        """The median of our boots."""
+        if self.size is None:
+            return "all sizes"
+        return "no valid boot" if self.ours is None else amount(self.ours, self.unit)
+
+    @property
+    def their_difference(self) -> str:
+        """From their reference, in percent."""
+        if self.verdict is None:
+            return "reference"
+        return "no reference" if self.their_ratio is None else f"{percent(self.their_ratio):+.1f}%"
+
+    @property
+    def our_difference(self) -> str:
+        """From our reference, with its interval."""
+        if self.verdict is None:
+            return "reference"
+        if self.verdict.ratio is None or self.verdict.interval is None:
+            return "no valid boot"
+        places = decimals([self.verdict.interval], self.verdict.margin)
+        return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.interval, places)})"
 
 
-def published_rows(analysis: Analysis, published: Published) -> list[PublishedRow]:
-    """Every size and arm for which there is a published figure."""
-    rows = []
-    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        theirs = published.elapsed_ms.get(table.size, {})
-        verdicts = {arm.arm: arm.verdict for arm in sizes.arms}
-        base = theirs.get(analysis.table[0].cells[0].arm)
-        for cell in table.cells:
-            if cell.arm not in theirs:
-                continue
-            verdict = verdicts.get(cell.arm)
-            their_ratio = theirs[cell.arm] / base if base else None
-            ours, where = "reference", ""
-            if verdict:
-                ours, where = "no valid boot", "not comparable"
-            if verdict and verdict.ratio is not None and verdict.interval:
-                places = decimals([verdict.interval], verdict.margin)
-                ours = f"{signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
-                where = _where(their_ratio, verdict.interval.low, verdict.interval.high)
-            rows.append(
-                PublishedRow(
-                    size=table.size,
-                    arm=cell.arm,
-                    their_ms=milliseconds(theirs[cell.arm]),
-                    our_ms="no valid boot" if cell.median_ms is None else milliseconds(cell.median_ms),
-                    their_difference=_difference(their_ratio) if verdict else "reference",
-                    our_difference=ours,
-                    where=where,
-                )
+def published_figures(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:
+    """Somebody else's figures of the analysis' form, in its unit: size -> arm -> figure."""
+    if study.published is None:
+        return {}
+    in_ms = analysis.primary and analysis.measure.key == "elapsed_ms"
+    own = study.published.figures.get(analysis.form, {})
+    return {**(study.published.elapsed_ms if in_ms else {}), **own}
+
+
+def published_rows(analysis: Analysis, study: Study) -> list[PublishedRow]:
+    """Every size and arm of the analysis' form for which there is a published figure, ratios last."""
+    figures = published_figures(analysis, study)
+    ratios = study.published.ratios.get(analysis.form, {}) if study.published else {}
+    return [
+        *(
+            row
+            for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
+            for row in _at_size(analysis, table, sizes.arms, figures.get(table.size, {}))
+        ),
+        *(
+            PublishedRow(
+                analysis.form, None, arm.arm, analysis.measure.unit, None, None, ratios[arm.arm], arm.verdict
             )
-    return rows
+            for arm in analysis.arms
+            if arm.arm in ratios
+        ),
+    ]
 
 
-def _difference(ratio: float | None) -> str:
-    return "no reference" if ratio is None else f"{percent(ratio):+.1f}%"
-
-
-def _where(theirs: float | None, low: float, high: float) -> str:
-    if theirs is None:
-        return "not comparable"
-    if theirs < low:
-        return "below our interval"
-    return "above our interval" if theirs > high else "inside our interval"
+def _at_size(
+    analysis: Analysis, table: TableRow, arms: tuple[ArmResult, ...], theirs: Mapping[str, float]
+) -> Iterator[PublishedRow]:
+    verdicts = {arm.arm: arm.verdict for arm in arms}
+    base = theirs.get(table.cells[0].arm)
+    for cell in table.cells:
+        if cell.arm in theirs:
+            yield PublishedRow(
+                form=analysis.form,
+                size=table.size,
+                arm=cell.arm,
+                unit=analysis.measure.unit,
+                theirs=theirs[cell.arm],
+                ours=cell.median,
+                their_ratio=theirs[cell.arm] / base if base else None,
+                verdict=verdicts.get(cell.arm),
+            )

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import altair as alt
 
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint
 from vnuma.analysis.wording import limits, percent, signed
-from vnuma.domain.study import Published
 from vnuma.report.svg import BAND, GRID, INK, LESS, MUTED, OURS, SHAPES, Figure, Layers, draw
-from vnuma.report.words import METRIC_NAMES, level_words, places
+from vnuma.report.words import direction, faster_side, level_words, places, size_words
 
 Rows = list[dict[str, object]]
 
@@ -34,31 +33,52 @@ def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
     reference = analysis.table[0].cells[0].arm
     level = level_words(analysis.arms[0].verdict.level) if analysis.arms else ""
     chart = _differences(rows, _extent([analysis.arms], ()), analysis, width, with_text=False)
-    words = f"Difference from {reference} in percent over all sizes, {level} intervals; left is faster. "
+    words = f"Difference from {reference} in percent over all sizes, {level} intervals; "
+    words += f"{faster_side(analysis.measure)}. "
     return draw(chart, key=key, title=f"Difference from {reference}, all sizes", words=words + _said(rows))
 
 
-def by_size(analysis: Analysis, published: Published | None, *, key: str, width: int = 140) -> list[Figure]:
-    """For each size: every arm's difference from the reference, with the published one beside it."""
+def by_size(
+    analysis: Analysis,
+    published: Mapping[int, Mapping[str, float]],
+    size_word: str,
+    *,
+    key: str,
+    width: int = 140,
+) -> list[Figure]:
+    """For each size: every arm's difference from the reference, with the published one beside it.
+
+    `published` are somebody else's figures, by size and arm, in the unit of the measure.
+    """
     reference = analysis.table[0].cells[0].arm
     width = max(80, width - _LETTER * max(0, max(len(cell.arm) for cell in analysis.table[0].cells) - 5))
-    known = [_published(published, size.size, reference) for size in analysis.sizes]
+    known = [_published(published.get(size.size, {}), reference) for size in analysis.sizes]
     extent = _extent([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
     figures = []
     for size, paper in zip(analysis.sizes, known, strict=True):
         rows = _difference_rows(size.arms, paper, reference)
         chart = _differences(rows, extent, analysis, width, with_text=True)
         level = level_words(size.arms[0].verdict.level) if size.arms else ""
-        words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; left is faster. "
-        title = f"{size.size:,} x {size.size:,} rows"
+        words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; "
+        words += f"{faster_side(analysis.measure)}. "
+        title = size_words(size.size, size_word)
         figures.append(draw(chart, key=f"{key}-{size.size}", title=title, words=words + _said(rows)))
     return figures
 
 
-def strips(analysis: Analysis, *, key: str, width: int = 285, height: int = 190) -> list[Figure]:
+def strips(
+    analysis: Analysis, size_word: str, *, key: str, width: int = 285, height: int = 190
+) -> list[Figure]:
     """For each size: every timed iteration, boot by boot in the order run, with each arm's median."""
     return [
-        _strip(analysis, index, table.size, key=f"{key}-{table.size}", width=width, height=height)
+        _strip(
+            analysis,
+            index,
+            title=size_words(table.size, size_word),
+            key=f"{key}-{table.size}",
+            width=width,
+            height=height,
+        )
         for index, table in enumerate(analysis.table)
     ]
 
@@ -81,12 +101,11 @@ def _difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | No
     return rows
 
 
-def _published(published: Published | None, size: int, reference: str) -> dict[str, float]:
+def _published(known: Mapping[str, float], reference: str) -> dict[str, float]:
     """Published differences from the reference in percent at one size."""
-    known = (published.elapsed_ms if published else {}).get(size, {})
     if reference not in known:
         return {}
-    return {arm: (ms / known[reference] - 1) * 100 for arm, ms in known.items() if arm != reference}
+    return {arm: (x / known[reference] - 1) * 100 for arm, x in known.items() if arm != reference}
 
 
 def _extent(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> tuple[float, float]:
@@ -109,7 +128,7 @@ def _differences(
     margin = analysis.arms[0].verdict.margin if analysis.arms else 0.01
     height = _ROW * len(rows)
     scale = alt.Scale(domain=list(extent), nice=False, zero=False)
-    x = alt.X("value:Q", scale=scale, title="faster  <  difference, %  >  slower")
+    x = alt.X("value:Q", scale=scale, title=_difference_title(analysis))
     x = x.axis(
         tickCount=max(3, width // 55), grid=True, labelExpr="(datum.value > 0 ? '+' : '') + datum.label"
     )
@@ -144,6 +163,12 @@ def _differences(
     return alt.layer(*layers).properties(width=width, height=height, padding=padding)
 
 
+def _difference_title(analysis: Analysis) -> str:
+    """The axis says which way is which."""
+    left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
+    return f"{left}  <  difference, %  >  {right}"
+
+
 def _shape(arms: Sequence[str]) -> alt.Shape:
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
     return alt.Shape("arm:N", scale=alt.Scale(domain=list(arms), range=shapes), legend=None)
@@ -153,18 +178,18 @@ def _said(rows: Rows) -> str:
     return "; ".join(f"{row['arm']} {row['label']}" for row in rows) + "."
 
 
-def _strip(analysis: Analysis, index: int, size: int, *, key: str, width: int, height: int) -> Figure:
+def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, height: int) -> Figure:
     arms = [cell.arm for cell in analysis.table[index].cells]
     unit, divisor = _unit(analysis, index)
     boots, iterations = _strip_rows(analysis.points, arms, index, divisor)
     bars: Rows = [
-        {"x": lane - 0.42, "x2": lane + 0.42, "y": cell.median_ms / divisor}
+        {"x": lane - 0.42, "x2": lane + 0.42, "y": cell.median / divisor}
         for lane, cell in enumerate(analysis.table[index].cells)
-        if cell.median_ms is not None
+        if cell.median is not None
     ]
-    title = f"{METRIC_NAMES[analysis.metric]}, {unit}, lower is faster"
+    axis = f"{analysis.measure.name}, {unit}, {direction(analysis.measure)}"
     x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(arms) - 0.5], nice=False), axis=None)
-    y = alt.Y("y:Q", scale=alt.Scale(zero=False), title=title).axis(tickCount=5)
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False), title=axis).axis(tickCount=5)
     names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
     lanes: Rows = [{"x": lane - 0.5} for lane in range(1, len(arms))]
     layers = [
@@ -179,9 +204,7 @@ def _strip(analysis: Analysis, index: int, size: int, *, key: str, width: int, h
         _names(names, width).encode(x=x, y=alt.value(height + 8), text="arm:N"),
     ]
     chart = alt.layer(*layers).properties(width=width, height=height)
-    return draw(
-        chart, key=key, title=f"{size:,} x {size:,} rows", words=_strip_words(analysis, index, unit, divisor)
-    )
+    return draw(chart, key=key, title=title, words=_strip_words(analysis, index, unit, divisor))
 
 
 def _names(rows: Rows, width: int) -> alt.Chart:
@@ -205,18 +228,18 @@ def _strip_rows(
         step = 0.84 / max(1, len(mine))
         for place, point in enumerate(mine):
             x = lane - 0.42 + step * (place + 0.5)
-            boots.append({"arm": arm, "x": x, "y": point.medians_ms[index] / divisor})
+            boots.append({"arm": arm, "x": x, "y": point.medians[index] / divisor})
             iterations += [
                 {"x": x - step * 0.36, "x2": x + step * 0.36, "y": ms / divisor}
-                for ms in point.iterations_ms[index]
+                for ms in point.iterations[index]
             ]
     if len(iterations) <= MOST_ITERATIONS:
         return boots, iterations
     ranges: Rows = [
         {
             "x": boot["x"],
-            "y": min(point.iterations_ms[index]) / divisor,
-            "y2": max(point.iterations_ms[index]) / divisor,
+            "y": min(point.iterations[index]) / divisor,
+            "y2": max(point.iterations[index]) / divisor,
         }
         for lane, arm in enumerate(arms)
         for boot, point in zip(
@@ -239,19 +262,22 @@ def _iteration_layer(rows: Rows, x: alt.X, y: alt.Y) -> alt.Chart:
 
 
 def _unit(analysis: Analysis, index: int) -> tuple[str, float]:
-    medians = [point.medians_ms[index] for point in analysis.points]
-    return ("s", 1000.0) if medians and statistics.median(medians) >= 10_000 else ("ms", 1.0)
+    """Seconds instead of long milliseconds; any other unit as it is."""
+    unit, medians = analysis.measure.unit, [point.medians[index] for point in analysis.points]
+    if unit != "ms" or not medians or statistics.median(medians) < 10_000:
+        return unit, 1.0
+    return "s", 1000.0
 
 
 def _strip_words(analysis: Analysis, index: int, unit: str, divisor: float) -> str:
     parts = []
     for cell in analysis.table[index].cells:
-        if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
+        if cell.median is None or cell.low is None or cell.high is None:
             parts.append(f"{cell.arm} no valid boot")
             continue
-        low, middle, high = (_short(x / divisor) for x in (cell.low_ms, cell.median_ms, cell.high_ms))
+        low, middle, high = (_short(x / divisor) for x in (cell.low, cell.median, cell.high))
         parts.append(f"{cell.arm} median {middle}, boots {low} to {high} {unit} (n = {cell.boots})")
-    return f"Every timed iteration, form {analysis.form}, lower is faster: {'; '.join(parts)}."
+    return f"Every timed iteration, form {analysis.form}, {direction(analysis.measure)}: {'; '.join(parts)}."
 
 
 def _short(value: float) -> str:

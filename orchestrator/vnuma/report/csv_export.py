@@ -15,8 +15,12 @@ COLUMNS = (
     *("run", "simulated", "scenario", "partial", "vm", "form", "metric", "primary", "size", "arm"),
     *("n_boots", "median_ms", "min_ms", "max_ms", "mad_ms", "diff_ms", "diff_percent", "level_percent"),
     *("lo_percent", "hi_percent", "verdict", "withheld", "provisional", "reason"),
+    *("metric_name", "unit", "better", "median", "min", "max", "mad", "diff"),
 )
-"""Columns of the CSV. `size` is rows a side, or `all` for the mean over sizes, which alone decides."""
+"""Columns of the CSV. `size` is `all` for the mean over sizes, which alone decides.
+
+The figures of any unit stand in `median` to `diff`; those in ms stand in the `_ms` columns too.
+"""
 
 
 def as_csv(loaded: LoadedRun) -> str:
@@ -43,11 +47,14 @@ def _csv_rows(loaded: LoadedRun, analysis: Analysis) -> Iterator[dict[str, objec
         "form": analysis.form,
         "metric": analysis.metric,
         "primary": analysis.primary,
+        "metric_name": analysis.measure.name,
+        "unit": analysis.measure.unit,
+        "better": analysis.measure.better,
     }
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         by_arm = {arm.arm: arm.verdict for arm in sizes.arms}
         for cell in table.cells:
-            row = common | {"size": table.size} | _cell(cell)
+            row = common | {"size": table.size} | _cell(cell, analysis.measure.unit)
             yield row | (
                 _verdict_fields(by_arm[cell.arm]) if cell.arm in by_arm else {"verdict": "reference"}
             )
@@ -59,15 +66,19 @@ def _csv_rows(loaded: LoadedRun, analysis: Analysis) -> Iterator[dict[str, objec
         )
 
 
-def _cell(cell: TableCell) -> dict[str, object]:
+def _cell(cell: TableCell, unit: str) -> dict[str, object]:
+    figures = {
+        "median": cell.median,
+        "min": cell.low,
+        "max": cell.high,
+        "mad": cell.mad,
+        "diff": cell.difference,
+    }
     return {
         "arm": cell.arm,
         "n_boots": cell.boots,
-        "median_ms": cell.median_ms,
-        "min_ms": cell.low_ms,
-        "max_ms": cell.high_ms,
-        "mad_ms": cell.mad_ms,
-        "diff_ms": cell.difference_ms,
+        **figures,
+        **({f"{name}_ms": value for name, value in figures.items()} if unit == "ms" else {}),
         "reason": None if cell.boots else "no valid boot",
     }
 

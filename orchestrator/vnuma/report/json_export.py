@@ -13,6 +13,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
+from vnuma.report.beside import PublishedRow, published_rows
 from vnuma.report.model import LoadedRun
 from vnuma.report.sides import boots_of
 from vnuma.report.trust import effective_count, repeated
@@ -47,6 +48,8 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
             "equivalence": loaded.study.design.equivalence,
             "order": loaded.study.design.order,
             "seed": run.seed,
+            "workload": loaded.study.workload.name,
+            "size_word": loaded.result.design.size_word,
         },
         "ticket": run.ticket,
         "product_version": run.product_version,
@@ -64,6 +67,47 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         "analyses": [_analysis(analysis) for analysis in loaded.result.analyses],
         "attempts_not_counted": [_attempt(loaded, vm) for vm in loaded.vms],
         "effective": [{"vm": vm.name, "boots": boots_of(loaded, vm)} for vm in loaded.vms],
+        "published": _published(loaded),
+    }
+
+
+def _published(loaded: LoadedRun) -> dict[str, Any] | None:
+    """Somebody else's figures, ours beside them."""
+    published = loaded.published
+    if published is None:
+        return None
+    declared = [a for a in loaded.result.analyses if a.measure == loaded.result.design.measure(a.form)]
+    return {
+        "title": published.title,
+        "source": published.source,
+        "rows": [
+            {"vm": analysis.vm, **_published_row(row)}
+            for analysis in declared
+            for row in published_rows(analysis, loaded.study)
+        ],
+    }
+
+
+def _published_row(row: PublishedRow) -> dict[str, Any]:
+    verdict = row.verdict
+    return {
+        "form": row.form,
+        "size": row.size,
+        "arm": row.arm,
+        "unit": row.unit,
+        "published": row.theirs,
+        "measured": row.ours,
+        "published_ratio": row.their_ratio,
+        "ratio": verdict.ratio if verdict else None,
+        "interval": _interval(verdict.interval) if verdict else None,
+        "published_is": row.where or None,
+        "reason": "the reference arm"
+        if verdict is None
+        else "a ratio over all sizes was published"
+        if row.size is None
+        else None
+        if row.ours is not None and row.their_ratio is not None
+        else "no valid boot, or no published reference",
     }
 
 
@@ -107,6 +151,9 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "vm": analysis.vm,
         "form": analysis.form,
         "metric": analysis.metric,
+        "metric_name": analysis.measure.name,
+        "unit": analysis.measure.unit,
+        "better": analysis.measure.better,
         "primary": analysis.primary,
         "blocks": analysis.blocks,
         "complete_blocks": analysis.complete_blocks,
@@ -120,8 +167,9 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "sizes": [
             {
                 "size": table.size,
-                "reference_median_ms": table.cells[0].median_ms,
-                "arms": [_size_arm(cell, arms.get(cell.arm)) for cell in table.cells],
+                "reference_median": table.cells[0].median,
+                "reference_median_ms": table.cells[0].median if analysis.measure.unit == "ms" else None,
+                "arms": [_size_arm(cell, arms.get(cell.arm), analysis.measure.unit) for cell in table.cells],
             }
             for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
             for arms in [{arm.arm: arm.verdict for arm in sizes.arms}]
@@ -137,21 +185,29 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _size_arm(cell: TableCell, verdict: Verdict | None) -> dict[str, Any]:
+def _size_arm(cell: TableCell, verdict: Verdict | None, unit: str) -> dict[str, Any]:
+    figures = {"median": cell.median, "min": cell.low, "max": cell.high, "difference": cell.difference}
     return {
         "arm": cell.arm,
         "boots": cell.boots,
-        "median_ms": cell.median_ms,
-        "min_ms": cell.low_ms,
-        "max_ms": cell.high_ms,
+        **figures,
+        **{f"{name}_ms": value if unit == "ms" else None for name, value in figures.items()},
         "range_coverage": cell.coverage,
-        "difference_ms": cell.difference_ms,
         "ratio": verdict.ratio if verdict else None,
         "level": verdict.level if verdict else None,
         "interval": _interval(verdict.interval) if verdict else None,
         "verdict": str(verdict.word) if verdict else "reference",
-        "reason": "no valid boot" if not cell.boots else None if verdict else "the reference arm",
+        "reason": _why_not(cell, verdict, unit),
     }
+
+
+def _why_not(cell: TableCell, verdict: Verdict | None, unit: str) -> str | None:
+    """Why a field of a size is null, if one is."""
+    if not cell.boots:
+        return "no valid boot"
+    if verdict is None:
+        return "the reference arm"
+    return None if unit == "ms" else f"the unit is {unit}, not ms"
 
 
 def _a_a(check: AaCheck | NotEvaluated) -> dict[str, Any]:

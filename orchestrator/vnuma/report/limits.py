@@ -18,7 +18,7 @@ from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.words import ORDER_WORDS, count, listed, progress_words
+from vnuma.report.words import ORDER_WORDS, count, listed, progress_words, size_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -107,22 +107,30 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
         None,
     )
     waited = "" if share is None else f"; waiting for the network ({NETWORK_WAIT}) was {share * 100:.0f}%"
-    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
-    if analysis.form != "client" or server is None or not server.points or not analysis.points:
+    server = _without_rows(loaded, analysis)
+    if server is None:
         if share is None or share < _MOSTLY:
             return None
         spent = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
         text = f"{spent} was spent waiting for the network."
         return Statement("limits it", "The clock mostly timed the client.", text)
-    ours, theirs = analysis.table[-1].cells[0].median_ms, server.table[-1].cells[0].median_ms
+    ours, theirs = analysis.table[-1].cells[0].median, server.table[-1].cells[0].median
     if ours is None or theirs is None or theirs > ours * _MOSTLY:
         return None
-    size = analysis.table[-1].size
+    at = size_words(analysis.table[-1].size, loaded.result.design.size_word)
     text = (
         f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
-        f"client ({loaded.study.reference}, {size:,} rows a side){waited}. Read the server form beside it."
+        f"client ({loaded.study.reference}, {at}){waited}. Read the server form beside it."
     )
     return Statement("limits it", "Most of the time went into sending rows.", text)
+
+
+def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
+    """The cross join of a streaming form measured without sending its rows; None where there is none."""
+    if (loaded.study.workload.name, analysis.form) != ("cross_join", "client") or not analysis.points:
+        return None
+    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
+    return server if server is not None and server.points else None
 
 
 def _same_nodes(arms: list[ArmTopology]) -> Iterator[Statement]:

@@ -7,8 +7,9 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
 from vnuma.domain.design import Design
 from vnuma.domain.percent import percent_text
+from vnuma.domain.study import Study
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import METRIC_NAMES, ORDER_WORDS, count, listed
+from vnuma.report.words import ORDER_WORDS, count, direction, listed, named
 from vnuma.store.rows import CellState, Vm
 
 _FORMS = {
@@ -24,20 +25,33 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     host = loaded.vm_facts(vm, "host")
     servers = loaded.attempt_facts(vm, "boot", "server").values()
     version = next((str(server.get("version")) for server in servers), "of unknown version")
-    sizes = f"{study.workload.sizes[0]:,}"
-    if len(study.workload.sizes) > 1:
-        sizes = f"{min(study.workload.sizes):,} to {max(study.workload.sizes):,}"
+    work = study.workload
+    sizes = f"{work.sizes[0]:,}"
+    if len(work.sizes) > 1:
+        sizes = f"{min(work.sizes):,} to {max(work.sizes):,}"
     boots = _range({arm.contrast.boots for arm in analysis.arms} or {0})
     order = ORDER_WORDS[study.design.order]
     release = host.get("esxi", "of unknown release")
-    metric = METRIC_NAMES[analysis.metric].capitalize()
+    measure, size_word = analysis.measure, loaded.result.design.size_word
     text = (
-        f"{metric} time of in-memory cross joins, {sizes} rows a side, form {analysis.form} "
-        f"({_FORMS[analysis.form]}). VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, "
-        f"ESXi {release}, SQL Server {version}. {boots} compared per arm, blocks {order}; "
+        f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, {sizes} "
+        f"{size_word}, form {_form(study, analysis.form)}. VM {vm.name} with {study.vcpus} vCPUs on "
+        f"{vm.esxi_host}, ESXi {release}, SQL Server {version}. {boots} compared per arm, blocks {order}; "
         f"95% intervals that hold for all arms together."
     )
     return f"{text} Simulated, lab scenario {loaded.simulated}." if loaded.simulated else text
+
+
+def _work(study: Study) -> str:
+    """The workload in words."""
+    if study.workload.name == "cross_join":
+        return "in-memory cross joins"
+    return f"the workload {study.workload.name}"
+
+
+def _form(study: Study, form: str) -> str:
+    """A form with what it does with the rows."""
+    return f"{form} ({_FORMS[form]})" if study.workload.name == "cross_join" else form
 
 
 def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
@@ -56,9 +70,9 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
         f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
         "read back and powered on again on the same host; its topology was verified before measuring.",
-        f"A cell ran cross joins of {sizes} rows a side, {maxdop}, with "
-        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')} "
-        "under SET STATISTICS TIME.",
+        f"A cell ran {_work(study)} at {sizes} {loaded.result.design.size_word}, {maxdop}, with "
+        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}"
+        f"{_clocked(analysis)}",
         _beside(loaded),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         "replication is the power-cycle (boot), not the iteration.",
@@ -67,6 +81,14 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         _power(analysis),
     ]
     return " ".join(part for part in parts if part)
+
+
+def _clocked(analysis: Analysis) -> str:
+    """What gave the figure, and which way is better."""
+    measure = analysis.measure
+    if measure.key == "elapsed_ms":
+        return " under SET STATISTICS TIME."
+    return f"; the figure is {measure.name} in {measure.unit}, {direction(measure)}."
 
 
 def _beside(loaded: LoadedRun) -> str:

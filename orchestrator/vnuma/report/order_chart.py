@@ -12,6 +12,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.report.charts import Rows
 from vnuma.report.svg import BAND, INK, MUTED, OURS, SHAPES, Figure, draw
+from vnuma.report.words import direction
 
 
 def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Figure | None:
@@ -36,7 +37,7 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     last = max(int(str(row["x"])) for row in rows)
     x = alt.X("x:Q", title="cell, in the order run (shaded: every second block)")
     x = x.scale(domain=[0, last + 1], nice=False).axis(grid=False, tickMinStep=1)
-    y = alt.Y("y:Q", title="from its column's mean, %  (lower is faster)").axis(tickCount=5)
+    y = alt.Y("y:Q", title=f"from its column's mean, %  ({direction(analysis.measure)})").axis(tickCount=5)
     longest = max(map(len, arms))
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
     legend = alt.Legend(
@@ -62,7 +63,8 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     values = [float(str(row["y"])) for row in rows]
     words = (
         f"{len(rows)} boots in the order run, form {analysis.form}: from {min(values):+.1f}% to "
-        f"{max(values):+.1f}% of their own column's mean. {drift_words(analysis.drift)}"
+        f"{max(values):+.1f}% of their own column's mean, {direction(analysis.measure)}. "
+        f"{drift_words(analysis.drift)}"
     )
     return draw(chart, key=key, title="Boots in the order run", words=words)
 
@@ -84,7 +86,7 @@ def drift_words(drift: Drift | NotEvaluated) -> str:
         return f"Drift was not evaluated: {drift.reason}."
     between = _slope("block means moved by {} per block", drift.between_blocks, "trend over blocks")
     within = _slope(
-        "times moved by {} from cell to cell within blocks", drift.within_blocks, "trend within blocks"
+        "figures moved by {} from cell to cell within blocks", drift.within_blocks, "trend within blocks"
     )
     return f"{between[0].upper()}{between[1:]}; {within}."
 

@@ -7,22 +7,31 @@ from dataclasses import dataclass
 from itertools import count as counter
 
 from vnuma.analysis.result import Analysis, ArmResult
-from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import growth_sentence, limits, milliseconds, signed, signed_milliseconds
+from vnuma.analysis.wording import growth_sentence, limits, signed
 from vnuma.report import charts
-from vnuma.report.beside import PublishedRow, published_rows
+from vnuma.report.beside import PublishedRow, published_figures, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
 from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.limits import Statement, how_far
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
+from vnuma.report.size_table import SizeRow, margin_of, size_rows
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
 from vnuma.report.trust import attempt_words, repeated
 from vnuma.report.waits import WaitsTable, waits_table
-from vnuma.report.words import answer, level_words, places, verdict_words
+from vnuma.report.words import (
+    answer,
+    direction,
+    faster_side,
+    level_words,
+    named,
+    places,
+    size_words,
+    verdict_words,
+)
 from vnuma.store.rows import Attempt, Vm
 
 MOST_VMS_WITH_CHARTS = 8
@@ -44,28 +53,15 @@ class VerdictRow:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """One arm at one size, in text. `notes` stand under `main`, a line each."""
-
-    arm: str
-    main: str
-    notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class SizeRow:
-    """One line of Table 1; `size` is None for all sizes together."""
-
-    size: int | None
-    cells: tuple[Cell, ...]
-
-
-@dataclass(frozen=True)
 class FormPart:
-    """The figures of one form."""
+    """The figures of one form. `title` is its measure with the unit, `direction` the way that is better."""
 
     form: str
-    metric: str
+    title: str
+    direction: str
+    sides: str
+    published: bool
+    """Whether somebody else's figures are drawn beside ours."""
     primary: bool
     table: tuple[SizeRow, ...]
     arms: tuple[tuple[str, int], ...]
@@ -102,6 +98,8 @@ class VmPart:
     analysis: Analysis
     answer: tuple[tuple[str, bool], ...]
     scope: str
+    direction: str
+    sides: str
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
@@ -144,9 +142,11 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         analysis=analysis,
         answer=tuple(answer(loaded, analysis)),
         scope=scope(loaded, vm, analysis),
+        direction=direction(analysis.measure),
+        sides=faster_side(analysis.measure),
         verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
         footnotes=tuple(_footnotes(analysis)),
-        more=tuple(_more(analysis)),
+        more=tuple(_more(analysis, loaded.result.design.size_word)),
         forest=(
             charts.forest(analysis, key=f"{key}-forest-wide", width=560),
             charts.forest(analysis, key=f"{key}-forest-narrow", width=230),
@@ -166,7 +166,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
             + (f", {item.reason}" if item.reason != item.outcome else "")
             for item in analysis.missing
         ),
-        published=tuple(published_rows(analysis, loaded.published)) if loaded.published else (),
+        published=tuple(_published(loaded, analysis)),
         methods=methods(loaded, vm, analysis),
         numbers=analysis.arms,
         configuration=tuple(configuration(loaded, vm)),
@@ -176,7 +176,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
 
 def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
     rows = [VerdictRow(reference, "reference", "", "reference", "0")]
-    margins = places([arm.verdict.interval for arm in analysis.arms], _margin(analysis))
+    margins = places([arm.verdict.interval for arm in analysis.arms], margin_of(analysis))
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
         kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
@@ -202,14 +202,15 @@ def _footnotes(analysis: Analysis) -> list[str]:
     ]
 
 
-def _more(analysis: Analysis) -> list[str]:
+def _more(analysis: Analysis, size_word: str) -> list[str]:
     """Whether the gap changes with size, and where it is largest."""
     notes: list[str] = []
     if isinstance(analysis.growth, tuple):
         notes += [f"{item.arm}: {growth_sentence(item)}." for item in analysis.growth]
     if len(analysis.sizes) > 1:
         notes += [
-            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at {gap.size:,} rows a side."
+            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at "
+            f"{size_words(gap.size, size_word)}."
             for gap in analysis.largest_gaps
         ]
     return notes
@@ -217,74 +218,44 @@ def _more(analysis: Analysis) -> list[str]:
 
 def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
     parts = []
-    for form in loaded.study.workload.forms:
-        analysis = loaded.result.analysis(primary.vm, form, primary.metric)
-        if analysis is None or not analysis.points:
-            continue
+    size_word = loaded.result.design.size_word
+    for analysis in _by_form(loaded, primary):
+        form, measure = analysis.form, analysis.measure
         most = MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY
         drawn = len(loaded.vms) <= most
-        published = loaded.published if analysis.primary else None
+        published = published_figures(analysis, loaded.study)
         parts.append(
             FormPart(
                 form=form,
-                metric=analysis.metric,
+                title=f"{named(measure)}, median of boot medians, {measure.unit}",
+                direction=direction(measure),
+                sides=faster_side(measure),
+                published=any(size in published for size in loaded.study.workload.sizes),
                 primary=analysis.primary,
-                table=tuple(_table(analysis)),
+                table=tuple(size_rows(analysis)),
                 arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
                 level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
-                by_size=tuple(charts.by_size(analysis, published, key=f"{key}-{form}-size")) if drawn else (),
-                strips=tuple(charts.strips(analysis, key=f"{key}-{form}-strip")) if drawn else (),
+                by_size=tuple(charts.by_size(analysis, published, size_word, key=f"{key}-{form}-size"))
+                if drawn
+                else (),
+                strips=tuple(charts.strips(analysis, size_word, key=f"{key}-{form}-strip")) if drawn else (),
             )
         )
     return parts
 
 
-def _table(analysis: Analysis) -> list[SizeRow]:
-    rows = []
-    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        decimals = places([arm.verdict.interval for arm in sizes.arms], _margin(analysis))
-        cells = [_cell(table.cells[0], ("reference",))]
-        for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
-            cells.append(_cell(cell, _size_notes(cell, arm.verdict, digits)))
-        rows.append(SizeRow(table.size, tuple(cells)))
-    if len(rows) > 1:
-        rows.append(SizeRow(None, _all_sizes(analysis)))
-    return rows
-
-
-def _size_notes(cell: TableCell, verdict: Verdict, digits: int) -> tuple[str, ...]:
-    """The difference in ms and percent, and its interval."""
-    if cell.difference_ms is None or verdict.ratio is None:
-        return ()
-    difference = f"{signed_milliseconds(cell.difference_ms)} ms, {signed(verdict.ratio, digits)}"
-    return (
-        (difference,) if verdict.interval is None else (difference, f"({limits(verdict.interval, digits)})")
+def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:
+    """Each form of a VM in what it declares to measure, where there is anything to show."""
+    found = (
+        loaded.result.analysis(primary.vm, form, loaded.result.design.measure(form).key)
+        for form in loaded.study.workload.forms
     )
+    return [analysis for analysis in found if analysis is not None and analysis.points]
 
 
-def _cell(cell: TableCell, notes: tuple[str, ...]) -> Cell:
-    if cell.median_ms is None or cell.low_ms is None or cell.high_ms is None:
-        return Cell(cell.arm, "no valid boot")
-    spread = f"{milliseconds(cell.low_ms)} to {milliseconds(cell.high_ms)}"
-    return Cell(cell.arm, milliseconds(cell.median_ms), (*notes, spread))
-
-
-def _all_sizes(analysis: Analysis) -> tuple[Cell, ...]:
-    decimals = places([arm.verdict.interval for arm in analysis.arms], _margin(analysis))
-    return (
-        Cell(analysis.table[0].cells[0].arm, "", ("reference",)),
-        *(
-            Cell(arm.arm, *_estimate(arm.verdict, digits))
-            for arm, digits in zip(analysis.arms, decimals, strict=True)
-        ),
-    )
-
-
-def _estimate(verdict: Verdict, digits: int) -> tuple[str, tuple[str, ...]]:
-    if verdict.ratio is None:
-        return "no valid boot", ()
-    interval = verdict.interval
-    return signed(verdict.ratio, digits), () if interval is None else (f"({limits(interval, digits)})",)
+def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
+    """Somebody else's figures beside ours, form by form."""
+    return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
 
 
 def _warnings(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
@@ -316,10 +287,6 @@ def _busy(ready: object) -> bool:
 
 def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
     return LostRow(attempt_words(attempt), repeated(loaded, attempt))
-
-
-def _margin(analysis: Analysis) -> float:
-    return analysis.arms[0].verdict.margin if analysis.arms else 0.01
 
 
 def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:

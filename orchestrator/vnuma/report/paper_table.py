@@ -8,21 +8,23 @@ from dataclasses import dataclass
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
-from vnuma.analysis.wording import limits, milliseconds, signed, signed_milliseconds
+from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.report.grid import GridTable
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import METRIC_NAMES, banner, boots_words, level_words, places
+from vnuma.report.words import banner, boots_words, direction, level_words, named, places
 
 
 def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
     """The table with a caption that stands alone: unit, n, direction, and whether it is simulated."""
-    first, *rest = paper_rows(analysis, secondary=not analysis.primary)
+    size_word = loaded.result.design.size_word
+    first, *rest = paper_rows(analysis, size_word, secondary=not analysis.primary)
+    measure = analysis.measure
     width = len(first.cells)
     reference = loaded.study.reference
     simulated = banner(loaded.simulated)
     caption = (
         f"{simulated + '. ' if simulated else ''}{loaded.run.name}, {analysis.vm}, form {analysis.form}: "
-        f"{METRIC_NAMES[analysis.metric]} time in ms, median of boot medians, lower is faster; "
+        f"{named(measure)} in {measure.unit}, median of boot medians, {direction(measure)}; "
         f"{boots_words(analysis, reference)}; differences are within-block ratios to {reference}"
     )
     rows = tuple((row.label.strip(), *row.cells, *[""] * (width - len(row.cells))) for row in rest)
@@ -31,30 +33,32 @@ def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """One line: medians, differences in ms or percent, or limits; the reference first."""
+    """One line: medians, differences in their unit or percent, or limits; the reference first."""
 
     label: str
     cells: list[str]
 
 
-def paper_rows(analysis: Analysis, *, secondary: bool) -> Iterator[PaperRow]:
-    """For each size: medians in ms, then the differences from the reference; all sizes last."""
-    yield PaperRow("rows a side", [cell.arm for cell in analysis.table[0].cells])
+def paper_rows(analysis: Analysis, size_word: str, *, secondary: bool) -> Iterator[PaperRow]:
+    """For each size: medians, then the differences from the reference; all sizes last."""
+    unit = analysis.measure.unit
+    yield PaperRow(size_word, [cell.arm for cell in analysis.table[0].cells])
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        medians = ["-" if cell.median_ms is None else milliseconds(cell.median_ms) for cell in table.cells]
+        medians = ["-" if cell.median is None else amount(cell.median, unit) for cell in table.cells]
         yield PaperRow(f"{table.size:,}" if table.size > 9999 else str(table.size), medians)
         verdicts = [arm.verdict for arm in sizes.arms]
         if not secondary:
-            yield PaperRow("  ms", ["ref", *_milliseconds(table)])
+            yield PaperRow(f"  {unit}", ["ref", *_amounts(table, unit)])
         yield from _differences(verdicts, with_limits=not secondary)
     if len(analysis.table) > 1:
         yield PaperRow("all sizes", ["" for _ in analysis.table[0].cells])
         yield from _differences([arm.verdict for arm in analysis.arms], with_limits=True)
 
 
-def _milliseconds(table: TableRow) -> list[str]:
+def _amounts(table: TableRow, unit: str) -> list[str]:
+    reference = table.cells[0].median or 0.0
     return [
-        "-" if cell.difference_ms is None else signed_milliseconds(cell.difference_ms)
+        "-" if cell.difference is None else signed_amount(cell.difference, unit, reference)
         for cell in table.cells[1:]
     ]
 

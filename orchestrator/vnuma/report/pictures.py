@@ -15,12 +15,13 @@ from markupsafe import escape
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
 from vnuma.report import charts
+from vnuma.report.beside import published_figures
 from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import drawing, topologies_of
-from vnuma.report.words import METRIC_NAMES, banner, boots_words
+from vnuma.report.words import banner, boots_words, direction, faster_side, named
 
 Scheme = Literal["light", "dark"]
 
@@ -62,24 +63,28 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         return
     reference = loaded.study.reference
     boots = boots_words(analysis, reference)
-    name = METRIC_NAMES[analysis.metric]
-    metric = f"{name[0].upper()}{name[1:]} time, form {analysis.form}"
+    measure, size_word = analysis.measure, loaded.result.design.size_word
+    metric, better = f"{named(measure)}, form {analysis.form}", direction(measure)
     difference = (
-        f"{metric}; difference from {reference} in %, left is faster; {boots}; lines: intervals that "
+        f"{metric}; difference from {reference} in %, {faster_side(measure)}; {boots}; lines: intervals that "
     )
+    published = published_figures(analysis, loaded.study)
     difference += "hold for all arms together; shaded: too small to matter"
     yield "forest", charts.forest(analysis, key="forest", width=560), difference
     for size, figure in zip(
-        analysis.sizes, charts.by_size(analysis, loaded.published, key="size", width=320), strict=True
+        analysis.sizes, charts.by_size(analysis, published, size_word, key="size", width=320), strict=True
     ):
-        hollow = f"; hollow: {loaded.published.title}" if loaded.published else ""
+        theirs = loaded.published if size.size in published else None
+        hollow = f"; hollow: {theirs.title}" if theirs else ""
         yield f"size-{size.size}", figure, difference + hollow
-    strips = charts.strips(analysis, key="runs", width=560, height=260)
+    strips = charts.strips(analysis, size_word, key="runs", width=560, height=260)
     for size, figure in zip(analysis.sizes, strips, strict=True):
-        note = f"{metric}, lower is faster; {boots}; marks: boot medians, strokes: timed iterations, "
+        note = (
+            f"{metric}, {measure.unit}, {better}; {boots}; marks: boot medians, strokes: timed iterations, "
+        )
         yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; boots in the order run"
     if drawn := order(analysis, key="order", width=780):
-        note = f"{metric}; each boot from the mean of its column in %, lower is faster; {boots}; "
+        note = f"{metric}; each boot from the mean of its column in %, {better}; {boots}; "
         yield "order", drawn, f"{note}what slopes here is time, not topology"
     vm = loaded.vm(analysis.vm)
     host = host_map(loaded, vm) if vm else None

@@ -9,7 +9,7 @@ from pathlib import Path
 from textwrap import fill
 
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
-from vnuma.analysis.wording import milliseconds, signed
+from vnuma.analysis.wording import amount, signed
 from vnuma.errors import InputError
 from vnuma.report.grid import WIDEST, GridTable, as_markdown, as_screen
 from vnuma.report.words import count
@@ -93,7 +93,7 @@ def _page(found: Publication, render: Callable[[GridTable], str], flow: Callable
 def _percentages(table: Table, described: Description) -> GridTable:
     rows = []
     for size, times, ratios in zip(table.sizes, table.ms, described.ratios, strict=True):
-        rows.append((f"{size:,}", *(milliseconds(ms) for ms in times)))
+        rows.append((f"{size:,}", *(amount(ms, "ms") for ms in times)))
         rows.append(("  %", "ref", *(signed(ratio, 2) for ratio in ratios[1:])))
     rows.append(("all sizes, %", "ref", *(signed(ratio, 2) for ratio in described.mean_ratios[1:])))
     caption = f"Elapsed ms as published, lower is faster; % from {table.arms[0]} (no interval: see below)"

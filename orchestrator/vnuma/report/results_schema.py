@@ -34,6 +34,8 @@ class StudyPart(BaseModel):
     equivalence: float = Field(description="Band of equivalence as a ratio minus 1.")
     order: str = Field(description="Order of arms within blocks.")
     seed: int = Field(description="Gives the order of cells.")
+    workload: str
+    size_word: str = Field(description="What a size counts.")
 
 
 class VmPart(BaseModel):
@@ -50,11 +52,11 @@ class VmPart(BaseModel):
 
 
 class ArmPart(BaseModel):
-    """An arm against the reference, over all sizes. Ratios: time of the arm / time of the reference."""
+    """An arm against the reference, over all sizes. Ratios: figure of the arm / figure of the reference."""
 
     arm: str
     boots: Count = Field(description="Blocks that hold the arm and the reference: n.")
-    ratio: float | None = Field(description="Above 1 is slower.")
+    ratio: float | None = Field(description="Above 1 is slower; faster where higher is better.")
     level: float = Field(description="Simultaneous level of interval_95 over all arms, as a share.")
     interval_95: Limits
     interval_90: Limits = Field(description="Decides equivalence.")
@@ -84,11 +86,15 @@ class SizeArm(BaseModel):
 
     arm: str
     boots: Count
-    median_ms: float | None = Field(description="Median of boot medians.")
+    median: float | None = Field(description="Median of boot medians, in the analysis' unit.")
+    min: float | None
+    max: float | None
+    difference: float | None = Field(description="(ratio - 1) x the reference's median.")
+    median_ms: float | None = Field(description="The same where the unit is ms; else null.")
     min_ms: float | None
     max_ms: float | None
-    range_coverage: float | None = Field(description="P(the median boot lies in min_ms to max_ms).")
-    difference_ms: float | None = Field(description="(ratio - 1) x the reference's median.")
+    difference_ms: float | None
+    range_coverage: float | None = Field(description="P(the median boot lies in min to max).")
     ratio: float | None
     level: float | None = Field(description="1 - 0.05 / number of sizes.")
     interval: Limits
@@ -99,7 +105,8 @@ class SizeArm(BaseModel):
 class SizePart(BaseModel):
     """One size."""
 
-    size: Count = Field(description="Rows a side.")
+    size: Count = Field(description="In the study's size_word.")
+    reference_median: float | None
     reference_median_ms: float | None
     arms: list[SizeArm]
 
@@ -132,7 +139,7 @@ class ControlPart(BaseModel):
 
 
 class SlopePart(BaseModel):
-    """A trend of ln(time)."""
+    """A trend of ln(figure)."""
 
     slope: float | None = Field(description="Per block, or per place within a block: 0.001 is 0.1%.")
     reason: Reason
@@ -158,11 +165,16 @@ class MissingCell(BaseModel):
 
 
 class AnalysisPart(BaseModel):
-    """One VM, form and metric. Only a primary one decides; the others are exploratory."""
+    """One VM, form and measure. Only a primary one decides; the others are exploratory."""
 
     vm: str
     form: str
-    metric: Literal["elapsed_ms", "cpu_ms", "client_ms"]
+    metric: Literal["elapsed_ms", "cpu_ms", "client_ms", "value"] = Field(
+        description="The column of the raw data that was analysed."
+    )
+    metric_name: str = Field(description="What it is, as in throughput.")
+    unit: str
+    better: Literal["lower", "higher"]
     primary: bool
     blocks: Count
     complete_blocks: Count
@@ -217,6 +229,31 @@ class Recommended(BaseModel):
     arms: list[str]
 
 
+class PublishedPart(BaseModel):
+    """One published figure or ratio, ours beside it."""
+
+    vm: str
+    form: str
+    size: int | None = Field(description="null: over all sizes.")
+    arm: str
+    unit: str
+    published: float | None = Field(description="Their figure; null: only a ratio was published.")
+    measured: float | None = Field(description="Our median.")
+    published_ratio: float | None = Field(description="To their reference.")
+    ratio: float | None
+    interval: Limits
+    published_is: str | None = Field(description="Where their ratio lies, by our interval.")
+    reason: Reason
+
+
+class PublishedFigures(BaseModel):
+    """Somebody else's figures."""
+
+    title: str
+    source: str
+    rows: list[PublishedPart]
+
+
 class Results(BaseModel):
     """What `vnuma results --format json` prints: nothing is rounded, null stands beside a reason."""
 
@@ -239,6 +276,7 @@ class Results(BaseModel):
     analyses: list[AnalysisPart]
     attempts_not_counted: list[Attempts]
     effective: list[EffectivePart] = Field(description="What each boot really had, from every side.")
+    published: PublishedFigures | None = Field(description="null: the study carries none.")
 
 
 def results_schema() -> str:

@@ -6,7 +6,8 @@ import textwrap
 from collections.abc import Iterator
 
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import limits, milliseconds, signed, signed_milliseconds
+from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
 from vnuma.report.json_export import as_json
 from vnuma.report.model import LoadedRun
@@ -25,7 +26,9 @@ from vnuma.report.words import (
     blindness,
     boots_words,
     count,
+    direction,
     level_words,
+    named,
     places,
     progress_words,
     verdict_words,
@@ -37,7 +40,6 @@ WIDTH = 80
 _ATTEMPTS_SHOWN = 5
 _LABEL = 11
 _NO_BREAK = "\N{NO-BREAK SPACE}"
-_METRIC_WORDS = {"elapsed_ms": "Elapsed ms", "cpu_ms": "CPU ms", "client_ms": "Client's clock, ms"}
 
 
 def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
@@ -78,54 +80,60 @@ def _heading(loaded: LoadedRun, width: int) -> str:
 def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
     if len(loaded.study.vms) > 1:
         yield vm
-    reference = loaded.study.reference
+    reference, size_word = loaded.study.reference, loaded.result.design.size_word
     for analysis in loaded.result.primary:
         if analysis.vm == vm:
-            yield _figures(analysis, width, secondary=False)
+            yield _figures(analysis, size_word, width, secondary=False)
             yield _verdicts(analysis, width)
+            yield beside_text(loaded, analysis, width)
     for form in loaded.study.workload.forms[1:]:
-        other = loaded.result.analysis(vm, form, loaded.result.design.metric)
+        other = loaded.result.analysis(vm, form, loaded.result.design.measure(form).key)
         if other and other.points:
-            yield _figures(other, width, secondary=True)
+            yield _figures(other, size_word, width, secondary=True)
+            yield beside_text(loaded, other, width)
     for analysis in loaded.result.primary:
         if analysis.vm == vm:
             yield _trust(loaded, analysis, reference, width)
 
 
-def _figures(analysis: Analysis, width: int, *, secondary: bool) -> str:
+def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
     """Medians with differences under them; the secondary form shows medians and percent alone."""
-    title = f"{_METRIC_WORDS[analysis.metric]}, median of boot medians"
+    measure = analysis.measure
+    what = f"{measure.unit}, median of boot medians, {direction(measure)}"
+    title = f"{named(measure)}, {what}"
     if secondary:
-        title = f"Secondary, decides nothing: form {analysis.form}, {title[0].lower()}{title[1:]}"
-    else:
-        title += ", lower is faster"
+        title = f"Secondary, decides nothing: form {analysis.form}, {measure.name}, {what}"
     if not analysis.points:
         return f"{title}\n(no cell gave a valid measurement)"
-    rows = list(paper_rows(analysis, secondary=secondary))
+    rows = list(paper_rows(analysis, size_word, secondary=secondary))
     widths = [
         max([10 if i == 0 else 12, *(len(row.cells[i]) + 2 for row in rows)])
         for i in range(len(rows[0].cells))
     ]
-    if _LABEL + sum(widths) > width:
-        return "\n".join([_wrap(title, "  ", width), *_lines(analysis, width)])
+    label = max(_LABEL, *(len(row.label) for row in rows))
+    if label + sum(widths) > width:
+        return "\n".join([_wrap(title, "  ", width), *_lines(analysis, size_word, width)])
     lines = [
-        f"{row.label:<{_LABEL}}" + "".join(f"{cell:>{w}}" for cell, w in zip(row.cells, widths, strict=True))
+        f"{row.label:<{label}}" + "".join(f"{cell:>{w}}" for cell, w in zip(row.cells, widths, strict=True))
         for row in rows
     ]
     return "\n".join([_wrap(title, "  ", width), *(line.rstrip() for line in lines)])
 
 
-def _lines(analysis: Analysis, width: int) -> Iterator[str]:
+def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
     """The narrow form of the table: a line or two for each size and arm, nothing cut off."""
+    unit = analysis.measure.unit
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
-        yield f"rows a side: {table.size}"
+        reference = table.cells[0].median or 0.0
+        yield f"{size_word}: {table.size}"
         for cell, verdict in zip(table.cells, [None, *(arm.verdict for arm in sizes.arms)], strict=True):
-            median = "no valid boot" if cell.median_ms is None else f"{milliseconds(cell.median_ms)} ms"
+            median = "no valid boot" if cell.median is None else f"{amount(cell.median, unit)} {unit}"
             text = f"  {cell.arm}: {median}"
             if verdict is None:
                 text += ", ref"
-            elif cell.difference_ms is not None and cell.ratio is not None:
-                text += f", {signed_milliseconds(cell.difference_ms)} ms, {signed(cell.ratio)}"
+            elif cell.difference is not None and cell.ratio is not None:
+                difference = signed_amount(cell.difference, unit, reference)
+                text += f", {difference} {unit}, {signed(cell.ratio)}"
             if verdict and verdict.interval:
                 places_shown = places([verdict.interval], verdict.margin)[0]
                 text += f" ({level_words(verdict.level)}: {limits(verdict.interval, places_shown)})"

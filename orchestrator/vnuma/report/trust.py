@@ -78,7 +78,7 @@ def spreads(analysis: Analysis) -> list[Spread]:
     """The arms in the order of the study, the reference's two columns together."""
     values: dict[str, list[float]] = defaultdict(list)
     for point in analysis.points:
-        values[point.arm].append(point.value_ms)
+        values[point.arm].append(point.value)
     made = []
     for arm in [cell.arm for cell in analysis.table[0].cells]:
         if values[arm]:

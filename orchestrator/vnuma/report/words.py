@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
+from vnuma.analysis.measure import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, sentence
@@ -13,15 +14,32 @@ from vnuma.domain.design import Order
 from vnuma.report.model import LoadedRun
 from vnuma.store.rows import CellState
 
-METRIC_NAMES = {"elapsed_ms": "elapsed", "cpu_ms": "CPU", "client_ms": "client's clock"}
-
-
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",
     "latin_square": "in randomised Latin squares",
     "williams": "in randomised Williams squares",
     "fixed": "in FIXED order",
 }
+
+
+def named(measure: Measure) -> str:
+    """A measure at the beginning of a sentence: "Elapsed time"."""
+    return f"{measure.name[:1].upper()}{measure.name[1:]}"
+
+
+def direction(measure: Measure) -> str:
+    """Which way is better: every table and plot says it."""
+    return "lower is faster" if measure.better == "lower" else "higher is better"
+
+
+def faster_side(measure: Measure) -> str:
+    """The same of a difference drawn from left to right."""
+    return "left is faster" if measure.better == "lower" else "right is faster"
+
+
+def size_words(size: int, size_word: str) -> str:
+    """A size with what it counts: "500 rows a side", "8 streams"."""
+    return f"{size:,} {size_word}"
 
 
 def banner(scenario: str | None) -> str:

@@ -23,6 +23,7 @@ from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, 
 from vnuma.analysis.cells import Cells, collect
 from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison
+from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import apply_rule
 from vnuma.analysis.stopping import half_widths, stop_on_precision
@@ -59,7 +60,7 @@ def _through_the_product(studies: Studies, number: int, blocks: int) -> tuple[Ce
                 Sample(column.label, column.arm, b + 1, "sql16", SIZE, "client", i, False, elapsed_ms=ms)
                 for i, ms in enumerate(np.exp(studies.times[number, b, c]) * 20_000, start=1)
             ]
-    return collect(samples, cells, design, vm="sql16", form="client", metric="elapsed_ms"), design
+    return collect(samples, cells, design, vm="sql16", form="client", measure=ELAPSED), design
 
 
 def _verdicts(comparison: Comparison, design: AnalysisDesign) -> Iterator[Verdict]:

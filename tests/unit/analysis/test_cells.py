@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
+from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import CellRecord, design_of
 from vnuma.domain.study import Study as StudyFile
 
@@ -19,7 +20,7 @@ def _study(iterations: tuple[float, ...] = (1.0, 1.001, 0.999)) -> Study:
 
 
 def _collect(study: Study) -> Cells:
-    return collect(study.samples, study.cells, study.design, vm="sql16", form="client", metric="elapsed_ms")
+    return collect(study.samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
 
 
 def test_cell_value_is_mean_over_sizes_of_log_median() -> None:
@@ -28,7 +29,7 @@ def test_cell_value_is_mean_over_sizes_of_log_median() -> None:
         np.array([[100.0, 110.0]]), columns_of(("2x8",), a_a=False), sizes=(10, 20), iterations=(1, 1.2, 7)
     )
     boot = _collect(study).boots[0]
-    assert boot.medians_ms == pytest.approx((120.0, 480.0))
+    assert boot.medians == pytest.approx((120.0, 480.0))
     assert boot.log_mean == pytest.approx((math.log(120) + math.log(480)) / 2)
 
 
@@ -36,7 +37,7 @@ def test_iterations_keep_their_order() -> None:
     """The first timed iteration stays first however the samples come."""
     study = _study(iterations=(3.0, 1.0, 2.0))
     study.samples.reverse()
-    times = _collect(study).boots[0].iterations_ms[0]
+    times = _collect(study).boots[0].iterations[0]
     assert times[0] > times[2] > times[1]
 
 
@@ -56,7 +57,7 @@ def test_samples_of_a_cell_that_is_not_valid_are_ignored() -> None:
     study = _study()
     samples = list(study.samples)
     study.drop(lambda cell: cell.block == 1, outcome="invalid", reason="topology_mismatch")
-    cells = collect(samples, study.cells, study.design, vm="sql16", form="client", metric="elapsed_ms")
+    cells = collect(samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
     assert {boot.block for boot in cells.boots} == {2, 3}
     assert {gap.outcome for gap in cells.missing} == {"invalid"}
 
@@ -66,7 +67,7 @@ def test_a_missing_size_makes_the_cell_missing() -> None:
     study = _study()
     study.samples = [s for s in study.samples if not (s.label == "2x8" and s.block == 3 and s.size == 1000)]
     (gap,) = _collect(study).missing
-    assert (gap.block, gap.outcome, gap.reason) == (3, "not measured", "no time at size 1000")
+    assert (gap.block, gap.outcome, gap.reason) == (3, "not measured", "no elapsed time at size 1000")
 
 
 def test_unmeasured_iterations_do_not_count() -> None:
@@ -76,7 +77,7 @@ def test_unmeasured_iterations_do_not_count() -> None:
         dataclasses.replace(s, outcome="timeout") if s.iteration == 3 and not s.warmup else s
         for s in study.samples
     ]
-    assert {len(times) for boot in _collect(study).boots for times in boot.iterations_ms} == {2}
+    assert {len(times) for boot in _collect(study).boots for times in boot.iterations} == {2}
 
 
 def test_a_median_of_zero_is_missing() -> None:

@@ -14,6 +14,7 @@ from vnuma.analysis.cells import Boot, collect
 from vnuma.analysis.drift import Slope, between_blocks, within_blocks
 from vnuma.analysis.first_iteration import FirstIteration, check_first_iteration
 from vnuma.analysis.fit import fit
+from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.outliers import Bimodality, best_split, bimodality, odd_cells
 from vnuma.analysis.records import NotEvaluated
 
@@ -101,7 +102,7 @@ def test_drift_without_order_or_blocks_is_not_evaluated() -> None:
 
 def _boots(ms: FloatArray, iterations: tuple[float, ...]) -> tuple[Boot, ...]:
     study = study_of(ms, columns_of(), iterations=iterations)
-    found = collect(study.samples, study.cells, study.design, vm="sql16", form="client", metric="elapsed_ms")
+    found = collect(study.samples, study.cells, study.design, vm="sql16", form="client", measure=ELAPSED)
     return found.boots
 
 

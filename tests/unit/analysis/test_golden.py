@@ -18,7 +18,7 @@ from vnuma.analysis.rank import rank_estimate
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.variance import pilot_upper
 from vnuma.analysis.verdict import Rules, Word, decide
-from vnuma.analysis.wording import milliseconds, signed_milliseconds
+from vnuma.analysis.wording import amount, signed_amount
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
 
@@ -207,7 +207,7 @@ def test_g5_hodges_lehmann(
 def test_g6_slope_score() -> None:
     """G6: weights per doubling of rows, the slope of the gap, and the mean gap."""
     sizes = (500, 1000, 2000, 3000)
-    weights = [weight * math.log(2) for weight in slope_weights(sizes)]
+    weights = [weight * math.log(2) for weight in slope_weights(sizes, "rows a side")]
     _all_exactly(weights, "-.17973893 -.05100830 .07772232 .15302491")
     gaps = [math.log(b / a) for a, b in ((4995, 5131), (19355, 20351), (76602, 79334), (173100, 178213))]
     _exactly(sum(w * g for w, g in zip(weights, gaps, strict=True)), "-.000209689")
@@ -236,9 +236,9 @@ def test_g1_through_analyse_gives_the_mock_up() -> None:
     (primary,) = result.primary
     cells = primary.table[0].cells
     assert [cell.boots for cell in cells] == [12, 6, 6, 6, 6]
-    medians = [milliseconds(cell.median_ms or 0) for cell in cells]
+    medians = [amount(cell.median or 0, "ms") for cell in cells]
     assert medians == ["76,452", "77,092", "77,962", "78,312", "79,449"]
-    differences = [signed_milliseconds(cell.difference_ms or 0) for cell in cells[1:]]
+    differences = [signed_amount(cell.difference or 0, "ms", 76_452) for cell in cells[1:]]
     assert differences == ["+366", "+1,434", "+1,719", "+2,811"]
     assert [item.verdict.word for item in primary.arms] == [Word.EQUIVALENT, *[Word.SLOWER] * 3]
     assert primary.recommended == ("1x16", "2x8")

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.unit.analysis.data import LABELS, FloatArray, columns_of, compare_ms, noisy_ms, study_of
+from tests.unit.analysis.data import LABELS, FloatArray, Study, columns_of, compare_ms, noisy_ms, study_of
 from vnuma.analysis import Analysis, analyse
 from vnuma.analysis.compare import Comparison
+from vnuma.analysis.measure import Measure
 
 # The first example fills the caches of quadrature nodes: no deadline for a single one.
 PATIENT = settings(deadline=None, max_examples=30)
@@ -118,13 +119,13 @@ def test_medians_lie_within_their_range(ms: FloatArray) -> None:
     """Every median lies between its smallest and largest boot; MAD and coverage are in bounds."""
     for row in _analyse(ms).table:
         for cell in row.cells:
-            assert cell.low_ms is not None
-            assert cell.high_ms is not None
-            assert cell.median_ms is not None
-            assert cell.mad_ms is not None
+            assert cell.low is not None
+            assert cell.high is not None
+            assert cell.median is not None
+            assert cell.mad is not None
             assert cell.coverage is not None
-            assert cell.low_ms <= cell.median_ms <= cell.high_ms
-            assert 0 <= cell.mad_ms <= cell.high_ms - cell.low_ms
+            assert cell.low <= cell.median <= cell.high
+            assert 0 <= cell.mad <= cell.high - cell.low
             assert 0 <= cell.coverage < 1
 
 
@@ -137,6 +138,42 @@ def test_the_order_of_samples_does_not_matter(ms: FloatArray, random: Random) ->
     random.shuffle(study.samples)
     random.shuffle(study.cells)
     assert analyse(study.samples, study.cells, study.design) == first
+
+
+def _turned(study: Study) -> Study:
+    """The same cells by a figure of which more is better: 1 / time, as a throughput."""
+    throughput = Measure("value", "throughput", "calls/s", "higher")
+    return Study(
+        dataclasses.replace(study.design, measures={"client": throughput}),
+        [dataclasses.replace(s, elapsed_ms=None, value=1e6 / (s.elapsed_ms or 1)) for s in study.samples],
+        study.cells,
+    )
+
+
+@FEW
+@given(times())
+def test_time_and_throughput_give_the_same_words(ms: FloatArray) -> None:
+    """1 / value with the direction turned: the same verdict for every arm, and mirrored limits."""
+    # The median of two iterations does not mirror: the check of the first one takes that of the rest.
+    study = study_of(ms, columns_of(), sizes=(500, 2000), iterations=(1.0, 1.0, 1.0))
+    slow, fast = (
+        analyse(item.samples, item.cells, item.design).primary[0] for item in (study, _turned(study))
+    )
+
+    assert fast.recommended == slow.recommended
+    for one, other in zip(slow.arms, fast.arms, strict=True):
+        assert one.verdict.interval is not None
+        assert other.verdict.interval is not None
+        assert (other.verdict.word, other.verdict.beyond_margin) == (
+            one.verdict.word,
+            one.verdict.beyond_margin,
+        )
+        assert other.verdict.interval.low == pytest.approx(1 / one.verdict.interval.high)
+        assert other.verdict.interval.high == pytest.approx(1 / one.verdict.interval.low)
+    assert isinstance(slow.growth, tuple)
+    assert isinstance(fast.growth, tuple)
+    assert [item.trend for item in fast.growth] == [item.trend for item in slow.growth]
+    assert [item.id for item in fast.cautions] == [item.id for item in slow.cautions]
 
 
 def test_results_hold_only_plain_values() -> None:

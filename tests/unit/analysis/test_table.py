@@ -27,16 +27,16 @@ def test_figures_of_a_cell() -> None:
     ms = np.array([[100.0, 104, 110], [101, 102, 111], [99, 103, 150], [100, 101, 112]])
     row = _run(study_of(ms, columns_of(("2x8",)), iterations=(1.0, 1.0, 1.0))).table[0]
     reference, arm = row.cells
-    assert (reference.boots, reference.median_ms, reference.low_ms, reference.high_ms) == (
+    assert (reference.boots, reference.median, reference.low, reference.high) == (
         8,
         101.0,
         99.0,
         104.0,
     )
-    assert (arm.boots, arm.median_ms, arm.mad_ms, arm.coverage) == (4, 111.5, 1.0, 0.875)
+    assert (arm.boots, arm.median, arm.mad, arm.coverage) == (4, 111.5, 1.0, 0.875)
     assert arm.median_ratio == 111.5 / 101
     assert arm.ratio is not None
-    assert arm.difference_ms == pytest.approx((arm.ratio - 1) * 101)
+    assert arm.difference == pytest.approx((arm.ratio - 1) * 101)
 
 
 @pytest.mark.parametrize(

@@ -15,13 +15,13 @@ from vnuma.analysis.growth import Growth
 from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import (
     a_a_sentence,
+    amount,
     decimals,
     growth_sentence,
     headline,
-    milliseconds,
     percent_up,
     sentence,
-    signed_milliseconds,
+    signed_amount,
 )
 
 FORBIDDEN = ("significant", "proves", "no difference", "best", "±")
@@ -182,8 +182,8 @@ def test_a_a_alarm_shows_small_p_in_full() -> None:
             "-0.02 points per doubling of rows (-0.08 to 0.05)",
         ),
         (
-            Growth("16x1", 0.3, 0.1, 0.5, 0.01, "rises", None),
-            "the gap rises with size: +0.30 points per doubling of rows (0.10 to 0.50)",
+            Growth("16x1", 0.3, 0.1, 0.5, 0.01, "falls behind", None),
+            "falls behind as size grows: +0.30 points per doubling of rows (0.10 to 0.50)",
         ),
         (Growth("16x1", None, None, None, None, "too few boots", None), "change with size: not evaluated"),
         (
@@ -206,7 +206,21 @@ def test_growth_sentence(growth: Growth, text: str) -> None:
 
 
 def test_numbers() -> None:
-    """Milliseconds round half up with a comma; what a design can detect rounds up."""
-    assert (milliseconds(79448.5), milliseconds(0.2)) == ("79,449", "0")
-    assert (signed_milliseconds(1433.6), signed_milliseconds(-236.2)) == ("+1,434", "-236")
+    """Long times are whole, other figures have four digits; what a design can detect rounds up."""
+    assert [amount(x, "ms") for x in (79448.5, 543.2, 52.31, 7.0, 0.2)] == [
+        "79,449",
+        "543",
+        "52.31",
+        "7",
+        "0.2000",
+    ]
+    assert [amount(x, "calls/s") for x in (79448.5, 543.21, 52.314)] == ["79,449", "543.2", "52.31"]
     assert (percent_up(0.00741), percent_up(0.008)) == ("0.8%", "0.8%")
+
+
+def test_a_difference_is_as_fine_as_the_figure_beside_it() -> None:
+    """What is added to a whole figure is whole, and never reads "-0"."""
+    assert signed_amount(1433.6, "ms", 76_452.0) == "+1,434"
+    assert signed_amount(-236.2, "ms", 76_452.0) == "-236"
+    assert signed_amount(-0.3, "ms", 76_452.0) == "+0"
+    assert signed_amount(0.0351, "calls/s", 52.31) == "+0.04"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from vnuma.report.configuration import configuration
 from vnuma.report.model import LoadedRun
+from vnuma.report.words import direction
 from vnuma.store.rows import Vm
 
 _MUST_GROUPS = frozenset({"SQL Server", "Dataset", "Client"})
@@ -43,6 +44,7 @@ def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
             f"the lab, scenario {run.simulated}" if run.simulated else "hardware" for run in (before, after)
         ],
         "workload": [run.study.workload.name for run in (before, after)],
+        "metric": [_metric(run) for run in (before, after)],
         "form": [run.study.workload.forms[0] for run in (before, after)],
         "sizes": [", ".join(map(str, run.study.workload.sizes)) for run in (before, after)],
         "iterations": [
@@ -60,6 +62,12 @@ def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
             one, other = _arm(before, label), _arm(after, label)
             if one != other:
                 yield Difference(f"arm.{_key(label)}", f"Arm {label}", one, other)
+
+
+def _metric(run: LoadedRun) -> str:
+    """What decides, as in "throughput, calls/s, higher is better"."""
+    measure = run.result.design.measure(run.study.workload.forms[0])
+    return f"{measure.name}, {measure.unit}, {direction(measure)}"
 
 
 def _arm(run: LoadedRun, label: str) -> str:

@@ -29,7 +29,9 @@ class Condition:
         """Whether it holds of one arm; not evaluated where the arm may have no word."""
         if verdict.withheld or verdict.interval is None or verdict.provisional:
             return "not evaluated"
-        if self.word == "slower":
+        # A worse figure is larger where lower is better: the share is of the figure itself.
+        upward = (self.word == "slower") == (verdict.better == "lower")
+        if upward:
             return "met" if verdict.interval.low > 1 + self.share else "not met"
         return "met" if verdict.interval.high < 1 - self.share else "not met"
 

@@ -90,6 +90,7 @@ def _pair(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm, differ: tuple
         before.study.reference,
         before.result.design.equivalence,
         first.withheld or second.withheld,
+        first.measure.better,
     )
     return Pair(one, other, sizes, differ, found)
 

@@ -12,7 +12,7 @@ from vnuma.analysis.between import Change
 from vnuma.analysis.verdict import Verdict
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
-from vnuma.report.words import banner, count, verdict_words
+from vnuma.report.words import banner, count, direction, verdict_words
 
 WIDTH = 80
 CAUTION = (
@@ -36,9 +36,11 @@ def as_text(found: Comparison, condition: Condition | None) -> str:
 def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[str]:
     sizes = ", ".join(f"{size:,}" for size in pair.sizes)
     form = found.before.study.workload.forms[0]
+    measure = found.before.result.design.measure(form)
     yield _wrap(
-        f"{pair.after.name}: {found.before.run.name} -> {found.after.run.name}, elapsed time over "
-        f"sizes {sizes} rows a side, form {form}, lower is faster"
+        f"{pair.after.name}: {found.before.run.name} -> {found.after.run.name}, {measure.name} in "
+        f"{measure.unit} over sizes {sizes} {found.before.result.design.size_word}, form {form}, "
+        f"{direction(measure)}"
     )
     broken = [item for item in pair.differ if item.key]
     yield _wrap(
@@ -98,6 +100,7 @@ def as_junit(found: Comparison, condition: Condition) -> str:
 def as_json(found: Comparison, condition: Condition | None) -> str:
     """One document: unrounded, null where nothing is known."""
     runs = [found.before, found.after]
+    measure = found.before.result.design.measure(found.before.study.workload.forms[0])
     document = {
         "schema": "vnuma/comparison/1",
         "simulated": any(run.simulated for run in runs),
@@ -105,6 +108,9 @@ def as_json(found: Comparison, condition: Condition | None) -> str:
         "after": found.after.run.name,
         "fail_if": None if condition is None else str(condition),
         "caution": CAUTION,
+        "metric": measure.name,
+        "unit": measure.unit,
+        "better": measure.better,
         "vms": [_vm(pair, condition) for pair in found.pairs],
     }
     return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
