@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vnuma.analysis.measure import ELAPSED, Measure
+from vnuma.analysis.measure import ELAPSED, Measure, measure_of
 from vnuma.domain.design import Order
 from vnuma.domain.metric import Metric
 from vnuma.domain.order import columns
@@ -129,6 +129,9 @@ def design_of(study: Study) -> AnalysisDesign:
         vms=study.vms,
         blocks=study.design.most_blocks,
         order=study.design.order,
+        measures={form: measure_of(workload.metric(form)) for form in workload.forms},
+        figures=workload.figures,
+        size_word=workload.size_word,
         equivalence=study.design.equivalence,
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
     )

@@ -26,6 +26,8 @@ def analysis_sample(stored: StoredSample) -> Sample:
         sample.cpu_ms,
         sample.client_ms,
         sample.rows,
+        sample.value,
+        sample.figures,
     )
 
 

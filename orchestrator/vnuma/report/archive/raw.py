@@ -20,6 +20,7 @@ Kind = Literal["text", "whole", "number", "yes/no", "time"]
 Values = dict[str, object]
 
 _BATCH = 20_000
+_DOCUMENTS = ("waits", "execution", "figures")
 _ARROW: dict[Kind, pa.DataType] = {
     "text": pa.string(),
     "whole": pa.int64(),
@@ -50,17 +51,26 @@ COLUMNS = (
     RawColumn("attempt", "whole", "", "which try at the cell, from 1"),
     RawColumn("attempt_outcome", "text", "", "valid, invalid, failed or interrupted; only valid is analysed"),
     RawColumn("workload", "text", "", "what was timed"),
-    RawColumn("size", "whole", "rows", "rows of each side of the join"),
-    RawColumn("form", "text", "", "where the rows went: client, server or into a table"),
+    RawColumn("size", "whole", "", "how large: what it counts is the study's size_word (results.json)"),
+    RawColumn("form", "text", "", "which of the workload's forms, as client or server"),
     RawColumn("iteration", "whole", "", "number of the iteration in its boot, from 1, warm-ups apart"),
     RawColumn("warmup", "yes/no", "", "true: kept, never analysed"),
     RawColumn("at", "time", "UTC", "when the iteration ended, by the controller's clock"),
     RawColumn("cpu_ms", "number", "ms", "SQL Server's CPU time (SET STATISTICS TIME)"),
-    RawColumn("elapsed_ms", "number", "ms", "SQL Server's elapsed time; lower is faster"),
+    RawColumn(
+        "elapsed_ms",
+        "number",
+        "ms",
+        "SQL Server's elapsed time, or the length of a throughput's window; as a figure lower is faster",
+    ),
     RawColumn("parse_cpu_ms", "number", "ms", "CPU time of parse and compile"),
     RawColumn("parse_elapsed_ms", "number", "ms", "elapsed time of parse and compile"),
     RawColumn("client_ms", "number", "ms", "the controller's monotonic clock around the statement"),
     RawColumn("rows", "whole", "rows", "rows that came out"),
+    RawColumn(
+        "value", "number", "declared", "the workload's figure in its unit (results.json); empty for times"
+    ),
+    RawColumn("figures", "text", "declared", "other figures of the iteration by name, as JSON"),
     RawColumn("waits", "text", "ms", "difference of wait statistics by type, as JSON"),
     RawColumn("execution", "text", "", "scheduler, node, DOP, plan, grant and the clock used, as JSON"),
     RawColumn("reason", "text", "", "why there is no time; empty where there is one"),
@@ -92,7 +102,7 @@ def dictionary() -> str:
             "# Columns of samples.csv and samples.parquet",
             "",
             "One line an iteration, warm-ups and attempts that did not count included. An empty field means: "
-            "not known. Analysed are lines with attempt_outcome valid, warmup false and an elapsed_ms.",
+            "not known. Analysed are lines with attempt_outcome valid, warmup false and no reason.",
             "",
             "| column | kind | unit | what it is |",
             "| --- | --- | --- | --- |",
@@ -120,7 +130,7 @@ def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]
             "attempt": number,
             "attempt_outcome": None if outcome is None else str(outcome),
         }
-        yield place | values | {name: _document(values[name]) for name in ("waits", "execution")}
+        yield place | values | {name: _document(values[name]) for name in _DOCUMENTS}
 
 
 def _document(value: object) -> str | None:
