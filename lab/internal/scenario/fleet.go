@@ -27,8 +27,26 @@ type FleetHost struct {
 // FleetVM is one VM of the fleet.
 type FleetVM struct {
 	VM
+	Windows      Windows
 	Host         int // its host's number; -1 for an orphan, which has none
 	Inaccessible bool
+}
+
+// Windows is what runs in a guest, as VMware Tools tell it.
+type Windows struct {
+	Name  string
+	Build int
+}
+
+// Detail is how Tools put it into extraConfig.
+func (w Windows) Detail() string {
+	return fmt.Sprintf("architecture='X86' bitness='64' buildNumber='%d' distroName='Windows' distroVersion='10.0' "+
+		"familyName='Windows' kernelVersion='%d.2145' prettyName='%s, 64-bit (Build %d.2145)'", w.Build, w.Build, w.Name, w.Build)
+}
+
+var fleetWindows = []Windows{
+	{"Windows Server 2022 Standard", 20348}, {"Windows Server 2019 Standard", 17763},
+	{"Windows Server 2016 Datacenter", 14393}, {"Windows 11 Pro", 22631},
 }
 
 type fleetModel struct {
@@ -106,7 +124,9 @@ func (f Fleet) VMAt(number int) FleetVM {
 			"vmware.tools.internalversion":         "12357",
 		}
 	}
-	made := FleetVM{VM: vm, Host: number % f.Hosts, Inaccessible: number%997 == 996}
+	made := FleetVM{
+		VM: vm, Windows: fleetWindows[number/3%len(fleetWindows)], Host: number % f.Hosts, Inaccessible: number%997 == 996,
+	}
 	if number%499 == 498 {
 		made.Host = -1
 	}

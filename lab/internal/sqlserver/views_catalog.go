@@ -18,7 +18,8 @@ func init() {
 		is_read_committed_snapshot_on bit, recovery_model tinyint, recovery_model_desc nvarchar(60), is_query_store_on bit@13.0.0,
 		is_encrypted bit, replica_id uniqueidentifier?, is_memory_optimized_elevate_to_snapshot_on bit@12.0.0,
 		delayed_durability int@12.0.0, delayed_durability_desc nvarchar(60)@12.0.0, log_reuse_wait tinyint,
-		log_reuse_wait_desc nvarchar(60), is_published bit, is_subscribed bit, is_merge_published bit, is_distributor bit`, databases)
+		log_reuse_wait_desc nvarchar(60), is_published bit, is_subscribed bit, is_merge_published bit, is_distributor bit,
+		resource_pool_id int?@12.0.0`, databases)
 	addView("sys.schemas", "", "name sysname, schema_id int, principal_id int", schemas)
 	addView("sys.filegroups", "", "name sysname, data_space_id int, type char(2), type_desc nvarchar(60), is_default bit, is_read_only bit", filegroups)
 	addView("sys.database_files", "", `file_id int, type tinyint, type_desc nvarchar(60), data_space_id int, name sysname,
@@ -44,10 +45,20 @@ func init() {
 		memory_used_by_table_kb bigint, memory_allocated_for_indexes_kb bigint, memory_used_by_indexes_kb bigint`, xtpMemory)
 	addView("sys.configurations", "", `configuration_id int, name nvarchar(35), value bigint, minimum bigint, maximum bigint,
 		value_in_use bigint, description nvarchar(255), is_dynamic bit, is_advanced bit`, configurations)
+	addView("sys.database_scoped_configurations", "13.0.0", "configuration_id int, name nvarchar(60), value int", scopedConfigurations)
 	addView("information_schema.tables", "", `TABLE_CATALOG nvarchar(128)?, TABLE_SCHEMA sysname, TABLE_NAME sysname,
 		TABLE_TYPE varchar(10)?`, schemaTables)
 	addView("information_schema.columns", "", `TABLE_CATALOG nvarchar(128)?, TABLE_SCHEMA sysname, TABLE_NAME sysname,
 		COLUMN_NAME sysname?, ORDINAL_POSITION int, IS_NULLABLE varchar(3)?, DATA_TYPE nvarchar(128)?`, schemaColumns)
+}
+
+// scopedConfigurations has of all options the one that rules ask for: DOP feedback, on by default since 2025.
+func scopedConfigurations(v *viewContext) []viewRow {
+	major := v.inst().version.major
+	if major < 16 {
+		return nil
+	}
+	return []viewRow{{"configuration_id": 37, "name": "DOP_FEEDBACK", "value": boolInt(major >= 17)}}
 }
 
 var databaseStates = map[string]int{"ONLINE": 0, "RECOVERING": 2, "OFFLINE": 6}

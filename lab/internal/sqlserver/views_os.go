@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"fmt"
 	"math"
+	"net"
 	"time"
 )
 
@@ -39,6 +40,14 @@ func init() {
 	addView("sys.dm_os_wait_stats", "", `wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint,
 		max_wait_time_ms bigint, signal_wait_time_ms bigint`, waitStats)
 	addView("sys.dm_os_buffer_descriptors", "", `database_id int?, file_id int?, page_id int?, numa_node int?`, none)
+	addView("sys.dm_server_registry", "", "registry_key nvarchar(256)?, value_name nvarchar(256)?, value_data nvarchar(512)?", serverRegistry)
+	addView("sys.resource_governor_resource_pools", "", `pool_id int, name sysname, min_cpu_percent int, max_cpu_percent int,
+		min_memory_percent int, max_memory_percent int`, func(*viewContext) []viewRow {
+		pool := func(id int, name string) viewRow {
+			return viewRow{"pool_id": id, "name": name, "min_cpu_percent": 0, "max_cpu_percent": 100, "min_memory_percent": 0, "max_memory_percent": 100}
+		}
+		return []viewRow{pool(1, "internal"), pool(2, "default")}
+	})
 	addView("sys.dm_os_host_info", "14.0.0", `host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256)`,
 		func(*viewContext) []viewRow {
 			return []viewRow{{"host_platform": "Windows", "host_distribution": "Windows Server 2016 Standard", "host_release": "10.0"}}
@@ -155,18 +164,25 @@ func schedulers(v *viewContext) []viewRow {
 
 // xtpKB is the size of all memory-optimised tables.
 func (i *Instance) xtpKB() int64 {
-	var bytes int64
+	var kb int64
 	for _, db := range i.databases {
-		for _, t := range db.tables {
-			if !t.memoryOptimized {
-				continue
-			}
-			row := int64(32)
-			for _, c := range t.columns {
-				row += int64(max(storageBytes(c.typ), 16))
-			}
-			bytes += row * t.count()
+		kb += db.xtpKB()
+	}
+	return kb
+}
+
+// xtpKB is the size of a database's memory-optimised tables.
+func (db *database) xtpKB() int64 {
+	var bytes int64
+	for _, t := range db.tables {
+		if !t.memoryOptimized {
+			continue
 		}
+		row := int64(32)
+		for _, c := range t.columns {
+			row += int64(max(storageBytes(c.typ), 16))
+		}
+		bytes += row * t.count()
 	}
 	if bytes == 0 {
 		return 0
@@ -186,10 +202,26 @@ func memoryClerks(v *viewContext) []viewRow {
 		add("MEMORYCLERK_SQLBUFFERPOOL", "Default", n, 20480)
 		add("MEMORYCLERK_SOSNODE", fmt.Sprintf("SOS_Node %d", n), n, 9216)
 		if share := i.topology.xtpShare[n]; share > 0 {
-			add("MEMORYCLERK_XTP", "Default", n, 1024+int64(math.Round(float64(i.xtpKB())*share)))
+			add("MEMORYCLERK_XTP", "Default", n, 1024)
+			for _, db := range i.databases {
+				if kb := db.xtpKB(); kb > 0 {
+					add("MEMORYCLERK_XTP", fmt.Sprintf("DB_ID_%d", db.id), n, int64(math.Round(float64(kb)*share)))
+				}
+			}
 		}
 	}
 	return out
+}
+
+// serverRegistry is where the instance's ports are, among much that is not modelled.
+func serverRegistry(v *viewContext) []viewRow {
+	i := v.inst()
+	key := fmt.Sprintf(`HKLM\Software\Microsoft\Microsoft SQL Server\MSSQL%d.MSSQLSERVER\MSSQLServer\SuperSocketNetLib\Tcp\IPAll`, i.version.major)
+	_, port, _ := net.SplitHostPort(i.Addr())
+	return []viewRow{
+		{"registry_key": key, "value_name": "TcpPort", "value_data": port},
+		{"registry_key": key, "value_name": "TcpDynamicPorts", "value_data": ""},
+	}
 }
 
 // idle is the share of the guest's CPU that is idle in every record.

@@ -123,6 +123,7 @@ func (s *Server) fleetVM(parent *mo.Folder, want scenario.FleetVM) *mo.VirtualMa
 	m := &machine{VirtualMachine: vm, lab: s, scenario: want.VM}
 	m.at.Store(s.hosts[0])
 	m.furnish()
+	vm.Config.ExtraConfig = append(vm.Config.ExtraConfig, &types.OptionValue{Key: "guestInfo.detailed.data", Value: want.Windows.Detail()})
 	vm.Runtime.PowerState, vm.Runtime.ConnectionState = types.VirtualMachinePowerStatePoweredOff, types.VirtualMachineConnectionStateConnected
 	if want.Power {
 		vm.Runtime.PowerState = types.VirtualMachinePowerStatePoweredOn

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.checks.facts import Facts, known
+from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.sources import HARDWARE_API
@@ -142,7 +142,9 @@ def r05(facts: Facts) -> Fail | None:
 )
 def r06(facts: Facts) -> Fail | None:
     """The socket is one that the host can give."""
-    most = known(facts.host.max_cores_per_socket, "the host's maximum of cores per socket")
+    most = facts.host.max_cores_per_socket
+    if most is None:
+        raise Unknown("the host's maximum is in its ConfigOption, which is not read; vSphere refuses more")
     if facts.per_socket <= most:
         return None
     return Fail({"cores per socket": str(facts.per_socket), "maximum": str(most)})

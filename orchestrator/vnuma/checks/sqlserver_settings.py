@@ -164,7 +164,9 @@ def s15(facts: Facts) -> Fail | None:
 )
 def s16(facts: Facts) -> Fail | None:
     """About one key a bucket."""
-    indexes = known(facts.sql.hash_indexes, "hash indexes")
+    indexes = facts.sql.hash_indexes
+    if indexes is None:
+        raise Unknown("counting keys reads whole tables; see sys.dm_db_xtp_hash_index_stats in the database")
     wrong = [one for one in indexes if not one.distinct_keys <= one.bucket_count <= 10 * one.distinct_keys]
     if not wrong:
         return None

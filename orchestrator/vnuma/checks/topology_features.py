@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.checks.facts import Facts
+from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.shape import NO_HOT_ADD
@@ -168,6 +168,9 @@ def t18(facts: Facts) -> Fail | None:
     return None
 
 
+_FIXED_AUTO = "NUMAFixedAutoAffinityEnabled"
+
+
 @rule(
     "T23",
     Severity.BLOCK,
@@ -183,7 +186,11 @@ def t18(facts: Facts) -> Fail | None:
 def t23(facts: Facts) -> Fail | None:
     """One of the two decides the layout."""
     size = facts.number("coresPerNumaNode")
-    if not size or facts.on("autoCoresPerNumaNode") or not facts.on("NUMAFixedAutoAffinityEnabled"):
+    if not size or facts.on("autoCoresPerNumaNode"):
+        return None
+    if _FIXED_AUTO not in facts.vm.settings:
+        raise Unknown(f"the vSphere API that this program speaks (up to 8.0.3) has no {_FIXED_AUTO}")
+    if not facts.on(_FIXED_AUTO):
         return None
     return Fail(
         {"NUMAFixedAutoAffinityEnabled": "true", "cores per NUMA node": str(size)},

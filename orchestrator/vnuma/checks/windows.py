@@ -50,7 +50,12 @@ def w01(facts: Facts) -> Fail | None:
 
 
 def _boot_option(facts: Facts, name: str) -> str | None:
-    return known(facts.guest.boot_options, "the boot options (bcdedit)").get(name)
+    options = facts.guest.boot_options
+    if options is None:
+        raise Unknown(
+            "only Windows itself tells its boot options (bcdedit); this program does not log in there"
+        )
+    return options.get(name)
 
 
 @rule(
@@ -160,7 +165,9 @@ def fewer_sockets(facts: Facts, most: int) -> Fix:
 def w05(facts: Facts) -> Fail | None:
     """As many processors as sockets."""
     facts.require_running_shape()
-    shown = known(facts.guest.processors, "Win32_Processor")
+    shown = facts.guest.processors
+    if shown is None:
+        raise Unknown("only Windows itself tells its Win32_Processor; this program does not log in there")
     if shown == facts.sockets:
         return None
     return Fail({"sockets": str(facts.sockets), "Win32_Processor": str(shown)})

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.server import WindowsFacts
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,8 @@ class EstateVm:
     facts: VmFacts
     absent: Mapping[str, str] = field(default_factory=dict)
     tags: tuple[str, ...] | None = None
+    guest: WindowsFacts | None = None
+    """Windows as VMware Tools tell it; None: they do not, or it is another system."""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,8 @@ from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import Subject, VcenterFacts
 from vnuma.domain.estate import Estate, EstateVm
 from vnuma.domain.facts import HostFacts
+from vnuma.domain.guest_os import windows_of_banner
+from vnuma.domain.server import SqlFacts, WindowsFacts
 from vnuma.domain.study import Study
 from vnuma.engine.filters import Filters
 from vnuma.engine.sql_facts import SqlServers
@@ -122,10 +124,18 @@ def _subject(estate: Estate, vm: EstateVm, sql: SqlServers | None) -> Subject:
         vm=vm.facts,
         host=estate.hosts.get(moid),
         cluster=estate.cluster_of.get(moid),
+        guest=_windows(vm, answer.facts if answer else None),
         sql=answer.facts if answer else None,
         vcenter=_vcenter(estate),
         absent=absent,
     )
+
+
+def _windows(vm: EstateVm, sql: SqlFacts | None) -> WindowsFacts | None:
+    """Windows as VMware Tools tell it, else as SQL Server does: it has the build wherever it answers."""
+    if vm.guest and vm.guest.build:
+        return vm.guest
+    return (windows_of_banner(sql.server.version_text) if sql else None) or vm.guest
 
 
 def _vcenter(estate: Estate) -> VcenterFacts | None:

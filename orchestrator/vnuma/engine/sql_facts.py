@@ -13,6 +13,7 @@ from vnuma.engine.target import Target
 from vnuma.errors import EnvironmentProblem
 from vnuma.logs.errorlog import read_errorlog
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.design import read_design
 from vnuma.sqlserver.query import fetch
 from vnuma.sqlserver.topology import read_server, read_topology
 
@@ -45,6 +46,7 @@ class SqlServers:
         try:
             with connect(sql_server(target)) as connection:
                 server, topology = read_server(connection), read_topology(connection)
+                design = read_design(connection, server.major)
                 try:
                     rows = fetch(connection, _LICENSING)
                 except EnvironmentProblem:  # no right to read the log: the rest counts all the same
@@ -52,4 +54,4 @@ class SqlServers:
         except EnvironmentProblem as error:
             return Answer(None, error.what)
         text = "\n".join(str(row[-1]) for row in rows)
-        return Answer(SqlFacts(server, topology, licensed_cpus=read_errorlog(text).using))
+        return Answer(SqlFacts(server, topology, read_errorlog(text).using, **vars(design)))

@@ -13,6 +13,8 @@ from pyVmomi import vim, vmodl
 from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.estate import Estate, EstateVm, Unseen
 from vnuma.domain.facts import ClusterFacts, HostFacts
+from vnuma.domain.guest_os import TOOLS_KEY, windows_of_tools
+from vnuma.domain.server import WindowsFacts
 from vnuma.domain.setting import Power
 from vnuma.vsphere import settings
 from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
@@ -182,7 +184,14 @@ def _vms(
         if absent:
             kept = {name: value for name, value in facts.settings.items() if name not in absent}
             facts = replace(facts, settings=kept)
-        yield EstateVm(facts, absent)
+        yield EstateVm(facts, absent, guest=_windows(found))
+
+
+def _windows(found: Found) -> WindowsFacts | None:
+    """Windows as Tools tell it."""
+    options = found.values.get(settings.EXTRA_CONFIG) or ()
+    detail = next((str(option.value) for option in options if option.key == TOOLS_KEY), "")
+    return windows_of_tools(detail, found.values.get("guest.guestFullName", ""))
 
 
 def _absent(found: Found) -> dict[str, str]:

@@ -1,0 +1,37 @@
+"""What only the design rules ask of a SQL Server."""
+
+from __future__ import annotations
+
+import pyodbc
+import pytest
+
+from tests.sqlserver.support import LabFactory, server_of, vm
+from vnuma.domain.server import XtpDatabase
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.design import read_design
+
+
+def test_ports_and_memory_optimised_databases_are_read(
+    connection: pyodbc.Connection, small_dataset: DatasetSpec
+) -> None:
+    """The port setting as the registry has it; the dataset is a database without a pool of its own."""
+    found = read_design(connection, 15)
+    assert found.tcp_ports is not None
+    assert found.tcp_ports.isdigit()
+    assert found.xtp_databases == (XtpDatabase(small_dataset.database, None),)
+    assert found.dop_feedback is None
+
+
+@pytest.mark.parametrize(
+    ("version", "databases", "feedback"),
+    [("16.0.4085.2", [], None), ("16.0.4085.2", ["erp"], False), ("17.0.1000.7", ["erp"], True)],
+)
+def test_dop_feedback_is_asked_of_every_database(
+    lab: LabFactory, version: str, databases: list[str], feedback: bool | None
+) -> None:
+    """2022 has it off unless it was turned on, 2025 on; without a database of users it is not known."""
+    running = lab(vms=[vm(sql={"version": version, "use": {"log_shipped": databases}})])
+    running.wait_for("sql_listening")
+    with connect(server_of(running)) as connection:
+        assert read_design(connection, int(version[:2])).dop_feedback is feedback

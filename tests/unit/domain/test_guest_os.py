@@ -1,0 +1,59 @@
+"""Which Windows runs in a guest, from what Tools and SQL Server say of it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.domain.guest_os import windows_of_banner, windows_of_tools
+from vnuma.domain.server import WindowsFacts
+
+TOOLS = (
+    "architecture='X86' bitness='64' buildNumber='17763' distroName='Windows' distroVersion='10.0' "
+    "familyName='Windows' kernelVersion='17763.2145' "
+    "prettyName='Windows Server 2019 Standard, 64-bit (Build 17763.2145)'"
+)
+
+
+@pytest.mark.parametrize(
+    ("detail", "full_name", "told"),
+    [
+        (TOOLS, "", WindowsFacts(17763, "Windows Server 2019 Standard")),
+        ("", "Microsoft Windows Server 2022 (64-bit)", WindowsFacts(None, "Microsoft Windows Server 2022")),
+        ("familyName='Linux' prettyName='Ubuntu 22.04.3 LTS' buildNumber=''", "", None),
+        ("", "Ubuntu Linux (64-bit)", None),
+        ("", "", None),
+        ("familyName='Windows'", "", WindowsFacts(None, None)),
+    ],
+)
+def test_tools_tell_build_and_edition(detail: str, full_name: str, told: WindowsFacts | None) -> None:
+    """As far as they say it; another system is no Windows."""
+    assert windows_of_tools(detail, full_name) == told
+
+
+@pytest.mark.parametrize(
+    ("banner", "told"),
+    [
+        (
+            "Developer Edition on Windows Server 2019 Standard 10.0 <X64> (Build 17763: ) (Hypervisor)",
+            WindowsFacts(17763, "Windows Server 2019 Standard"),
+        ),
+        (
+            "Standard Edition (64-bit) on Windows NT 6.3 <X64> (Build 9600: ) (Hypervisor)",
+            WindowsFacts(9600, "Windows NT"),
+        ),
+        ("Developer Edition (64-bit) on Linux (Ubuntu 20.04.6 LTS) <X64>", None),
+        ("", None),
+    ],
+)
+def test_sql_servers_banner_tells_windows(banner: str, told: WindowsFacts | None) -> None:
+    """Edition and build stand in @@VERSION; SQL Server on Linux says so too."""
+    assert windows_of_banner(banner) == told
+
+
+@given(st.text())
+def test_no_text_breaks_them(text: str) -> None:
+    """What cannot be understood is not known."""
+    for told in (windows_of_tools(text), windows_of_tools("", text), windows_of_banner(text)):
+        assert told is None or told.caption is None or told.caption in text
