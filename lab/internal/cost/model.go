@@ -40,13 +40,14 @@ type Model struct {
 	IntoShare     float64 `yaml:"into_share"`     // the same for SELECT ... INTO
 	IntoEffect    float64 `yaml:"into_effect"`
 	CPUShare      float64 `yaml:"cpu_share"` // CPU time / elapsed time
+	Calls         Calls   `yaml:"calls"`
 }
 
 // Default is the scenario `paper`.
 func Default() Model {
 	return Model{
 		Effect: Paper, BootSD: 0.003, IterationSD: 0.003, OutlierFactor: 1.3, RemotePenalty: 0.4,
-		ServerShare: 0.12, ServerEffect: 3, IntoShare: 0.35, IntoEffect: 1.5, CPUShare: 0.97,
+		ServerShare: 0.12, ServerEffect: 3, IntoShare: 0.35, IntoEffect: 1.5, CPUShare: 0.97, Calls: DefaultCalls(),
 	}
 }
 
@@ -77,7 +78,7 @@ func (m Model) Validate() error {
 		return fmt.Errorf("cost: effect %q is not one of none, paper, nodes, remote", m.Effect)
 	}
 	var bad []string
-	for _, f := range m.fields() {
+	for _, f := range append(m.fields(), m.Calls.fields()...) {
 		if math.IsNaN(f.value) || f.value < f.low || f.value > f.high {
 			bad = append(bad, fmt.Sprintf("%s = %g is not within %g..%g", f.name, f.value, f.low, f.high))
 		}

@@ -39,6 +39,7 @@ type batch struct {
 
 	procedure *userProcedure // whose body this is
 	returned  int64          // what it returns
+	remote    bool           // the request is a remote procedure call
 }
 
 // variable is a local variable or parameter.
@@ -56,6 +57,8 @@ type run struct {
 	now   time.Time
 	use   touched
 	known map[*limitPlan]int64 // rows that a limit let through, for the showplan
+
+	random *float64 // of RAND in this statement
 }
 
 // errEnded says that nobody waits for the answer any more.
@@ -68,7 +71,7 @@ func newBatch(ctx context.Context, s *Session, w response) *batch {
 }
 
 func (b *batch) newRun() *run {
-	return &run{s: b.s, inst: b.s.inst, batch: b, now: time.Now().UTC(), known: map[*limitPlan]int64{}}
+	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.inst.clock.now(), known: map[*limitPlan]int64{}}
 }
 
 // ended tells a loop to stop: the client cancelled or is gone.

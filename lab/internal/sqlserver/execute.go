@@ -24,6 +24,8 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return outcome{done: &tds.Done{}}, b.define(st)
 	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer:
 		return outcome{done: &tds.Done{}}, b.administer(st)
+	case *tsql.InputBuffer:
+		return outcome{}, b.inputBuffer(st)
 	case *tsql.Use:
 		return outcome{}, b.use(st.Database)
 	case *tsql.SetOption:

@@ -60,6 +60,8 @@ type Instance struct {
 	bound       map[int]bool // the CPUs that it allows, nil = all
 	guids       *rand.Rand
 	stats       []queryStat // of cross joins since the boot, the latest last
+	load        callLoad
+	clock       guestClock // guards itself
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -102,8 +104,10 @@ func (i *Instance) Start(b guest.Boot) error {
 	if i.server != nil {
 		return errors.New("SQL Server runs already")
 	}
-	i.boot, i.started, i.joins = b, time.Now().UTC(), 0
-	i.stats = nil
+	i.clock.reset()
+	i.boot, i.started, i.joins = b, i.clock.now(), 0
+	i.stats, i.load = nil, callLoad{}
+	i.forgetProcedureStats()
 	i.softNUMANow = i.softNUMA
 	i.topology = i.layout(b)
 	if i.bound, _ = i.cpusOf(i.affinity); len(i.usableSchedulers()) == 0 {

@@ -45,9 +45,10 @@ func noProcedure(name string) error {
 
 // Call runs a procedure by name.
 func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *tds.Writer) {
-	s.begin()
+	s.begin(w.Procedure, "")
 	defer s.end()
 	b := newBatch(ctx, s, w)
+	b.remote = true
 	var args []argument
 	for _, p := range params {
 		args = append(args, argument{name: fold(p.Name), value: p.Value, typ: plainType(p.Type)})

@@ -2,6 +2,7 @@ package sqlserver
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -22,11 +23,13 @@ type Session struct {
 	lastError int32
 	rowCount  int64
 	tx        transaction
+	random    *rand.Rand // of RAND with a seed
 
 	// waits and requests are guarded by Instance.mu: other sessions look at them.
 	networkWaits  int64
 	networkWaitMS int64
 	requests      int64
+	input         inputEvent
 	lastRequest   time.Time
 	running       bool
 }
@@ -71,6 +74,7 @@ func (s *Session) Close() {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
 	delete(s.inst.sessions, s.id)
+	s.inst.load.leave(s.inst, s.id)
 }
 
 // Transaction follows a request of the driver.
@@ -113,11 +117,16 @@ func (s *Session) remember(undo func()) {
 
 // Batch runs a language batch with its parameters.
 func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w *tds.Writer) {
-	s.run(ctx, text, params, w)
+	s.request(ctx, w.Procedure, text, params, w)
 }
 
 func (s *Session) run(ctx context.Context, text string, params []tds.Param, w response) {
-	s.begin()
+	s.request(ctx, "", text, params, w)
+}
+
+// request runs a text that came as a batch, or in a call of the procedure `rpc`.
+func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Param, w response) {
+	s.begin(rpc, text)
 	defer s.end()
 	statements, err := tsql.Parse(text)
 	b := newBatch(ctx, s, w)
@@ -141,10 +150,12 @@ func (s *Session) run(ctx context.Context, text string, params []tds.Param, w re
 	b.close()
 }
 
-func (s *Session) begin() {
+func (s *Session) begin(rpc, text string) {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
 	s.requests++
+	s.inst.load.requests++
+	s.received(rpc, text)
 	s.running, s.lastRequest = true, time.Now().UTC()
 }
 

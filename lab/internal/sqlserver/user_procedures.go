@@ -24,6 +24,8 @@ type userProcedure struct {
 	def          *tsql.CreateProcedure
 	types        []tds.Type // of the parameters
 	binds        []*table   // that a natively compiled procedure is bound to
+	work         procedureWork
+	ran          procedureStat // guarded by Instance.mu
 }
 
 func (p *userProcedure) key() string { return fold(p.schema + "." + p.name) }
@@ -38,7 +40,7 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 	if err != nil {
 		return err
 	}
-	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), created: now(), def: st}
+	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), created: now(), def: st, work: workOf(st)}
 	if name := st.Name.Qualifier(1); name != "" {
 		found := db.schemas[fold(name)]
 		if found == nil {
@@ -196,6 +198,9 @@ func (b *batch) invoke(p *userProcedure, args []argument) (int64, map[string]*va
 	}
 	b.s.options = options // SET options hold until a procedure ends
 	b.after(inner)
+	if err == nil && inner.jump != "abort" {
+		b.executed(p)
+	}
 	return inner.returned, vars, err
 }
 

@@ -29,7 +29,7 @@ func init() {
 	addView("sys.dm_os_schedulers", "", `scheduler_address varbinary(8), parent_node_id int, scheduler_id int, cpu_id int,
 		status nvarchar(60), is_online bit, is_idle bit, preemptive_switches_count int, context_switches_count int,
 		current_tasks_count int, runnable_tasks_count int, current_workers_count int, active_workers_count int,
-		work_queue_count bigint, load_factor int`, schedulers)
+		work_queue_count bigint, load_factor int, total_cpu_usage_ms bigint@13.0.5026`, schedulers)
 	addView("sys.dm_os_memory_clerks", "", `memory_clerk_address varbinary(8), type nvarchar(60), name nvarchar(256),
 		memory_node_id smallint, pages_kb bigint, virtual_memory_reserved_kb bigint, virtual_memory_committed_kb bigint,
 		awe_allocated_kb bigint, page_size_in_bytes bigint`, memoryClerks)
@@ -57,7 +57,10 @@ func init() {
 // guestUpMS is how long the guest was up before SQL Server started.
 const guestUpMS = 20_000
 
-func (i *Instance) msTicks() int64 { return time.Since(i.started).Milliseconds() + guestUpMS }
+// up is how long SQL Server runs, by the guest's clock.
+func (i *Instance) up() time.Duration { return i.clock.now().Sub(i.started) }
+
+func (i *Instance) msTicks() int64 { return i.up().Milliseconds() + guestUpMS }
 
 // targetKB is the memory that SQL Server may use: most of the guest's.
 func (i *Instance) targetKB() int64 { return i.boot.MemoryMB * 1024 * 9 / 10 }
@@ -73,7 +76,7 @@ func sysInfo(v *viewContext) []viewRow {
 	if i.affinity != "" && i.affinity != "CPU=AUTO" {
 		affinity, affinityDesc = 1, "MANUAL"
 	}
-	up := time.Since(i.started).Milliseconds()
+	up, calls := i.up().Milliseconds(), i.load
 	workers := 512 + max(b.VCPUs-4, 0)*16
 	return []viewRow{{
 		"cpu_ticks": i.msTicks() * 2_300_000, "ms_ticks": i.msTicks(), "cpu_count": b.VCPUs, "hyperthread_ratio": b.CoresPerSocket,
@@ -81,7 +84,7 @@ func sysInfo(v *viewContext) []viewRow {
 		"committed_target_kb": i.targetKB(), "stack_size_in_bytes": 2093056, "os_quantum": 4, "max_workers_count": workers,
 		"scheduler_count": len(i.usableSchedulers()), "scheduler_total_count": b.VCPUs + 12, "sqlserver_start_time_ms_ticks": guestUpMS,
 		"sqlserver_start_time": i.started, "affinity_type": affinity, "affinity_type_desc": affinityDesc,
-		"process_kernel_time_ms": 200 + up/500, "process_user_time_ms": 900 + up/200, "time_source": 0,
+		"process_kernel_time_ms": 200 + up/500 + int64(calls.interrupt/1000), "process_user_time_ms": 900 + up/200 + int64(calls.worker/1000), "time_source": 0,
 		"time_source_desc": "QUERY_PERFORMANCE_COUNTER", "virtual_machine_type": 1, "virtual_machine_type_desc": "HYPERVISOR",
 		"softnuma_configuration": softNUMA, "softnuma_configuration_desc": softNUMADesc, "process_physical_affinity": "",
 		"sql_memory_model": 1, "sql_memory_model_desc": "CONVENTIONAL", "socket_count": b.Sockets, "cores_per_socket": b.CoresPerSocket,
@@ -142,7 +145,7 @@ func schedulers(v *viewContext) []viewRow {
 		return viewRow{"scheduler_address": []byte{0, 0, 1, byte(id), 0x60, 0x40, 0, byte(id >> 16)}, "parent_node_id": node, "scheduler_id": id,
 			"cpu_id": cpu, "status": status, "is_online": online, "is_idle": true, "preemptive_switches_count": 0,
 			"context_switches_count": 100, "current_tasks_count": 2, "runnable_tasks_count": 0, "current_workers_count": 4,
-			"active_workers_count": 2, "work_queue_count": 0, "load_factor": 2}
+			"active_workers_count": 2, "work_queue_count": 0, "load_factor": 2, "total_cpu_usage_ms": 0}
 	}
 	id := 0
 	for n, node := range i.topology.nodes {
@@ -151,7 +154,9 @@ func schedulers(v *viewContext) []viewRow {
 			if !i.usable(cpu) {
 				status = "VISIBLE OFFLINE"
 			}
-			out = append(out, row(n, id, cpu, status, i.usable(cpu)))
+			known := row(n, id, cpu, status, i.usable(cpu))
+			known["total_cpu_usage_ms"] = i.schedulerCPU(cpu)
+			out = append(out, known)
 			id++
 		}
 	}
@@ -256,6 +261,7 @@ func performanceCounters(v *viewContext) []viewRow {
 		add("Buffer Node", "Local node page lookups/sec", node, 0, 272696576)
 		add("Buffer Node", "Remote node page lookups/sec", node, 0, 272696576)
 	}
+	add("SQL Statistics", "Batch Requests/sec", "", i.load.requests+i.otherRequests(), 272696576)
 	add("General Statistics", "User Connections", "", int64(len(i.sessions)), 65792)
 	add("Memory Manager", "Target Server Memory (KB)", "", i.targetKB(), 65792)
 	add("Memory Manager", "Total Server Memory (KB)", "", i.targetKB()/20, 65792)

@@ -31,6 +31,9 @@ func (p *prepared) add(s statement) int32 {
 
 // invoke runs one call of an RPC request.
 func (c *connection) invoke(ctx context.Context, k call, w *Writer) {
+	if w.Procedure = k.name; k.number > 0 {
+		w.Procedure = numberedName(k.number)
+	}
 	switch {
 	case k.noExec:
 		w.Error(notSupported("calls that are described and not executed"))

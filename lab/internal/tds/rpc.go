@@ -23,7 +23,17 @@ const paramOutput = 0x01
 
 var procNumbers = map[string]uint16{
 	"sp_executesql": procExecuteSQL, "sp_prepare": procPrepare, "sp_execute": procExecute,
-	"sp_prepexec": procPrepExec, "sp_unprepare": procUnprepare,
+	"sp_prepexec": procPrepExec, "sp_prepexecrpc": procPrepExecRPC, "sp_unprepare": procUnprepare,
+}
+
+// numberedName is the name of a procedure that has a number.
+func numberedName(number uint16) string {
+	for name, n := range procNumbers {
+		if n == number {
+			return name
+		}
+	}
+	return "sp_cursor"
 }
 
 // call is one procedure of an RPC request.

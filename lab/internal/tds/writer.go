@@ -16,6 +16,10 @@ type Writer struct {
 	// DropAfter > 0 cuts the connection, without farewell, in the middle of this response after so many rows.
 	DropAfter int64
 
+	// Procedure is what an RPC request called, as the client wrote it, or the name of the procedure that has a
+	// number (sp_execute for a prepared statement); empty for a batch.
+	Procedure string
+
 	out     *packetWriter
 	ctx     context.Context
 	stopped atomic.Bool // ctx has ended

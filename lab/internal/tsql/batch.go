@@ -374,9 +374,24 @@ var dbcc = words("TRACEON TRACEOFF TRACESTATUS DROPCLEANBUFFERS FREEPROCCACHE FR
 func readDBCC(p *parser, line at) Statement {
 	p.next()
 	t := p.peek()
+	if p.word("INPUTBUFFER") != "" {
+		return p.inputBuffer(line)
+	}
 	if !dbcc[t.Upper] {
 		panic(Unmodelled(t.Line, "DBCC %s", t.Text))
 	}
 	p.skipStatement()
 	return &Accepted{at: line, What: "DBCC " + t.Upper}
+}
+
+// inputBuffer reads the rest of DBCC INPUTBUFFER (session [, request]) [WITH NO_INFOMSGS].
+func (p *parser) inputBuffer(line at) Statement {
+	p.expectSymbol("(")
+	s := &InputBuffer{at: line, Session: p.expr()}
+	if p.symbol(",") {
+		p.expr()
+	}
+	p.expectSymbol(")")
+	p.phrase("WITH NO_INFOMSGS")
+	return s
 }

@@ -171,6 +171,11 @@ type (
 		at
 		Delay Expr
 	}
+	// InputBuffer is DBCC INPUTBUFFER (session).
+	InputBuffer struct {
+		at
+		Session Expr
+	}
 	// Accepted is a statement that changes nothing that the lab models; What names it.
 	Accepted struct {
 		at

@@ -1,0 +1,167 @@
+package sqlserver
+
+import (
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// procedureWork is what the cost model wants to know of a procedure.
+type procedureWork struct {
+	timed bool // it reads at most, and does not loop: a short call, timed by the model
+	reads bool // it reads tables
+}
+
+// procedureStat is what sys.dm_exec_procedure_stats tells of a procedure since the boot; times in microseconds.
+type procedureStat struct {
+	count                   int64
+	worker, elapsed         float64
+	lastWorker, lastElapsed float64
+	cached, last            time.Time
+}
+
+// callLoad is what short calls do to the server since the boot. Guarded by Instance.mu.
+//
+// While sessions that have called such a procedure are connected, they are taken for callers in a closed circuit,
+// and the guest's clock moves by the model's time of each call alone: rates are the model's, whatever
+// the lab and its client can do in real time.
+type callLoad struct {
+	callers           map[int]bool // sessions that have called, while they are connected
+	number            int          // of loads so far: from the first caller to the last one's leaving
+	noise             float64
+	times             map[bool]cost.CallTimes // by whether tables are read, for this number of callers
+	requests          int64                   // of all sessions
+	fraction          float64                 // of a nanosecond that the clock still has to go
+	interrupt, worker float64                 // CPU microseconds on the interrupted CPU, and on workers
+}
+
+// workOf looks at a procedure's statements.
+func workOf(def *tsql.CreateProcedure) procedureWork {
+	w := procedureWork{timed: !def.Native}
+	tsql.Each(def.Body, func(st tsql.Statement) {
+		switch st := st.(type) {
+		case *tsql.SelectStatement:
+			body, ok := st.Query.Body.(*tsql.Select)
+			w.timed = w.timed && ok && body.Into == nil
+			w.reads = w.reads || ok && len(body.From) > 0
+		case *tsql.Block, *tsql.Declare, *tsql.SetVariable, *tsql.SetOption, *tsql.Jump:
+		default:
+			w.timed = false
+		}
+	})
+	return w
+}
+
+// executed counts one execution of a procedure; the model's time passes for a short one that a client called.
+func (b *batch) executed(p *userProcedure) {
+	i := b.s.inst
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var t cost.CallTimes
+	if p.work.timed && b.remote {
+		t = i.load.next(i, b.s.id, p.work.reads)
+	}
+	at := i.clock.now()
+	if p.ran.count == 0 {
+		p.ran.cached = at
+	}
+	p.ran.count++
+	p.ran.last, p.ran.lastWorker, p.ran.lastElapsed = at, t.Worker, t.Worker
+	p.ran.worker += t.Worker
+	p.ran.elapsed += t.Worker
+}
+
+// next is the time of one more call, which passes on the guest's clock.
+func (l *callLoad) next(i *Instance, session int, reads bool) cost.CallTimes {
+	if !l.callers[session] {
+		l.join(i, session)
+	}
+	t, known := l.times[reads]
+	if !known {
+		t = i.config.Cost.Call(cost.Load{Callers: len(l.callers), CPUs: len(i.usableSchedulers()), OtherNodes: i.otherNodes(), Reads: reads})
+		t.Interval *= l.noise
+		l.times[reads] = t
+	}
+	l.interrupt += t.Interrupt
+	l.worker += t.Worker
+	nanos := t.Interval*1000 + l.fraction
+	whole := int64(nanos)
+	l.fraction = nanos - float64(whole)
+	i.clock.add(time.Duration(whole))
+	return t
+}
+
+func (l *callLoad) join(i *Instance, session int) {
+	if len(l.callers) == 0 {
+		l.callers = map[int]bool{}
+		l.number++
+		l.noise = i.config.Cost.CallNoise(i.config.Seed, i.boot.VM, i.boot.Number, l.number)
+		if slow := i.boot.Faults.SlowFactor; slow > 0 {
+			l.noise *= slow
+		}
+		i.clock.hold()
+	}
+	l.callers[session] = true
+	l.times = map[bool]cost.CallTimes{}
+}
+
+// leave forgets a session that has ended; with the last caller real time goes on.
+func (l *callLoad) leave(i *Instance, session int) {
+	if !l.callers[session] {
+		return
+	}
+	delete(l.callers, session)
+	l.times = map[bool]cost.CallTimes{}
+	if len(l.callers) == 0 {
+		i.clock.release()
+	}
+}
+
+// interruptedCPU is where the network card's interrupts go: the first CPU of the last node, since drivers
+// choose one by themselves and Chang saw CPU 10 of 16.
+func (i *Instance) interruptedCPU() int {
+	if len(i.boot.Nodes) == 0 {
+		return 0
+	}
+	return i.boot.Nodes[len(i.boot.Nodes)-1][0]
+}
+
+// otherNodes is the share of the usable CPUs that is not on the node of the interrupted one.
+func (i *Instance) otherNodes() float64 {
+	last := len(i.boot.Nodes) - 1
+	all, near := 0, 0
+	for n, cpus := range i.boot.Nodes {
+		for _, cpu := range cpus {
+			if !i.usable(cpu) {
+				continue
+			}
+			all++
+			if n == last {
+				near++
+			}
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return 1 - float64(near)/float64(all)
+}
+
+// schedulerCPU is the milliseconds that calls have taken on a CPU: workers spread evenly, and the interrupted
+// CPU serves the network besides.
+func (i *Instance) schedulerCPU(cpu int) int64 {
+	if !i.usable(cpu) {
+		return 0
+	}
+	us := i.load.worker / float64(len(i.usableSchedulers()))
+	if cpu == i.interruptedCPU() {
+		us += i.load.interrupt
+	}
+	return int64(us / 1000)
+}
+
+// otherRequests are those of clients that the scenario gives the server besides, since the boot.
+func (i *Instance) otherRequests() int64 {
+	return int64(i.clock.now().Sub(i.started).Seconds() * i.config.Cost.Calls.OthersPerSec)
+}

@@ -1,0 +1,58 @@
+package sqlserver
+
+import (
+	"sync"
+	"time"
+)
+
+// guestClock is the guest's: it goes with real time, except while it is held. Then it moves by what is added alone,
+// and never backwards.
+type guestClock struct {
+	mu     sync.Mutex
+	offset time.Duration
+	held   bool
+	at     time.Time // what it shows while it is held
+}
+
+// now is what the clock shows.
+func (c *guestClock) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held {
+		return c.at
+	}
+	return time.Now().UTC().Add(c.offset)
+}
+
+// hold stops the clock; add moves it from then on.
+func (c *guestClock) hold() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.held {
+		c.held, c.at = true, time.Now().UTC().Add(c.offset)
+	}
+}
+
+func (c *guestClock) add(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held {
+		c.at = c.at.Add(d)
+	}
+}
+
+// release lets real time go on from what the clock shows.
+func (c *guestClock) release() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held {
+		c.held, c.offset = false, time.Until(c.at)
+	}
+}
+
+// reset shows real time again: a boot sets the guest's clock.
+func (c *guestClock) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held, c.offset = false, 0
+}
