@@ -17,5 +17,5 @@ class ActionModule(VnumaAction):
         """Put a VM back as it was before the run."""
         target = target_of(options)
         if check:
-            return actions.plan_restore(options["run"], target, options["when"])
+            return actions.plan_restore(options["run"], target, options["on_conflict"], options["when"])
         return actions.restore_vm(options["run"], target, options["on_conflict"], options["when"])

@@ -30,10 +30,12 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Returns the settings that would be put back.
+    description: >-
+      Returns what a real run then changes: settings, power, SQL Server's own, the run's mark, the dataset.
+      What SQL Server has is not known while the VM is off.
   diff_mode:
-    support: partial
-    description: In check mode.
+    support: full
+    description: Shows each of them before and after.
 """
 
 EXAMPLES = r"""
@@ -50,12 +52,16 @@ restored:
   returned: when the VM was put back, not in check mode
   sample: {vm: sql16, changed: true, settings: 21, equal: 21, power: poweredOn}
 changes:
-  description: Settings that would be put back.
+  description: What was put back, or in check mode would be, with its values before and after.
   type: list
   elements: dict
-  returned: in check mode
+  returned: when the run holds the VM
   sample:
     - {setting: numCoresPerSocket, before: 4, after: 16}
+powered_off:
+  description: Whether the VM was, or would be, shut down.
+  type: bool
+  returned: when the run holds the VM
 why:
   description: Why the VM was left alone.
   type: str

@@ -11,12 +11,13 @@ from tests.support.site import write_inventory, write_study
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.attempt import Attempt
+from vnuma.engine.back import Choice
 from vnuma.engine.claim import claim
 from vnuma.engine.context import VmContext, vm_of_run
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.persist import Patience
 from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import Choice, Restored, restore
+from vnuma.engine.restore import Restored, restore
 from vnuma.engine.shape import shape_cell
 from vnuma.engine.start import create_run, prepare, take
 from vnuma.engine.target import Target

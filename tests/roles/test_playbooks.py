@@ -14,7 +14,7 @@ from pyVmomi import vim
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, settings_now
-from tests.support.playbook import Played, play, play_roles
+from tests.support.playbook import Played, Result, play, play_roles
 from tests.support.site import write_inventory, write_study
 
 
@@ -114,7 +114,7 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     checked = by_hand(tmp_path, inventory, "restore", run, "--check").only("vm_restore")
     assert settings_now(running) == marked
     restored = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
-    assert restored.changed == checked.changed
+    assert in_short(restored) == in_short(checked)
     assert settings_now(running) == before
     again = by_hand(tmp_path, inventory, "restore", run).only("vm_restore")
     assert not again.changed
@@ -124,6 +124,47 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     assert len(rest.all("sql_benchmark")) == 1, rest.text
     assert settings_now(running) == before
     assert "2/2" in vnuma("status").out
+
+
+@pytest.mark.parametrize("power_at_start", ["on", "off"])
+def test_check_mode_of_a_restore_shows_all_that_it_then_does(
+    tmp_path: Path, lab: LabFactory, power_at_start: str
+) -> None:
+    """Settings, power, SQL Server's soft-NUMA, the mark and the dataset; and no more than that."""
+    running = lab(vms=[{"name": "sql16", "power": power_at_start}])
+    inventory = write_inventory(tmp_path, running)
+    arms = ["1x16", {"topology": "1x16", "name": "whole", "soft_numa": "off"}]
+    changes = {"arms": arms} if power_at_start == "on" else {}
+    run = create(tmp_path, inventory, **changes)
+    while not done_with_soft_numa(by_hand(tmp_path, inventory, "cell", run), power_at_start):
+        pass
+
+    checked = by_hand(tmp_path, inventory, "restore", run, "--check", "--diff")
+    restored = by_hand(tmp_path, inventory, "restore", run, "--diff").only("vm_restore")
+
+    planned = checked.only("vm_restore")
+    assert in_short(restored) == in_short(planned)
+    assert restored["powered_off"] is True
+    edits = {edit["setting"]: (edit["before"], edit["after"]) for edit in planned["changes"]}
+    assert edits["vnuma.run"] == (run, None)
+    assert edits["sql.database"] == ("vnuma_study", None)
+    if power_at_start == "on":
+        assert edits["sql.softNuma"] == (False, True)
+        assert '+    "sql.softNuma": true' in checked.text
+        assert "power" not in edits
+    else:
+        assert edits["power"] == ("poweredOn", "poweredOff")
+
+
+def done_with_soft_numa(played: Played, power_at_start: str) -> bool:
+    """Whether the cell just measured was the one that switched soft-NUMA off; any cell without one."""
+    assert played.code == 0, played.text
+    return power_at_start == "off" or played.only("cell_claim")["attempt"]["label"] == "whole"
+
+
+def in_short(restored: Result) -> dict[str, Any]:
+    """What a restore did, or would do."""
+    return {key: restored[key] for key in ("changed", "changes", "diff", "powered_off")}
 
 
 def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFactory) -> None:

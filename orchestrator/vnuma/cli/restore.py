@@ -31,17 +31,17 @@ def restore(
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """
+    from vnuma.engine.back import Choice
     from vnuma.engine.put_back import put_back_left, show_left
-    from vnuma.engine.restore import Choice
     from vnuma.errors import InputError
 
     if theirs and baseline:
         raise InputError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
+    choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     if dry_run:
-        for line in show_left(store, vms or [], run, _inventory(inventory)):
+        for line in show_left(store, vms or [], run, _inventory(inventory), choice):
             typer.echo(line)
         return
-    choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     outcomes = put_back_left(
         store, vms or [], run, _inventory(inventory), choice, lambda text: typer.echo(text, err=True)
     )

@@ -5,7 +5,7 @@ The same value serves the plan, check mode, the diff, applying and putting back.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from vnuma.domain.setting import (
@@ -102,6 +102,15 @@ def change_back(current: Settings, baseline: Settings) -> Change:
     if baseline.get("memoryReservationLockedToMax") is True:
         desired.pop("memoryReservation", None)
     return change_to(current, desired)
+
+
+def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """What edits made one after the other come to: each setting's first value and last, if they differ."""
+    first: dict[str, Edit] = {}
+    for edit in edits:
+        begun = first.get(edit.setting, edit)
+        first[edit.setting] = Edit(edit.setting, begun.before, edit.after)
+    return tuple(edit for edit in first.values() if not _same(edit.setting, edit.before, edit.after))
 
 
 def differences(expected: Settings, observed: Settings) -> Change:

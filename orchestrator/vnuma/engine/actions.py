@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import asdict
 from time import sleep
 from typing import Any, Literal
 
+from vnuma.domain.change import Edit
 from vnuma.domain.study import Study
 from vnuma.engine import unsupervised
 from vnuma.engine.attempt import Attempt
+from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import Nothing, claim, next_cell, why_no_more
 from vnuma.engine.context import (
@@ -21,10 +23,10 @@ from vnuma.engine.context import (
     supervisor_token,
     vm_of_run,
 )
-from vnuma.engine.dataset import drop_after_run, prepare_cell
+from vnuma.engine.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.measure import measure_cell
 from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import Choice, plan_back, restore
+from vnuma.engine.restore import Restored, restore
 from vnuma.engine.shape import change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.target import Target
 from vnuma.errors import InputError, NotAtBaseline
@@ -139,6 +141,7 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
     rules = PowerRules.of(study)
     try:
         with _living(context):
+            dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
     except NotAtBaseline:
@@ -147,24 +150,47 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         raise
     if not supervised:
         unsupervised.settle(store, row)
+    changes = (*done.changes, *(() if reason else dropped))
     return {
-        "changed": done.changed,
-        "restored": asdict(done),
+        **_back_document(changes, powered_off=done.powered_off),
+        "restored": _restored_document(done),
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
 
 
-def plan_restore(run: str, target: Target, when: When) -> Document:
-    """What `restore_vm` would change."""
+def _back_document(changes: Iterable[Edit], *, powered_off: bool) -> Document:
+    """What was put back, or would be, by setting: power, SQL Server's own and the dataset among them."""
+    change = change_document(sorted(changes, key=lambda edit: edit.setting))
+    return {
+        "changed": bool(change),
+        "changes": change,
+        "diff": change_diff(change),
+        "powered_off": powered_off,
+    }
+
+
+def _restored_document(done: Restored) -> Document:
+    return {
+        "vm": done.vm,
+        "changed": done.changed,
+        "settings": done.settings,
+        "equal": done.equal,
+        "power": str(done.power),
+    }
+
+
+def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Document:
+    """What `restore_vm` would change. Raises RestoreConflict where that would."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
     held = unsupervised.lease_token(store, row, vm)
     why = _why_not_back(store, row, study, vm, when) if held else _not_held(row, vm)
-    if why:
+    if held is None or why:
         return {"changed": False, "why": why}
-    change = change_document(plan_back(vm, target))
-    return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
+    planned = plan_back(store, row, vm, target, choice)
+    context = VmContext(store, row, study, vm, target, held, home_folder())
+    return _back_document((*planned.changes, *drop_planned(context)), powered_off=planned.powered_off)
 
 
 def _why_not_back(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:

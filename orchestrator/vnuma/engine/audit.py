@@ -34,8 +34,8 @@ class Journal:
     """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
     a `ticket` of its own.
 
-    `lost` decides what happens when a line cannot be written: by default its StoreError keeps the
-    change from being made.
+    `made` holds what was changed, in order. `lost` decides what happens when a line cannot be written: by
+    default its StoreError keeps the change from being made.
     """
 
     store: Store
@@ -44,10 +44,12 @@ class Journal:
     run: Run | None = None
     ticket: str | None = None
     lost: Callable[[StoreError], None] = field(default=_refuse)
+    made: list[Edit] = field(default_factory=list)
 
     @contextmanager
     def change(self, action: str, edits: Iterable[Edit]) -> Iterator[None]:
         """Write that something is changed, then let it be done; a failure is written too, and travels on."""
+        edits = list(edits)
         change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
         self._write(action, change, None)
         try:
@@ -55,6 +57,7 @@ class Journal:
         except VnumaError as error:
             self._write(f"{action} failed", change, error.what)
             raise
+        self.made.extend(edits)
 
     def _write(self, action: str, change: list[dict[str, Any]], detail: str | None) -> None:
         run = self.run

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vnuma.domain.change import Edit
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.context import VmContext
 from vnuma.engine.site import CellSite
@@ -29,6 +30,13 @@ def is_expected(context: VmContext) -> bool:
     """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
     with context.store.read() as connection:
         return facts.last_scope(connection, context.vm.id, ("dataset", _DROPPED)) == "dataset"
+
+
+def drop_planned(context: VmContext) -> tuple[Edit, ...]:
+    """What `drop_after_run` changes: this run's database, if it has made one."""
+    if not context.study.dataset.drop_after or not is_expected(context):
+        return ()
+    return (Edit("sql.database", context.study.dataset.database, None),)
 
 
 def drop_after_run(context: VmContext) -> str | None:

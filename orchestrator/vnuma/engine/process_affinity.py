@@ -51,6 +51,15 @@ def put_right(vm: Vm, server: SqlServer, journal: Journal) -> None:
         switch(server, before, journal)
 
 
+def now(server: SqlServer) -> str | None:
+    """The affinity as it stands; None for a server that does not answer now."""
+    try:
+        with connect(server) as connection:
+            return affinity.read_affinity(connection)
+    except (SqlUnreachable, LoginRefused):
+        return None
+
+
 def verify(server: SqlServer, wanted: str) -> None:
     """Raises SqlFailed unless SQL Server has it."""
     with connect(server) as connection:

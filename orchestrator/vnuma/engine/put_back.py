@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from vnuma.domain.study_file import parse_study
+from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.context import home_folder, store_url
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.left import left_vms
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.recover import is_alive
-from vnuma.engine.restore import Choice, plan_back, restore
+from vnuma.engine.restore import restore
 from vnuma.engine.target import Target
-from vnuma.errors import InputError, NotAtBaseline, VmHeld, VnumaError
+from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, RunState, Vm
@@ -78,7 +79,9 @@ def put_back_left(
     return outcome
 
 
-def show_left(url: str | None, names: list[str], run: str | None, inventory: Path | None) -> list[str]:
+def show_left(
+    url: str | None, names: list[str], run: str | None, inventory: Path | None, choice: Choice
+) -> list[str]:
     """What `put_back_left` would change, line by line."""
     store = open_store(store_url(url))
     lines = []
@@ -86,9 +89,13 @@ def show_left(url: str | None, names: list[str], run: str | None, inventory: Pat
         if is_alive(owner) and not (names or run):
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
-        change = plan_back(row, _target(row, owner, inventory))
-        lines.append(f"{row.name}, left by {owner.name}: {len(change.edits)} settings would be put back")
-        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in change]
+        try:
+            changes = plan_back(store, owner, row, _target(row, owner, inventory), choice).changes
+        except RestoreConflict as error:
+            lines.append(str(error))
+            continue
+        lines.append(f"{row.name}, left by {owner.name}: {len(changes)} settings would be put back")
+        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in changes]
     return lines or ["Every VM is at its baseline."]
 
 

@@ -8,25 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
-from vnuma.domain.change import Change, Edit, change_back, differences
+from vnuma.domain.change import Change, Edit, change_back, differences, net
 from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Power, Value, is_evidence
+from vnuma.domain.setting import Power, is_evidence
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import baseline_power, baseline_settings, foreign_mark
+from vnuma.engine.back import Choice, is_anothers, settings_back, unmarking
+from vnuma.engine.baseline import baseline_power, foreign_mark
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
 from vnuma.engine.locking import StillLocked, vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
-from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.poweroff import POWER_OFF, POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack, parts_of
 from vnuma.engine.target import Target
-from vnuma.engine.three_way import conflict_words, conflicts, written
 from vnuma.errors import (
     AttemptFailed,
     EnvironmentProblem,
@@ -35,7 +34,7 @@ from vnuma.errors import (
     StoreError,
     VnumaError,
 )
-from vnuma.store import attempts, cells, leases, vms
+from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run, Vm
 from vnuma.vsphere import apply, lease_mark, lease_note, power, read
@@ -43,20 +42,24 @@ from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle
 
-Choice = Literal["refuse", "theirs", "baseline"]
-
 UNMARK_TRIES = 5
 
 
 @dataclass(frozen=True)
 class Restored:
-    """How a VM was put back: `equal` of `settings` read back equal, and its power state."""
+    """How a VM was put back: `equal` of `settings` read back equal, its power state, and what was changed."""
 
     vm: str
-    changed: bool
     settings: int
     equal: int
     power: Power
+    changes: tuple[Edit, ...] = ()
+    powered_off: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed."""
+        return bool(self.changes)
 
     @property
     def words(self) -> str:
@@ -91,9 +94,12 @@ def restore(
         with store.read() as connection:
             leases.require_current(connection, vm.vm_key, token)
 
+    # A line that cannot be written does not keep a VM from being put back; `_give_up` tells of the store.
+    journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
+
     def once(_tries: int) -> Restored:
         with vm_lock(home, vm.vm_key, vm.name, say=say), connect(vcenter(target)) as session:
-            return _on_vsphere(store, run, vm, target, session, choice, rules, fence, say)
+            return _on_vsphere(store, run, vm, target, session, choice, rules, fence, journal, say)
 
     try:
         outcome = persist(once, Patience(rules.retry_s), tell_of_vm(store, vm, "putting back", say))
@@ -144,40 +150,20 @@ def _on_vsphere(
     choice: Choice,
     rules: PowerRules,
     fence: Fence,
+    journal: Journal,
     say: Callable[[str], None],
 ) -> Restored:
     """Wait for tasks under way, put everything back, take the run's mark off the VM."""
     ref = find_own(session, vm)
     settle(session, ref, rules.task_s)
     facts = read.read_vm(session, ref)
-    if vm.baseline is None or _is_anothers(store, run, vm, facts):
-        outcome = Restored(vm.name, False, 0, 0, facts.power)
+    if vm.baseline is None or is_anothers(store, run, vm, facts):
+        outcome = Restored(vm.name, 0, 0, facts.power)
     else:
-        outcome = _put_back(store, run, vm, target, session, ref, facts, choice, rules, fence, say)
-    _unmark(session, ref, run, _journal(store, run, vm))
-    return outcome
-
-
-def _journal(store: Store, run: Run, vm: Vm) -> Journal:
-    """A line that cannot be written does not keep a VM from being put back; `_give_up` tells of the store."""
-    return Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
-
-
-def _is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
-    """Whether another run has marked the VM, and this one has not changed it: there is nothing to put back.
-
-    Raises RestoreConflict when this run has changed it too.
-    """
-    mark = foreign_mark(facts.lease, run)
-    if mark is None:
-        return False
-    if vm.at_baseline or not _written(store, vm):
-        return True
-    raise RestoreConflict(
-        f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}. "
-        "Nothing was changed now.",
-        fix=f"Let that run put it back, then: vnuma restore {vm.name}",
-    )
+        outcome = _put_back(store, vm, target, session, ref, facts, choice, rules, fence, journal, say)
+    _unmark(session, ref, run, journal)
+    off = any(edit == POWER_OFF[0] for edit in journal.made)
+    return replace(outcome, changes=net(journal.made), powered_off=off)
 
 
 def _unmark(session: Session, ref: VmRef, run: Run, journal: Journal) -> None:
@@ -190,16 +176,11 @@ def _unmark(session: Session, ref: VmRef, run: Run, journal: Journal) -> None:
         if mark.text is None:
             return
         try:
-            with journal.change("mark", [Edit(lease_mark.LEASE_KEY, run.name, None)]):
+            with journal.change("mark", [unmarking(run)]):
                 lease_mark.write_mark(session, ref, None, mark.change_version)
         except apply.ChangedMeanwhile:
             if not tries_left:
                 raise
-
-
-def _written(store: Store, vm: Vm) -> dict[str, set[Value]]:
-    with store.read() as connection:
-        return written(attempts.changes_of_vm(connection, vm.id))
 
 
 def _give_up(
@@ -218,18 +199,8 @@ def _give_up(
         ) from error
 
 
-def plan_back(vm: Vm, target: Target) -> Change:
-    """What `restore` would change now. Empty before a baseline was committed."""
-    if vm.baseline is None:
-        return Change()
-    with connect(vcenter(target)) as session:
-        facts = read.read_vm(session, find_own(session, vm))
-    return change_back(facts.settings, baseline_settings(vm))
-
-
 def _put_back(
     store: Store,
-    run: Run,
     vm: Vm,
     target: Target,
     session: Session,
@@ -238,17 +209,10 @@ def _put_back(
     choice: Choice,
     rules: PowerRules,
     fence: Fence,
+    journal: Journal,
     say: Callable[[str], None],
 ) -> Restored:
-    journal = _journal(store, run, vm)
-    baseline = baseline_settings(vm)
-    foreign = conflicts(baseline, _written(store, vm), facts.settings)
-    if foreign and choice == "refuse":
-        raise RestoreConflict(
-            conflict_words(vm.name, foreign), fix=f"vnuma restore {vm.name} --theirs | --baseline"
-        )
-    if choice == "theirs":
-        baseline |= {item.setting: item.now for item in foreign}
+    baseline = settings_back(store, vm, facts, choice)
     server = partial(sql_server, target)
     inside = GuestBack(session, ref, server, parts_of(vm), rules, fence, journal, say)
     inside.before_shape(facts)
@@ -272,7 +236,7 @@ def _put_back(
         shut_down(session, ref, rules, fence, journal)
     state = read.read_vm(session, ref).power
     checked += inside.prove(state)
-    return Restored(vm.name, bool(change), checked, checked, state)
+    return Restored(vm.name, checked, checked, state)
 
 
 def _apply(

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from vnuma.domain.change import Edit
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
 from vnuma.engine import process_affinity, soft_numa
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import baseline_affinity, baseline_soft_numa
+from vnuma.engine.baseline import PROCESS_AFFINITY, SOFT_NUMA, baseline_affinity, baseline_soft_numa
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.connect import SqlServer
@@ -19,9 +20,14 @@ from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
+NOT_KNOWN = "not known until the VM is on"
+
 
 class Part(Protocol):
     """One setting of SQL Server that is put back."""
+
+    def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
+        """The edit that putting it back takes, and whether it takes a restart too; None: no server to ask."""
 
     def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
         """Set it now. True if only a restart brings it about, None for a server that does not answer."""
@@ -36,6 +42,13 @@ class Part(Protocol):
 @dataclass(frozen=True)
 class _SoftNuma:
     wanted: bool
+
+    def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
+        now = soft_numa.now(server) if server else None
+        if now is None:
+            return Edit(SOFT_NUMA, NOT_KNOWN, self.wanted), True
+        edit = None if now.configured is self.wanted else Edit(SOFT_NUMA, now.configured, self.wanted)
+        return edit, now.in_use is not self.wanted
 
     def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
         return soft_numa.try_put_back(server, self.wanted, journal)
@@ -52,6 +65,12 @@ class _Affinity:
     """Takes effect at once: no restart."""
 
     wanted: str
+
+    def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
+        now = process_affinity.now(server) if server else None
+        if now is None:
+            return Edit(PROCESS_AFFINITY, NOT_KNOWN, self.wanted), False
+        return None if now == self.wanted else Edit(PROCESS_AFFINITY, now, self.wanted), False
 
     def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
         try:

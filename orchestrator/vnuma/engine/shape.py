@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
-from vnuma.domain.change import Change, change_to, settings_after
+from vnuma.domain.change import Change, Edit, change_to, settings_after
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
@@ -156,7 +156,7 @@ def _shape_once(
     )
 
 
-def change_document(change: Change) -> list[dict[str, object]]:
+def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
     """A change as JSON: for the store and for people."""
     return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
 

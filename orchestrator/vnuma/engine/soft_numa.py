@@ -101,6 +101,15 @@ def try_put_back(server: SqlServer, baseline: bool, journal: Journal) -> bool | 
         return None
 
 
+def now(server: SqlServer) -> SoftNuma | None:
+    """The switch as it stands; None for a server that does not answer now."""
+    try:
+        with connect(server) as connection:
+            return read_soft_numa(connection)
+    except (SqlUnreachable, LoginRefused):
+        return None
+
+
 def verify(server: SqlServer, baseline: bool, *, deadline_s: float) -> None:
     """Raises SqlFailed unless SQL Server came up with the baseline's setting in use."""
     wait_for_server(server, deadline_s)

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.change import Change, Edit, change_back, change_to, differences, settings_after
+from vnuma.domain.change import Change, Edit, change_back, change_to, differences, net, settings_after
 
 numbers = st.integers(0, 64)
 settings = st.fixed_dictionaries(
@@ -29,6 +29,23 @@ def apply(now: dict[str, Any], change: Change) -> dict[str, Any]:
     """A VM that takes every edit, as extraConfig does: None removes a key."""
     after = now | change.desired
     return {name: value for name, value in after.items() if value is not None}
+
+
+EDITS = st.lists(
+    st.builds(Edit, st.sampled_from(["numCPUs", "power"]), st.integers(1, 3), st.integers(1, 3)), max_size=8
+)
+
+
+@given(EDITS)
+def test_edits_one_after_the_other_come_to_their_first_and_last_values(edits: list[Edit]) -> None:
+    """Each setting once, from what it was to what it is; one that is again as it was is left out."""
+    expected = {}
+    for name in {edit.setting for edit in edits}:
+        of_it = [edit for edit in edits if edit.setting == name]
+        if of_it[0].before != of_it[-1].after:
+            expected[name] = (of_it[0].before, of_it[-1].after)
+
+    assert {edit.setting: (edit.before, edit.after) for edit in net(edits)} == expected
 
 
 @given(settings, settings)
