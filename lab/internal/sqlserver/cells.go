@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"math"
@@ -153,13 +154,16 @@ func (c *numbers[T]) checksums(into []uint32, rotated int, _ bool) {
 	}
 }
 
-// packed are cells of various lengths, one behind the other.
+// packed are cells of various lengths. A value that repeats the one before it shares its bytes.
 type packed struct {
 	codec *packedCodec
 	bytes []byte
-	ends  []uint32
+	spans []span
 	nulls nulls
 }
+
+// span is where the bytes of one value lie.
+type span struct{ start, end uint32 }
 
 // packedCodec turns values into bytes and back.
 type packedCodec struct {
@@ -172,6 +176,7 @@ type packedCodec struct {
 var errTooLarge = errors.New("a column of more than 4 GB")
 
 func (c *packed) add(v any) error {
+	start := len(c.bytes)
 	if v != nil {
 		longer, ok := c.codec.encode(c.bytes, v)
 		switch {
@@ -182,38 +187,46 @@ func (c *packed) add(v any) error {
 		}
 		c.bytes = longer
 	}
-	c.nulls = c.nulls.with(v == nil, len(c.ends))
-	c.ends = append(c.ends, uint32(len(c.bytes)))
+	c.nulls = c.nulls.with(v == nil, len(c.spans))
+	c.keep(start)
 	return nil
 }
 
-func (c *packed) at(row int) []byte {
-	start := uint32(0)
-	if row > 0 {
-		start = c.ends[row-1]
+// keep makes the bytes from start on the next value.
+func (c *packed) keep(start int) {
+	if n := len(c.spans); n > 0 {
+		last := c.spans[n-1]
+		if bytes.Equal(c.bytes[last.start:last.end], c.bytes[start:]) {
+			c.bytes = c.bytes[:start]
+			c.spans = append(c.spans, last)
+			return
+		}
 	}
-	return c.bytes[start:c.ends[row]]
+	c.spans = append(c.spans, span{uint32(start), uint32(len(c.bytes))})
 }
 
+func (c *packed) at(row int) []byte { return c.bytes[c.spans[row].start:c.spans[row].end] }
+
 func (c *packed) copyFrom(other cells, row int) {
-	from := other.(*packed)
-	c.nulls = c.nulls.with(from.nulls.at(row), len(c.ends))
+	from, start := other.(*packed), len(c.bytes)
+	c.nulls = c.nulls.with(from.nulls.at(row), len(c.spans))
 	c.bytes = append(c.bytes, from.at(row)...)
-	c.ends = append(c.ends, uint32(len(c.bytes)))
+	c.keep(start)
 }
 
 func (c *packed) extended(by cells) cells {
 	more := by.(*packed)
-	out := &packed{codec: c.codec, bytes: append(c.bytes, more.bytes...), ends: c.ends,
-		nulls: c.nulls.extended(len(c.ends), more.nulls, len(more.ends))}
-	for _, end := range more.ends {
-		out.ends = append(out.ends, uint32(len(c.bytes))+end)
+	out := &packed{codec: c.codec, bytes: append(c.bytes, more.bytes...), spans: c.spans,
+		nulls: c.nulls.extended(len(c.spans), more.nulls, len(more.spans))}
+	behind := uint32(len(c.bytes))
+	for _, s := range more.spans {
+		out.spans = append(out.spans, span{behind + s.start, behind + s.end})
 	}
 	return out
 }
 
 func (c *packed) clipped() cells {
-	return &packed{codec: c.codec, bytes: c.bytes[:len(c.bytes):len(c.bytes)], ends: c.ends[:len(c.ends):len(c.ends)],
+	return &packed{codec: c.codec, bytes: c.bytes[:len(c.bytes):len(c.bytes)], spans: c.spans[:len(c.spans):len(c.spans)],
 		nulls: c.nulls[:len(c.nulls):len(c.nulls)]}
 }
 
@@ -227,11 +240,17 @@ func (c *packed) value(row int) any {
 func (c *packed) compare(a, b int) int { return compareValues(c.value(a), c.value(b)) }
 
 func (c *packed) checksums(into []uint32, rotated int, ignoreCase bool) {
-	for i := range c.ends {
-		sum := uint32(checksumOfNull)
-		if !c.nulls.at(i) {
+	var last span
+	var sum uint32
+	for i, s := range c.spans {
+		switch {
+		case c.nulls.at(i):
+			into[i] ^= bits.RotateLeft32(checksumOfNull, rotated)
+			continue
+		case i == 0 || s != last || c.nulls.at(i-1):
 			sum = c.codec.checksum(c.at(i), ignoreCase)
 		}
+		last = s
 		into[i] ^= bits.RotateLeft32(sum, rotated)
 	}
 }

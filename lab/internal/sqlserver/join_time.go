@@ -6,9 +6,14 @@ import (
 	"vnuma.dev/lab/internal/cost"
 )
 
-// joinTime asks the cost model for the time of a cross join of stored tables, and waits as long when the
-// lab keeps real time; nil for any other statement.
-func (b *batch) joinTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
+// modelledTime asks the cost model for the time of a cross join of stored tables or of a large scan, and waits as
+// long when the lab keeps real time; nil for any other statement.
+func (b *batch) modelledTime(p plan, form cost.Form, passed time.Duration) *cost.Timing {
+	if scan, over := largeScanOf(p); scan != nil {
+		timing := b.s.inst.scanTime(scan, over)
+		b.s.inst.pace(time.Duration(timing.Elapsed)*time.Millisecond-passed, b.ctx.Done())
+		return &timing
+	}
 	cross, aggregated := storedProduct(p)
 	if cross == nil {
 		return nil
@@ -98,17 +103,24 @@ func inputsOf(p plan) []plan {
 func (i *Instance) crossJoin(form cost.Form, outer, inner int64) cost.Timing {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	remote, placed := i.remoteShare()
-	t := i.config.Cost.CrossJoin(cost.Run{
-		Placed: placed, RemoteShare: remote,
-		Outer: outer, Inner: inner, Form: form, Seed: i.config.Seed, VM: i.boot.VM, Boot: i.boot.Number, Iteration: i.joins,
-		Guest: cost.Guest{Nodes: len(i.boot.Nodes), Sockets: i.boot.Sockets, CoresPerSocket: i.boot.CoresPerSocket},
-	})
-	i.joins++
+	run := i.nextRun()
+	run.Outer, run.Inner, run.Form = outer, inner, form
+	t := i.config.Cost.CrossJoin(run)
 	if slow := i.boot.Faults.SlowFactor; slow > 0 {
 		t = t.Scaled(slow)
 	}
 	return t
+}
+
+// nextRun identifies one more execution on this boot to the cost model. The caller holds i.mu.
+func (i *Instance) nextRun() cost.Run {
+	remote, placed := i.remoteShare()
+	run := cost.Run{
+		Placed: placed, RemoteShare: remote, Seed: i.config.Seed, VM: i.boot.VM, Boot: i.boot.Number, Iteration: i.joins,
+		Guest: cost.Guest{Nodes: len(i.boot.Nodes), Sockets: i.boot.Sockets, CoresPerSocket: i.boot.CoresPerSocket},
+	}
+	i.joins++
+	return run
 }
 
 // rowsPerPacket is about how many joined rows fill a packet of 4 KB.

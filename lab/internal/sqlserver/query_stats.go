@@ -16,8 +16,8 @@ func init() {
 		total_rows bigint?, last_rows bigint?, last_dop bigint@13.0.0, last_grant_kb bigint@13.0.0`, execQueryStats)
 }
 
-// queryStat is what the plan cache knows of one statement. The lab keeps them for cross joins of stored
-// tables alone; a statement is told from others by its plan and by the rows of both sides.
+// queryStat is what the plan cache knows of one statement. The lab keeps them for what its cost model times: cross
+// joins of stored tables, and large scans. A statement is told from others by its plan and by the rows that it reads.
 type queryStat struct {
 	query, plan  string // hashes in hex
 	outer, inner int64
@@ -29,9 +29,15 @@ type queryStat struct {
 }
 
 func queryStatOf(st *tsql.SelectStatement, p plan, r *run, t cost.Timing) queryStat {
-	cross, aggregated := storedProduct(p)
-	q := queryStat{outer: cross.outerRows, inner: cross.innerRows, created: r.now, last: r.now, count: 1, lastTiming: t, totalTiming: t}
+	q := queryStat{created: r.now, last: r.now, count: 1, lastTiming: t, totalTiming: t}
 	q.query, q.plan = hashesOf(rootOf(st, p, r))
+	cross, aggregated := storedProduct(p)
+	if cross != nil {
+		q.outer, q.inner = cross.outerRows, cross.innerRows
+	} else {
+		scan, _ := largeScanOf(p)
+		q.outer, q.inner, aggregated = int64(scan.rows.rows), 1, true
+	}
 	if q.rows = 1; !aggregated {
 		q.rows = q.outer * q.inner
 	}

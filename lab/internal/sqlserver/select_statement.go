@@ -35,7 +35,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	out.timing = b.joinTime(p, form, time.Since(started))
+	out.timing = b.modelledTime(p, form, time.Since(started))
 	if made != nil {
 		if out.done, err = b.keep(made, r); err != nil {
 			return outcome{}, err

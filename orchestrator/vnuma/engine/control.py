@@ -16,11 +16,12 @@ from vnuma.engine.attempt import Attempt
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.context import VmContext
+from vnuma.engine.site import CellSite
 from vnuma.errors import PlacementNotProven, StoreError
 from vnuma.sqlserver import affinity, dataset, topology
 from vnuma.sqlserver.connect import connect
 from vnuma.store import attempts, facts
-from vnuma.workloads.cross_join import dataset_spec
+from vnuma.workloads.registry import workload_named
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9
@@ -76,11 +77,10 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
         dataset.drop(connection, study.dataset.database)
         empty = topology.xtp_pages_kb(connection)
     process_affinity.switch(server, affinity.affinity_to(nodes[data_node]), journal)
+    site = CellSite(context, attempt)
+    site.record("dataset", workload_named(study.workload.name).prepare(site))
     with connect(server) as connection:
-        made = dataset.prepare(connection, dataset_spec(study.dataset))
         grown = _growth(empty, topology.xtp_pages_kb(connection))
-    with context.store.write() as write:
-        facts.add_attempt_facts(write, attempt.id, context.token, "dataset", asdict(made))
     process_affinity.switch(server, affinity.affinity_to(nodes[worker_node]), journal)
     share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
     if share < PROVEN_SHARE:

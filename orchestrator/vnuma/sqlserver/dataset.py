@@ -1,4 +1,4 @@
-"""The dataset: two memory-optimised tables in a database of our own, made once and verified always."""
+"""A study's dataset: memory-optimised tables in a database of our own, made once and verified always."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from vnuma.sqlserver import ownership
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import fetch, run, value, where
-from vnuma.sqlserver.tables import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTORY, Table
+from vnuma.sqlserver.tables import TABLES, TRANSACTION_HISTORY, Table
 
 Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
 
@@ -36,6 +36,11 @@ class DatasetSpec:
     sales_order_detail_rows: int = 121_317
     durability: Durability = "SCHEMA_AND_DATA"
 
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it consists of."""
+        return TABLES
+
     def rows_of(self, table: Table) -> int | None:
         """How many rows to generate; None for a copy, which brings its own number."""
         if self.source != GENERATED:
@@ -45,7 +50,7 @@ class DatasetSpec:
     @property
     def items(self) -> dict[str, str]:
         """What of it the marker records: a dataset made for other items is made anew."""
-        rows = {f"{table.name}.asked": str(self.rows_of(table)) for table in TABLES}
+        rows = {f"{table.name}.asked": str(self.rows_of(table)) for table in self.tables}
         return {"layout": _LAYOUT, "source": self.source, "durability": self.durability, **rows}
 
 
@@ -86,12 +91,14 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         ownership.create(connection, spec.database)
     with _inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
-        present = {table.name: _facts(connection, table) for table in TABLES if _exists(connection, table)}
-        if {**recorded, **spec.items, **_recorded(present)} == recorded and len(present) == len(TABLES):
+        present = {
+            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
+        }
+        if {**recorded, **spec.items, **_recorded(present)} == recorded and len(present) == len(spec.tables):
             return _dataset(spec, present, changed=False)
         ownership.write_marker(connection, {})
         _ensure_filegroup(connection, spec.database)
-        made = {table.name: _remake(connection, table, spec) for table in TABLES}
+        made = {table.name: _remake(connection, table, spec) for table in spec.tables}
         ownership.write_marker(connection, {**spec.items, **_recorded(made)})
         return _dataset(spec, made, changed=True)
 
@@ -106,10 +113,12 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         )
     with _inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
-        present = {table.name: _facts(connection, table) for table in TABLES if _exists(connection, table)}
+        present = {
+            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
+        }
     wanted = {**spec.items, **_recorded(present)}
     wrong = [item for item, text in wanted.items() if recorded.get(item) != text]
-    wrong += [table.full_name for table in TABLES if table.name not in present]
+    wrong += [table.full_name for table in spec.tables if table.name not in present]
     if wrong:
         raise ServerError(
             f"{where(connection)}: the dataset in {spec.database} is not as recorded ({', '.join(wrong)}).",
@@ -204,8 +213,13 @@ def _require_storage(connection: pyodbc.Connection, table: Table, durability: st
         )
 
 
+def has_memory_optimised(connection: pyodbc.Connection) -> bool:
+    """Whether this SQL Server has memory-optimised tables."""
+    return bool(value(connection, sql.XTP_SUPPORTED) == 1)
+
+
 def _require_memory_optimised(connection: pyodbc.Connection) -> None:
-    if value(connection, sql.XTP_SUPPORTED) != 1:
+    if not has_memory_optimised(connection):
         raise ServerError(
             f"{where(connection)}: this SQL Server has no memory-optimised tables (In-Memory OLTP).",
             native=None,
@@ -248,5 +262,5 @@ def _dataset(spec: DatasetSpec, tables: Mapping[str, TableFacts], *, changed: bo
         durability=spec.durability,
         generated=spec.source == GENERATED,
         changed=changed,
-        tables={table.full_name: tables[table.name] for table in (TRANSACTION_HISTORY, SALES_ORDER_DETAIL)},
+        tables={table.full_name: tables[table.name] for table in spec.tables},
     )

@@ -14,6 +14,7 @@ from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.dataset import DatasetSpec
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
 
@@ -112,9 +113,9 @@ class CrossJoinWorkload:
     def obstacles(
         self, connection: pyodbc.Connection, settings: CrossJoin, dataset: Dataset
     ) -> Iterator[Obstacle]:
-        """None beyond what making the dataset tells."""
-        del connection, settings, dataset
-        yield from ()
+        """No memory-optimised tables."""
+        del settings, dataset
+        yield from obstacle(connection)
 
     def prepare(self, site: Site) -> Document:
         """Tables there, counted and checksummed; generated only once."""

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from vnuma.domain.workloads.kinds import installed
 from vnuma.workloads.bench import Workload
 from vnuma.workloads.cross_join import CrossJoinWorkload
+from vnuma.workloads.scan_aggregate import ScanAggregateWorkload
 from vnuma.workloads.sql_script import SqlScriptWorkload
 
 WORKLOADS: Mapping[str, Workload] = {
     "cross_join": CrossJoinWorkload(),
+    "scan_aggregate": ScanAggregateWorkload(),
     "sql_script": SqlScriptWorkload(),
 }
 """Our own, by name."""

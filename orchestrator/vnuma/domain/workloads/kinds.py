@@ -15,13 +15,14 @@ from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
 from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.domain.workloads.sql_script import SqlScript
 
 GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
-    get_args(kind.model_fields["name"].annotation)[0]: kind for kind in (CrossJoin, SqlScript)
+    get_args(kind.model_fields["name"].annotation)[0]: kind for kind in (CrossJoin, ScanAggregate, SqlScript)
 }
 """Our own workloads' settings, by name."""
 

@@ -1,0 +1,95 @@
+package sqlserver
+
+import (
+	"vnuma.dev/lab/internal/cost"
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// largeScan is what a scan must read for its time to be modelled: no last-level cache of one processor holds much less,
+// and below it the lab's own time is as good.
+const largeScan = 16 << 20
+
+// wideColumn is from how many bytes on reading a column is reading its row.
+const wideColumn = 256
+
+// largeScanOf finds an aggregate over the whole of a large memory-optimised table; nil for any other plan.
+func largeScanOf(p plan) (*scanPlan, *aggregatePlan) {
+	for p != nil {
+		if at, ok := p.(*aggregatePlan); ok {
+			scan := scanOf(at.input)
+			if scan == nil || at.grouped || !scan.table.memoryOptimized || scan.bytes() < largeScan {
+				return nil, nil
+			}
+			return scan, at
+		}
+		inputs := inputsOf(p)
+		if len(inputs) != 1 {
+			return nil, nil
+		}
+		p = inputs[0]
+	}
+	return nil, nil
+}
+
+// scanTime is the modelled time of one more large scan on this boot.
+func (i *Instance) scanTime(scan *scanPlan, over *aggregatePlan) cost.Timing {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	t := i.config.Cost.Scan(cost.Scan{Rows: int64(scan.rows.rows), Bytes: scan.bytes(), Dense: over.readsWide(), Run: i.nextRun()})
+	if slow := i.boot.Faults.SlowFactor; slow > 0 {
+		t = t.Scaled(slow)
+	}
+	return t
+}
+
+// bytes are what the rows of the table take, by their declared widths.
+func (p *scanPlan) bytes() int64 {
+	width := int64(rowHeader)
+	for _, c := range p.cols {
+		width += int64(widthOf(c.typ))
+	}
+	return width * int64(p.rows.rows)
+}
+
+// rowHeader is the header of a memory-optimised row with one index.
+const rowHeader = 32
+
+func widthOf(t tds.Type) int {
+	switch t.Kind {
+	case tds.KindInt8, tds.KindBit:
+		return 1
+	case tds.KindInt16:
+		return 2
+	case tds.KindInt32:
+		return 4
+	case tds.KindUniqueIdentifier, tds.KindDecimal:
+		return 16
+	}
+	return max(t.Size, 8)
+}
+
+// readsWide tells whether an aggregate reads a column that is most of its row.
+func (p *aggregatePlan) readsWide() bool {
+	for _, a := range p.aggregates {
+		for _, arg := range a.call.Args {
+			if a.readsWide(arg) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *aggregate) readsWide(x tsql.Expr) bool {
+	if ref, ok := x.(*tsql.ColumnRef); ok {
+		place, err := a.at.scope.find(ref)
+		return err == nil && place >= 0 && widthOf(a.at.scope.columns[place].typ) >= wideColumn
+	}
+	for _, child := range tsql.Children(x) {
+		if a.readsWide(child) {
+			return true
+		}
+	}
+	return false
+}

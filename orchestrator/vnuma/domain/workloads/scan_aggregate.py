@@ -1,0 +1,53 @@
+"""What a study says of scans over more data than a cache holds."""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from vnuma.domain.workloads.cross_join import CLOCK_MEANING, PLAN_MEANING, ClockChoice, PlanChoice
+from vnuma.domain.workloads.settings import WorkloadSettings
+
+Megabytes = Annotated[int, Field(ge=1, le=1_048_576)]
+ScanForm = Literal["sparse", "dense"]
+
+
+class ScanAggregate(WorkloadSettings):
+    """A scan and aggregate over a memory-optimised table that is larger than the last-level cache.
+
+    The paper's cross joins read 0.4 MB again and again, which every cache holds: they cannot show the
+    distance to memory. This workload reads all of its rows from memory, and sends one row.
+    """
+
+    size_word: ClassVar[str] = "MB"
+    factors: ClassVar[frozenset[str]] = frozenset({"maxdop"})
+    offers_control: ClassVar[bool] = True
+
+    name: Literal["scan_aggregate"] = Field(description="The workload.")
+    sizes: tuple[Megabytes, ...] = Field(
+        default=(1024,),
+        min_length=1,
+        description="MB of rows (2,048 bytes each), a table for each size; take several times the cache.",
+    )
+    forms: tuple[ScanForm, ...] = Field(
+        default=("sparse", "dense"),
+        min_length=1,
+        description=(
+            "`sparse` reads a few cache lines of each row (distance to memory), `dense` every byte "
+            "(bandwidth). The first form decides."
+        ),
+    )
+    maxdop: int = Field(
+        default=1, ge=0, le=64, description="MAXDOP hint on every form; 0 leaves the server's own."
+    )
+    plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
+    clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
+
+    def assumed_seconds(self, size: int, form: str) -> float:
+        """A worker reads some 2 million rows a second sparsely, 1.6 GB a second densely."""
+        return size * 512 / 2e6 if form == "sparse" else size / 1600
+
+    def summary(self) -> str:
+        """As the plan says it."""
+        return f"scans of {', '.join(f'{size:,}' for size in self.sizes)} MB ({', '.join(self.forms)})"

@@ -1,0 +1,85 @@
+"""Scans over more data than a cache holds: the distance to memory, which the paper's joins cannot show."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.scan_aggregate import ScanAggregate
+from vnuma.sqlserver import dataset as tables
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
+from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.memory_optimised import obstacle
+from vnuma.workloads.query import Query
+from vnuma.workloads.query_bench import QueryBench, query_bench
+
+NAME = "scan_aggregate"
+
+LARGEST_SHARE = 0.7
+"""Of the memory that SQL Server may use: memory-optimised data beyond this leave too little for the rest."""
+
+# A checksum cannot be computed below the scan. `id` and `amount` stand at either end of a row.
+_READ = {"sparse": "CHECKSUM(id, amount)", "dense": "CHECKSUM(payload)"}
+
+
+def scan(size: int, form: str, maxdop: int) -> Query:
+    """One scan of the whole table of that size; it returns the number of rows that it read."""
+    sql = (
+        f"SELECT COUNT_BIG(*) AS read_rows, SUM(CAST({_READ[form]} AS bigint)) AS row_checksum "
+        f"FROM {scan_table(size).full_name}"
+    )
+    hint = f" OPTION (MAXDOP {maxdop})" if maxdop else ""
+    return Query(NAME, size, form, sql + hint, size * ROWS_PER_MB, "result")
+
+
+def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:
+    """Every size in every form, in the order of the study."""
+    return tuple(scan(size, form, settings.maxdop) for size in settings.sizes for form in settings.forms)
+
+
+def scan_spec(settings: ScanAggregate, dataset: Dataset) -> ScanSpec:
+    """The tables, as the adapter takes them."""
+    return ScanSpec(database=dataset.database, sizes_mb=settings.sizes)
+
+
+class ScanAggregateWorkload:
+    """One memory-optimised table for each size, scanned whole."""
+
+    settings = ScanAggregate
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: ScanAggregate, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """No memory-optimised tables, or too little memory for these."""
+        del dataset
+        yield from obstacle(connection)
+        wanted, most = sum(settings.sizes), committed_target_mb(connection) * LARGEST_SHARE
+        if wanted > most:
+            yield Obstacle(
+                f"workload.sizes need {wanted:,} MB of memory-optimised tables; SQL Server may use "
+                f"{most / LARGEST_SHARE:,.0f} MB in all, of which {most:,.0f} MB can be theirs.",
+                "Use smaller sizes, or give SQL Server more memory (max server memory, the VM's size).",
+            )
+
+    def prepare(self, site: Site) -> Document:
+        """Tables there, counted and checksummed; generated only once."""
+        with connect(site.server) as connection:
+            return asdict(tables.prepare(connection, scan_spec(site.settings, site.dataset)))
+
+    def sentinel(self, settings: ScanAggregate, dataset: Dataset) -> Query:
+        """The sparse scan of the smallest table."""
+        del dataset
+        return scan(min(settings.sizes), "sparse", settings.maxdop)
+
+    @contextmanager
+    def bench(self, site: Site) -> Iterator[QueryBench]:
+        """Every size in every form, on the study's database."""
+        with (
+            connect(site.server, site.dataset.database) as connection,
+            query_bench(site, connection, scan_queries(site.settings)) as bench,
+        ):
+            yield bench

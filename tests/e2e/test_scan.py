@@ -1,0 +1,68 @@
+"""Scans over more data than a cache holds, as a study measures them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.errors import PreflightBlocked
+from vnuma.store.samples import iter_samples
+
+SCAN: dict[str, Any] = {
+    "reference": "2x8",
+    "arms": ["2x8"],
+    "all_arms": {"affinity": {"physical_cores": [0, 1]}},
+    "design": {"blocks": 1, "order": "fixed", "a_a": False, "control": "remote", "warmups": 0},
+    "workload": {"name": "scan_aggregate", "sizes": [20], "clock": "query_stats"},
+}
+
+
+def measured(steps: Steps, context: Any) -> None:
+    """The next cell, from its shape to its last sample."""
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    measure_cell(context, attempt)
+
+
+def test_remote_memory_slows_a_scan_that_no_cache_holds(tmp_path: Path, lab: LabFactory) -> None:
+    """The control's tables lie on one node and its worker on another; every byte of each row is read."""
+    steps = Steps.prepared(tmp_path / "a", lab("remote"), **SCAN)
+    context = steps.take()
+    measured(steps, context)
+    measured(steps, context)
+
+    with steps.store.read() as connection:
+        found = list(iter_samples(connection, steps.run.id))
+
+    times = {
+        (item.arm, item.sample.form): median(
+            one.sample.elapsed_ms or 0
+            for one in found
+            if (one.arm, one.sample.form) == (item.arm, item.sample.form)
+        )
+        for item in found
+    }
+    assert {item.sample.rows for item in found} == {20 * 512}
+    assert times["2x8 (remote)", "sparse"] / times["2x8", "sparse"] == pytest.approx(1.4 / 1.2, rel=0.02)
+    assert times["2x8 (remote)", "dense"] / times["2x8", "dense"] == pytest.approx(1.24 / 1.12, rel=0.02)
+    steps.put_back()
+
+
+def test_tables_that_do_not_fit_are_refused_before_anything_is_touched(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Too much for SQL Server's memory: how much there is, and how much of it the tables may take."""
+    with pytest.raises(PreflightBlocked, match=r"need 60,000 MB .* SQL Server may use [0-9,]+ MB in all"):
+        Steps.prepared(
+            tmp_path / "a", lab("paper"), **SCAN | {"workload": {"name": "scan_aggregate", "sizes": [60000]}}
+        )
