@@ -86,6 +86,7 @@ class Story:
     state: RunState = RunState.FINISHED
     within_sd: float = 0.002
     host: str = "esx01"
+    verified: Mapping[str, object] = field(default_factory=dict)
     preflight: tuple[dict[str, str], ...] = (
         {
             "id": "Q01",
@@ -110,7 +111,7 @@ def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS, base: float
         boot = float(np.random.default_rng(seed).normal(0.0, sd))
         per_size = float(np.random.default_rng(seed + size).normal(0.0, sd / 3))
         arm = label.removesuffix(" (A/A)")
-        share = {"client": 1.0, "server": 0.12, "into": 0.3}[form]
+        share = {"client": 1.0, "server": 0.12, "into": 0.3}.get(form, 1.0)
         return (
             base * share * (size / 1000) ** 2 * (1 + effects.get(arm, 0.0)) * float(np.exp(boot + per_size))
         )
@@ -222,6 +223,8 @@ def _write_boot(conn: Any, study: Study, story: Story, claim: Claim, token: int)
     }
     facts.add_attempt_facts(conn, attempt, token, "plan", dict.fromkeys(study.workload.forms, plan))
     facts.add_attempt_facts(conn, attempt, token, "memory", {"xtp_pages_kb": {"0": 40_960}})
+    if story.verified:
+        facts.add_attempt_facts(conn, attempt, token, "workload", dict(story.verified))
     samples.add_samples(conn, attempt, token, list(_samples(study, story, claim)))
     attempts.finish(conn, attempt, token, Outcome.VALID)
 
@@ -238,15 +241,18 @@ def _samples(study: Study, story: Story, claim: Claim) -> Any:
             for iteration, warmup, value in [(1, True, middle * 1.1), *((n, False, ms) for n, ms in timed)]:
                 moment += timedelta(seconds=1)
                 network = 0.93 if form == "client" else 0.001
+                measured = study.workload.metric(form).source == "value"
                 yield Sample(
-                    workload="cross_join",
+                    workload=study.workload.name,
                     size=size,
                     form=form,
                     iteration=iteration,
                     warmup=warmup,
                     at=moment,
                     cpu_ms=value * (1 - network),
-                    elapsed_ms=value,
+                    elapsed_ms=30_000.0 if measured else value,
+                    value=value if measured else None,
+                    figures={item.name: value / 1000 for item in study.workload.figures} or None,
                     client_ms=value + 2,
                     rows=size * size,
                     waits={

@@ -13,6 +13,7 @@ from vnuma.analysis.cells import Boot, Cells, collect, grid
 from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
+from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.fit import Fit
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score
@@ -59,7 +60,13 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
         for measure in _measures(samples_of[vm, form], design, form)
     )
     outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))
-    return RunResult(design, outcomes, analyses)
+    figures = tuple(
+        row
+        for vm in design.vms
+        for form in design.forms
+        for row in figure_rows(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form)
+    )
+    return RunResult(design, outcomes, analyses, figures)
 
 
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:

@@ -8,6 +8,7 @@ from vnuma.analysis.cells import Missing
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast
 from vnuma.analysis.drift import Drift
+from vnuma.analysis.figures import FigureRow
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.fit import GateFlag
 from vnuma.analysis.growth import Growth
@@ -136,6 +137,7 @@ class RunResult:
     design: AnalysisDesign
     outcomes: tuple[OutcomeCount, ...]
     analyses: tuple[Analysis, ...]
+    figures: tuple[FigureRow, ...] = ()
 
     @property
     def primary(self) -> tuple[Analysis, ...]:

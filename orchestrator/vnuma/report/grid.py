@@ -34,7 +34,7 @@ class GridTable:
     rows: tuple[tuple[str, ...], ...]
 
 
-def as_screen(table: GridTable) -> str:
+def as_screen(table: GridTable, widest: int = WIDEST) -> str:
     """Columns side by side, the first to the left and the others to the right."""
     lines = [table.headings, *table.rows]
     widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
@@ -44,7 +44,7 @@ def as_screen(table: GridTable) -> str:
         )
         for line in lines
     ]
-    return "\n".join([textwrap.fill(table.caption, WIDEST), *(line.rstrip() for line in body)]) + "\n"
+    return "\n".join([textwrap.fill(table.caption, widest), *(line.rstrip() for line in body)]) + "\n"
 
 
 def as_markdown(table: GridTable) -> str:

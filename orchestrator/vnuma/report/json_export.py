@@ -14,6 +14,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.report.beside import PublishedRow, published_rows
+from vnuma.report.figures import figures_document
 from vnuma.report.model import LoadedRun
 from vnuma.report.sides import boots_of
 from vnuma.report.trust import effective_count, repeated
@@ -68,6 +69,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         "attempts_not_counted": [_attempt(loaded, vm) for vm in loaded.vms],
         "effective": [{"vm": vm.name, "boots": boots_of(loaded, vm)} for vm in loaded.vms],
         "published": _published(loaded),
+        "figures": figures_document(loaded),
     }
 
 

@@ -12,6 +12,8 @@ from vnuma.analysis.wording import growth_sentence, limits, signed
 from vnuma.report import charts
 from vnuma.report.beside import PublishedRow, published_figures, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.figures import figures_tables
+from vnuma.report.grid import GridTable
 from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.limits import Statement, how_far
 from vnuma.report.methods import methods, scope
@@ -21,7 +23,9 @@ from vnuma.report.size_table import SizeRow, margin_of, size_rows
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
 from vnuma.report.trust import attempt_words, repeated
+from vnuma.report.verified import Verified, verified
 from vnuma.report.waits import WaitsTable, waits_table
+from vnuma.report.warnings_list import Warning_, warnings_of
 from vnuma.report.words import (
     answer,
     direction,
@@ -72,16 +76,6 @@ class FormPart:
 
 
 @dataclass(frozen=True)
-class Warning_:
-    """One warning with its next step."""
-
-    id: str
-    severity: str
-    what: str
-    advice: str
-
-
-@dataclass(frozen=True)
 class LostRow:
     """An attempt that did not count."""
 
@@ -110,6 +104,8 @@ class VmPart:
     host: tuple[Figure, ...]
     topologies: tuple[tuple[ArmTopology, Figure], ...]
     waits: WaitsTable | None
+    figures: tuple[GridTable, ...]
+    verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
     lost: tuple[LostRow, ...]
     missing: tuple[str, ...]
@@ -158,8 +154,10 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         order=(wide, narrow) if wide and narrow else None,
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
         waits=waits_table(loaded, vm.name),
+        figures=tuple(figures_tables(loaded, vm.name)),
+        verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
-        warnings=tuple(_warnings(loaded, vm, analysis)),
+        warnings=tuple(warnings_of(loaded, vm, analysis)),
         lost=tuple(_lost(loaded, attempt) for attempt in loaded.not_counted(vm)),
         missing=tuple(
             f"{item.label} in block {item.block}: {item.outcome}"
@@ -258,33 +256,6 @@ def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
     return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
 
 
-def _warnings(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
-    """The analysis' cautions, then what preflight and the run found; worst first in each."""
-    warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
-    findings = list(loaded.vm_facts(vm, "preflight").values())
-    rank = ["block", "warn", "info"]
-    findings.sort(key=lambda item: rank.index(item["severity"]))
-    warnings += [
-        Warning_(item["id"], item["severity"], item["what"], item.get("fix") or "") for item in findings
-    ]
-    warnings += [
-        Warning_(key, "warn", str(value), "See docs and the log of the run.")
-        for key, value in loaded.vm_facts(vm, "warning").items()
-    ]
-    busy = [ready for ready in loaded.attempt_facts(vm, "boot", "ready").values() if _busy(ready)]
-    if busy:
-        what = f"{len(busy)} boots were measured although the guest did not become quiet."
-        warnings.append(
-            Warning_("busy_guest", "warn", what, "Raise quiet.timeout_s, or find what is running there.")
-        )
-    return warnings
-
-
-def _busy(ready: object) -> bool:
-    quietness = ready.get("quietness") if isinstance(ready, dict) else None
-    return isinstance(quietness, dict) and quietness.get("quiet") is False
-
-
 def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
     return LostRow(attempt_words(attempt), repeated(loaded, attempt))
 
@@ -297,6 +268,8 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
     names += [("iterations", "Every iteration"), ("order", "Order and drift"), ("topology", "Topology")]
     names += [("waits", "Waits")] if parts[0].waits else []
+    names += [("figures", "Also measured")] if parts[0].figures else []
+    names += [("verified", "What the workload verified")] if parts[0].verified else []
     names += [("warnings", "Warnings"), ("lost", "What did not count")]
     names += [("published", "Beside the published figures")] if parts[0].published else []
     names += [("methods", "Methods"), ("configuration", "What was run on what"), ("study", "Study file")]

@@ -6,18 +6,13 @@ Within `vnuma/results/1` keys are added, never redefined, so a reader must accep
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
+from vnuma.report.beside_schema import FigurePart, PublishedFigures
+from vnuma.report.schema_types import Count, Limits, Reason, Utc
 from vnuma.report.sides_schema import EffectivePart
-
-Limits = Annotated[tuple[float, float] | None, Field(description="Lower and upper limit; null: unknown.")]
-Reason = Annotated[str | None, Field(description="Why a field beside it is null; null when none is.")]
-Utc = Annotated[
-    str | None, Field(description="UTC, ISO 8601; null: not yet.", examples=["2026-11-17T20:14:00Z"])
-]
-Count = Annotated[int, Field(ge=0)]
 
 
 class StudyPart(BaseModel):
@@ -229,31 +224,6 @@ class Recommended(BaseModel):
     arms: list[str]
 
 
-class PublishedPart(BaseModel):
-    """One published figure or ratio, ours beside it."""
-
-    vm: str
-    form: str
-    size: int | None = Field(description="null: over all sizes.")
-    arm: str
-    unit: str
-    published: float | None = Field(description="Their figure; null: only a ratio was published.")
-    measured: float | None = Field(description="Our median.")
-    published_ratio: float | None = Field(description="To their reference.")
-    ratio: float | None
-    interval: Limits
-    published_is: str | None = Field(description="Where their ratio lies, by our interval.")
-    reason: Reason
-
-
-class PublishedFigures(BaseModel):
-    """Somebody else's figures."""
-
-    title: str
-    source: str
-    rows: list[PublishedPart]
-
-
 class Results(BaseModel):
     """What `vnuma results --format json` prints: nothing is rounded, null stands beside a reason."""
 
@@ -277,6 +247,7 @@ class Results(BaseModel):
     attempts_not_counted: list[Attempts]
     effective: list[EffectivePart] = Field(description="What each boot really had, from every side.")
     published: PublishedFigures | None = Field(description="null: the study carries none.")
+    figures: list[FigurePart]
 
 
 def results_schema() -> str:

@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
+from vnuma.report.figures import figures_text
 from vnuma.report.json_export import as_json
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_rows
@@ -91,6 +92,7 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
         if other and other.points:
             yield _figures(other, size_word, width, secondary=True)
             yield beside_text(loaded, other, width)
+    yield from figures_text(loaded, vm, width)
     for analysis in loaded.result.primary:
         if analysis.vm == vm:
             yield _trust(loaded, analysis, reference, width)

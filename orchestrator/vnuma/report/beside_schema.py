@@ -1,0 +1,55 @@
+"""The parts of the published schema that decide nothing: published figures, and what else was measured."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from vnuma.report.schema_types import Count, Limits, Reason
+
+
+class PublishedPart(BaseModel):
+    """One published figure or ratio, ours beside it."""
+
+    vm: str
+    form: str
+    size: int | None = Field(description="null: over all sizes.")
+    arm: str
+    unit: str
+    published: float | None = Field(description="Their figure; null: only a ratio was published.")
+    measured: float | None = Field(description="Our median.")
+    published_ratio: float | None = Field(description="To their reference.")
+    ratio: float | None
+    interval: Limits
+    published_is: str | None = Field(description="Where their ratio lies, by our interval.")
+    reason: Reason
+
+
+class PublishedFigures(BaseModel):
+    """Somebody else's figures."""
+
+    title: str
+    source: str
+    rows: list[PublishedPart]
+
+
+class FigureArm(BaseModel):
+    """One arm's median of boot medians."""
+
+    arm: str
+    boots: Count
+    median: float | None
+    reason: Reason
+
+
+class FigurePart(BaseModel):
+    """What samples told beside their metric, at one size. It decides nothing."""
+
+    vm: str
+    form: str
+    size: Count
+    name: str
+    unit: str
+    better: Literal["lower", "higher"]
+    arms: list[FigureArm]

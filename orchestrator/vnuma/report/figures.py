@@ -1,0 +1,76 @@
+"""What samples told beside their metric, as tables: medians by arm, with unit and direction."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+from vnuma.analysis.figures import FigureRow
+from vnuma.analysis.wording import amount
+from vnuma.report.grid import GridTable, as_screen
+from vnuma.report.model import LoadedRun
+
+NO_FIGURE = "not measured"
+
+
+def figures_tables(loaded: LoadedRun, vm: str) -> list[GridTable]:
+    """A table for each figure of each form: a line a size, a column an arm."""
+    mine = [row for row in loaded.result.figures if row.vm == vm]
+    return [_table(loaded, list(rows)) for _, rows in groupby(mine, key=lambda row: (row.form, row.metric))]
+
+
+def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
+    """The same for the terminal; tables that are wider become lines."""
+    for table in figures_tables(loaded, vm):
+        text = as_screen(table, width).rstrip("\n")
+        if max(map(len, text.splitlines())) <= width:
+            yield text
+        else:
+            yield "\n".join([textwrap.fill(table.caption, width), *_lines(table)])
+
+
+def figures_document(loaded: LoadedRun) -> list[dict[str, Any]]:
+    """The same for programs, unrounded."""
+    return [
+        {
+            "vm": row.vm,
+            "form": row.form,
+            "size": row.size,
+            "name": row.metric.name,
+            "unit": row.metric.unit,
+            "better": row.metric.better,
+            "arms": [
+                {
+                    "arm": cell.arm,
+                    "boots": cell.boots,
+                    "median": cell.median,
+                    "reason": None if cell.boots else NO_FIGURE,
+                }
+                for cell in row.cells
+            ],
+        }
+        for row in loaded.result.figures
+    ]
+
+
+def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
+    form, metric = rows[0].form, rows[0].metric
+    what = f"{metric.name}, {metric.unit}, {metric.direction}"
+    return GridTable(
+        f"Also measured, form {form}: {what}; median of boot medians",
+        (loaded.result.design.size_word, *(cell.arm for cell in rows[0].cells)),
+        tuple((f"{row.size:,}", *_figures(row)) for row in rows),
+    )
+
+
+def _figures(row: FigureRow) -> Iterator[str]:
+    for cell in row.cells:
+        yield NO_FIGURE if cell.median is None else amount(cell.median, row.metric.unit)
+
+
+def _lines(table: GridTable) -> Iterator[str]:
+    for size, *figures in table.rows:
+        for arm, figure in zip(table.headings[1:], figures, strict=True):
+            yield f"  {size} {arm}: {figure}"

@@ -1,0 +1,172 @@
+"""A run whose workload declares a figure of its own, in every output."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable
+
+import pytest
+
+from tests.report.build import Story, noisy
+from tests.report.calls import Calls, calls_text
+from tests.report.test_page import text_of
+from vnuma.domain.workloads import kinds
+from vnuma.errors import InputError
+from vnuma.report.comparison.condition import parse_condition
+from vnuma.report.model import LoadedRun
+from vnuma.report.paper_table import paper_table
+from vnuma.report.pictures import pictures
+from vnuma.report.render import page_text
+from vnuma.report.results_schema import Results
+from vnuma.report.tables import as_csv, as_json, as_text
+
+Load = Callable[[Story], LoadedRun]
+
+
+@pytest.fixture
+def calls(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> LoadedRun:
+    """A run of the workload: by throughput, 16x1 gives 3.6% more."""
+    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
+    return loaded(Story(text=calls_text(), ms=noisy()))
+
+
+def dict_of_kinds() -> dict[str, object]:
+    """The product's table of workloads, to which the test adds one."""
+    assert isinstance(kinds.KINDS, dict)
+    return kinds.KINDS
+
+
+def test_the_terminal_says_unit_and_direction(calls: LoadedRun) -> None:
+    """Name, unit, n and direction; sizes by their own word; faster is more."""
+    text = as_text(calls)
+
+    assert "Throughput, calls/s, median of boot medians, higher is better" in text
+    assert "6 boots an arm (12 for 1x16)" in text
+    assert "connections" in text
+    assert "  calls/s " in text
+    assert re.search(r"16x1  faster by 3\.\d%", text)
+
+
+def test_no_output_speaks_of_sides_or_of_less_being_faster(calls: LoadedRun) -> None:
+    """Words of the cross join stay with it."""
+    outputs = [as_text(calls), text_of(page_text(calls)), as_csv(calls), as_json(calls)]
+    outputs += [picture.svg for picture in pictures(calls)]
+
+    for output in outputs:
+        shown = output.replace("CPU time, ms, median of boot medians, lower is faster", "")
+        assert "a side" not in shown
+        assert "cross join" not in shown
+        assert "lower is faster" not in shown
+        assert "left is faster" not in shown
+
+
+def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
+    """A chart stands alone: what it shows, of how many boots, and which way is better."""
+    for picture in pictures(calls):
+        if picture.name.startswith(("host", "topology")):
+            continue
+        words = " ".join(re.findall(r"<text class=\"note\"[^>]*>([^<]*)<", picture.svg))
+        assert "Throughput, form seek" in words
+        assert "6 boots an arm (12 for 1x16)" in words
+        assert "higher is better" in words or "right is faster" in words
+        assert "calls/s" in words or "%" in words
+
+
+def test_the_paper_table_is_in_the_unit(calls: LoadedRun) -> None:
+    """Its caption stands alone, and its differences are in calls a second."""
+    table = paper_table(calls, calls.result.primary[0])
+
+    assert "Throughput in calls/s, median of boot medians, higher is better" in table.caption
+    assert table.headings[0] == "connections"
+    assert [row[0] for row in table.rows][:3] == ["500", "calls/s", "%"]
+
+
+def test_json_and_csv_have_the_figure_under_neutral_names(calls: LoadedRun) -> None:
+    """`median` holds the figure, `median_ms` nothing: the unit is not ms, and the reason says so."""
+    document = json.loads(as_json(calls))
+    Results.model_validate(document)
+    size = document["analyses"][0]["sizes"][0]["arms"][1]
+    row = next(csv.DictReader(io.StringIO(as_csv(calls))))
+
+    assert document["study"]["size_word"] == "connections"
+    assert [document["analyses"][0][key] for key in ("metric", "metric_name", "unit", "better")] == [
+        *("value", "throughput", "calls/s", "higher")
+    ]
+    assert size["median"] > 0
+    assert (size["median_ms"], size["reason"]) == (None, "the unit is calls/s, not ms")
+    assert float(row["median"]) > 0
+    assert (row["median_ms"], row["unit"], row["better"]) == ("", "calls/s", "higher")
+
+
+def test_published_figures_and_ratios_stand_beside_ours(calls: LoadedRun) -> None:
+    """A figure at its size in the unit; a ratio over all sizes, with our interval."""
+    rows = json.loads(as_json(calls))["published"]["rows"]
+    text = text_of(page_text(calls))
+
+    assert [(row["size"], row["arm"], row["published"]) for row in rows] == [
+        *((500, "1x16", 4900), (500, "16x1", 5000), (None, "4x4", None), (None, "8x2", None))
+    ]
+    assert rows[1]["published_ratio"] == pytest.approx(5000 / 4900)
+    assert rows[1]["unit"] == "calls/s"
+    assert rows[3]["published_is"] == "below our interval"
+    assert "seek all sizes 8x2 ratio only all sizes calls/s -50.0%" in text
+    assert re.search(r"all sizes +8x2 .*-50\.0 .*below", as_text(calls))
+
+
+def test_other_figures_have_a_table_with_unit_and_direction(calls: LoadedRun) -> None:
+    """Median by arm, size and form; every arm stands in it once."""
+    document = json.loads(as_json(calls))
+    found = document["figures"][0]
+
+    assert [item["size"] for item in document["figures"]] == [500, 1000]
+    assert (found["name"], found["unit"], found["better"]) == ("spins", "per call", "lower")
+    assert [(arm["arm"], arm["boots"]) for arm in found["arms"]][:2] == [("1x16", 12), ("2x8", 6)]
+    assert found["arms"][0]["median"] == pytest.approx(4.84, rel=0.01)
+    assert "spins, per call, lower is better" in as_text(calls)
+    assert max(map(len, as_text(calls).splitlines())) <= 80
+    assert max(map(len, as_text(calls, width=60).splitlines())) <= 60
+    assert "  500 2x8: 4.8" in as_text(calls, width=40)
+    assert "spins, per call, lower is better" in text_of(page_text(calls))
+
+
+def test_the_statistics_page_of_growth_counts_connections(calls: LoadedRun) -> None:
+    """Growth is told per doubling of what the sizes count."""
+    assert "points per doubling of connections" in text_of(page_text(calls))
+
+
+@pytest.mark.parametrize(("condition", "state"), [("faster>2%", "met"), ("slower>2%", "not met")])
+def test_a_condition_goes_by_the_direction(calls: LoadedRun, condition: str, state: str) -> None:
+    """16x1 gives 3.6% more: faster by more than 2%, and never slower."""
+    best = next(arm for arm in calls.result.primary[0].arms if arm.arm == "16x1")
+
+    assert parse_condition(condition).of(best.verdict) == state
+
+
+def test_published_without_figures_is_refused(loaded: Load) -> None:
+    """A citation alone compares with nothing."""
+    head, _, _ = Story().text.partition("published:")
+
+    with pytest.raises(InputError, match="published has no figures"):
+        loaded(Story(text=f"{head}published: {{title: Nobody}}\n"))
+
+
+def test_what_the_workload_verified_is_shown_escaped_and_long_ones_folded(loaded: Load) -> None:
+    """Each fact with the boots that had it; nothing in it is markup."""
+    verified = {"placement": {"node": "<b>1</b>", "pages": {"0": 7}}, "log": "line; " * 60}
+    page = page_text(loaded(Story(verified=verified)))
+    section = page[page.index("What this workload verified</h2>") :].partition("</section>")[0]
+
+    assert "node: &lt;b&gt;1&lt;/b&gt;; pages: 0: 7 (36 boots of 1x16," in section
+    assert section.count("<details>") == 1
+    assert "<summary>1 value</summary>" in section
+
+
+def test_a_run_without_such_facts_has_no_such_section(loaded: Load) -> None:
+    """Nothing is said where nothing was recorded."""
+    page = page_text(loaded(Story()))
+
+    assert "What this workload verified" not in page
+    assert "Also measured" not in page
