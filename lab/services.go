@@ -37,7 +37,7 @@ func newServices(played *scenario.Scenario, password string) (*services, error) 
 			Address: "127.0.0.1:0", User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
-			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use),
+			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
 			Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {

@@ -1,4 +1,4 @@
-// Package cost says how long a cross join takes in the lab: a pure, seeded model without any clock.
+// Package cost says how long the lab's work takes: a pure, seeded model without any clock.
 //
 // The base times and the effect of the topology are those of Table 1 in Dakić (2019), "Virtual NUMA"
 // study of five topologies on ESXi 6.0, for the client form of the join. What the paper does not
@@ -8,6 +8,7 @@ package cost
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
@@ -41,6 +42,8 @@ type Model struct {
 	IntoEffect    float64 `yaml:"into_effect"`
 	CPUShare      float64 `yaml:"cpu_share"` // CPU time / elapsed time
 	Calls         Calls   `yaml:"calls"`
+
+	LogCache LogCache `yaml:"log_cache"` // inserts in a loop
 }
 
 // Default is the scenario `paper`.
@@ -48,6 +51,7 @@ func Default() Model {
 	return Model{
 		Effect: Paper, BootSD: 0.003, IterationSD: 0.003, OutlierFactor: 1.3, RemotePenalty: 0.4,
 		ServerShare: 0.12, ServerEffect: 3, IntoShare: 0.35, IntoEffect: 1.5, CPUShare: 0.97, Calls: DefaultCalls(),
+		LogCache: defaultLogCache(),
 	}
 }
 
@@ -78,7 +82,7 @@ func (m Model) Validate() error {
 		return fmt.Errorf("cost: effect %q is not one of none, paper, nodes, remote", m.Effect)
 	}
 	var bad []string
-	for _, f := range append(m.fields(), m.Calls.fields()...) {
+	for _, f := range slices.Concat(m.fields(), m.Calls.fields(), m.LogCache.fields()) {
 		if math.IsNaN(f.value) || f.value < f.low || f.value > f.high {
 			bad = append(bad, fmt.Sprintf("%s = %g is not within %g..%g", f.name, f.value, f.low, f.high))
 		}

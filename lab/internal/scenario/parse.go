@@ -251,5 +251,8 @@ func (v VM) check(host Host) error {
 	case !slices.Contains(append(drsLevels, "", "disabled"), v.DRS):
 		return fmt.Errorf("drs %q: want one of %s, disabled", v.DRS, strings.Join(drsLevels, ", "))
 	}
+	if !slices.Contains([]string{"", "node0", "spread"}, v.SQL.LogWriters) {
+		return fmt.Errorf("sql.log_writers %q: want node0 or spread", v.SQL.LogWriters)
+	}
 	return v.Around.check()
 }

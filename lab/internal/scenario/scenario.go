@@ -104,6 +104,7 @@ type SQL struct {
 	Edition        string `yaml:"edition"`
 	SoftNUMA       bool   `yaml:"soft_numa"`
 	AdventureWorks bool   `yaml:"adventure_works"` // a source database AdventureWorks2019 exists
+	LogWriters     string `yaml:"log_writers"`     // node0, or spread: one on each memory node
 	Use            SQLUse `yaml:"use"`
 }
 

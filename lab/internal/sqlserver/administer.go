@@ -25,6 +25,10 @@ func (b *batch) administer(st tsql.Statement) error {
 		return b.alterDatabase(st)
 	case *tsql.AlterServer:
 		return b.s.inst.alterServer(st)
+	case *tsql.ResourcePool:
+		return b.s.inst.makePool(st)
+	case *tsql.ResourceGovernor:
+		return b.s.inst.governor.alter(st.Action)
 	}
 	return tsql.Unmodelled(st.Line(), "this statement")
 }
@@ -69,6 +73,8 @@ func (b *batch) alterDatabase(st *tsql.AlterDatabase) error {
 		return db.addFilegroup(*st.Filegroup)
 	case st.File != nil:
 		return db.addFile(*st.File)
+	case st.Modify != nil:
+		return db.resizeFile(*st.Modify)
 	case st.Remove != "":
 		return db.removeFile(st.Remove)
 	}
@@ -106,6 +112,31 @@ func (db *database) addFile(f tsql.File) error {
 		}
 	}
 	return tsql.Errorf(1921, 0, "Invalid filegroup '%s' specified.", f.Filegroup)
+}
+
+// resizeFile makes a file larger; a file never shrinks this way.
+func (db *database) resizeFile(f tsql.File) error {
+	for n, have := range db.files {
+		switch {
+		case !strings.EqualFold(have.Name, f.Name):
+		case f.SizeKB > 0 && f.SizeKB <= fileKB(have):
+			return tsql.Errorf(5039, 0, "MODIFY FILE failed. Specified size is less than or equal to current size.")
+		default:
+			db.files[n].SizeKB = max(f.SizeKB, have.SizeKB)
+			return nil
+		}
+	}
+	return tsql.Errorf(5041, 0, "MODIFY FILE failed. File '%s' does not exist.", f.Name)
+}
+
+// newFileKB is the size of a file that was made without one.
+const newFileKB = 64 * 1024
+
+func fileKB(f tsql.File) int64 {
+	if f.SizeKB > 0 {
+		return f.SizeKB
+	}
+	return newFileKB
 }
 
 func (db *database) removeFile(name string) error {

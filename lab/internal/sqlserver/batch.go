@@ -71,7 +71,7 @@ func newBatch(ctx context.Context, s *Session, w response) *batch {
 }
 
 func (b *batch) newRun() *run {
-	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.inst.clock.now(), known: map[*limitPlan]int64{}}
+	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock(), known: map[*limitPlan]int64{}}
 }
 
 // ended tells a loop to stop: the client cancelled or is gone.

@@ -21,6 +21,8 @@ type database struct {
 	files      []tsql.File
 	options    map[string]string // ALTER DATABASE ... SET, upper case
 	nextID     int
+	backedUp   bool            // since it is in the full recovery model
+	pool       int             // resource pool that it is bound to, 0 = none
 	populate   func(*database) // fills a database on its first use
 }
 
@@ -40,7 +42,8 @@ type table struct {
 	memoryOptimized bool
 	schemaOnly      bool
 	rows            *store
-	product         *product // instead of rows
+	product         *product    // instead of rows
+	looped          []*loopRows // besides rows
 	unique          []*uniqueKey
 	identity        int64 // last value given
 }
@@ -142,7 +145,11 @@ func (t *table) count() int64 {
 	if t.product != nil {
 		return t.product.count()
 	}
-	return int64(t.rows.rows)
+	n := int64(t.rows.rows)
+	for _, s := range t.looped {
+		n += s.count()
+	}
+	return n
 }
 
 func (t *table) plainColumns() []column {
@@ -166,10 +173,10 @@ func (t *table) place(name string) int {
 // empty is a store for rows of the table.
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
-// expand turns a product into plain rows, before they are changed.
+// expand turns a product or the rows of loops into plain rows, before they are changed.
 func (t *table) expand() error {
 	if t.product == nil {
-		return nil
+		return t.expandLoops()
 	}
 	p, rows := t.product, t.empty()
 	buffer := make([]any, len(p.places))

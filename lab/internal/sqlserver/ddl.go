@@ -287,6 +287,8 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 			return missing("schema")
 		}
 		return s.dropSchema(n.Object())
+	case "RESOURCE POOL":
+		return s.inst.dropPool(n.Object(), n.Line)
 	case "PROCEDURE":
 		p, err := r.procedure(n)
 		if err != nil {

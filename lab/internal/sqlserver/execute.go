@@ -22,10 +22,12 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return b.truncate(st)
 	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.CreateProcedure, *tsql.Drop:
 		return outcome{done: &tds.Done{}}, b.define(st)
-	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer:
+	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer, *tsql.ResourcePool, *tsql.ResourceGovernor:
 		return outcome{done: &tds.Done{}}, b.administer(st)
 	case *tsql.InputBuffer:
 		return outcome{}, b.inputBuffer(st)
+	case *tsql.Backup:
+		return outcome{}, b.backup(st)
 	case *tsql.Use:
 		return outcome{}, b.use(st.Database)
 	case *tsql.SetOption:
@@ -171,6 +173,9 @@ func (b *batch) choose(st *tsql.If) error {
 }
 
 func (b *batch) loop(st *tsql.While) error {
+	if done, err := b.countLoop(st); done || err != nil {
+		return err
+	}
 	for b.ctx.Err() == nil && b.w.Err() == nil {
 		holds, err := b.condition(st.Cond)
 		if err != nil || !holds {

@@ -153,7 +153,9 @@ func (i *Instance) serverProperty(name string) any {
 		return i.serverName()
 	case "collation":
 		return "SQL_Latin1_General_CP1_CI_AS"
-	case "isxtpsupported", "isfulltextinstalled":
+	case "isxtpsupported":
+		return bit(i.supportsXTP())
+	case "isfulltextinstalled":
 		return "1"
 	case "ishadrenabled":
 		return bit(i.config.Use.Hadr || len(i.config.Use.AvailabilityGroup) > 0)

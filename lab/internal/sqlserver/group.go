@@ -112,6 +112,9 @@ func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
 	if !ok && err == nil {
 		row, ok, err = p.overScan()
 	}
+	if !ok && err == nil {
+		row, ok = p.overLoops()
+	}
 	switch {
 	case err != nil:
 		return err

@@ -29,10 +29,12 @@ type Config struct {
 	Cost           cost.Model
 	TimeScale      float64 // 0 = never wait; 1 = statements take as long as they say
 	Seed           int64
-	SoftNUMA       bool         // automatic soft-NUMA
-	AdventureWorks bool         // a database AdventureWorks2019 with synthetic rows exists
-	Use            Use          // what else it is used for
-	Log            *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
+	SoftNUMA       bool // automatic soft-NUMA
+	// LogWritersSpread puts a log writer on each memory node, where the server has more than one.
+	LogWritersSpread bool
+	AdventureWorks   bool         // a database AdventureWorks2019 with synthetic rows exists
+	Use              Use          // what else it is used for
+	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
 // String leaves the password out.
@@ -62,6 +64,10 @@ type Instance struct {
 	stats       []queryStat // of cross joins since the boot, the latest last
 	load        callLoad
 	clock       guestClock // guards itself
+	locks       map[string]*appLock
+	companies   int // of sessions since the boot
+	logCache    logCache
+	governor    governor
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -79,7 +85,7 @@ func New(cfg Config) (*Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
 	}
-	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
+	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
 	now := time.Now().UTC()
 	for n, name := range []string{"master", "tempdb", "model", "msdb"} {
@@ -108,6 +114,8 @@ func (i *Instance) Start(b guest.Boot) error {
 	i.boot, i.started, i.joins = b, i.clock.now(), 0
 	i.stats, i.load = nil, callLoad{}
 	i.forgetProcedureStats()
+	i.companies, i.logCache = 0, logCache{}
+	i.locks = map[string]*appLock{}
 	i.softNUMANow = i.softNUMA
 	i.topology = i.layout(b)
 	if i.bound, _ = i.cpusOf(i.affinity); len(i.usableSchedulers()) == 0 {

@@ -26,7 +26,9 @@ func init() {
 		"sp_executesql":        executeSQL,
 		"sp_datatype_info_100": dataTypes, "sp_datatype_info": dataTypes,
 		"sp_readerrorlog": readErrorLog, "xp_readerrorlog": readErrorLog,
-		"sp_configure": configure,
+		"sp_configure":  configure,
+		"sp_getapplock": getAppLock, "sp_releaseapplock": releaseAppLock,
+		"sp_xtp_bind_db_resource_pool": bindPool, "sp_xtp_unbind_db_resource_pool": unbindPool,
 	}
 }
 

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"slices"
 	"strings"
 
 	"vnuma.dev/lab/internal/tsql"
@@ -45,7 +46,11 @@ func (c *compiler) scan(t *table) plan {
 	if t.product != nil {
 		return &productPlan{cols: t.plainColumns(), of: t.product, name: t.fullName(), run: c.run}
 	}
-	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
+	rows := &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
+	if len(t.looped) > 0 {
+		return &loopRowsPlan{cols: t.plainColumns(), rows: rows, looped: slices.Clone(t.looped), run: c.run}
+	}
+	return rows
 }
 
 // stored finds a table by name. The caller holds Instance.mu.

@@ -32,6 +32,11 @@ type Session struct {
 	input         inputEvent
 	lastRequest   time.Time
 	running       bool
+	waitType      string // what the running request waits for
+
+	// company and worked are the request's virtual clock, guarded by Instance.mu while the request waits.
+	company *company
+	worked  time.Duration
 }
 
 // options are the SET options that the lab acts on; the others are kept by name.
@@ -75,6 +80,7 @@ func (s *Session) Close() {
 	defer s.inst.mu.Unlock()
 	delete(s.inst.sessions, s.id)
 	s.inst.load.leave(s.inst, s.id)
+	s.inst.releaseLocks(s)
 }
 
 // Transaction follows a request of the driver.
@@ -162,7 +168,7 @@ func (s *Session) begin(rpc, text string) {
 func (s *Session) end() {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
-	s.running = false
+	s.running, s.company = false, nil
 }
 
 // plainType maps the wire types that the executor does not keep apart: text is Unicode, real is float.

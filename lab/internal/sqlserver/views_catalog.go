@@ -85,7 +85,7 @@ func databases(v *viewContext) []viewRow {
 			"is_query_store_on": db.option("QUERY_STORE", defaultQueryStore(db, i.version)) == "ON", "is_encrypted": false,
 			"is_memory_optimized_elevate_to_snapshot_on": on("MEMORY_OPTIMIZED_ELEVATE_TO_SNAPSHOT"),
 			"delayed_durability":                         map[string]int{"ALLOWED": 1, "FORCED": 2}[durability], "delayed_durability_desc": durability,
-			"log_reuse_wait": 0, "log_reuse_wait_desc": "NOTHING", "is_published": slices.Contains(i.config.Use.Published, db.name),
+			"resource_pool_id": i.poolOf(db), "log_reuse_wait": 0, "log_reuse_wait_desc": "NOTHING", "is_published": slices.Contains(i.config.Use.Published, db.name),
 			"is_subscribed": false, "is_merge_published": false, "is_distributor": false})
 	}
 	return out
@@ -124,7 +124,7 @@ func databaseFiles(v *viewContext) []viewRow {
 	var out []viewRow
 	for n, f := range v.db.files {
 		row := viewRow{"file_id": n + 1, "type": 0, "type_desc": "ROWS", "data_space_id": 0, "name": f.Name, "physical_name": f.Path,
-			"state": 0, "state_desc": "ONLINE", "size": 8192, "max_size": -1, "growth": 8192}
+			"state": 0, "state_desc": "ONLINE", "size": fileKB(f) / 8, "max_size": -1, "growth": 8192}
 		if f.Log {
 			row["type"], row["type_desc"] = 1, "LOG"
 		}

@@ -101,18 +101,17 @@ func execRequests(v *viewContext) []viewRow {
 			"dop": 1}
 	}
 	var out []viewRow
-	writers := 1
-	if i.version.major >= 13 { // one log writer per node up to four, on hidden schedulers of node 0
-		writers = min(max(i.topology.memoryNodes, 1), 4)
-	}
-	for n := range writers {
-		out = append(out, row(3+n, "LOG WRITER", "background", hiddenScheduler+1+n))
+	for n, w := range i.logWriters() {
+		out = append(out, row(3+n, "LOG WRITER", "background", w.scheduler))
 	}
 	usable := i.usableSchedulers()
 	for _, s := range i.sortedSessions() {
 		if s.running {
 			r := row(s.id, "SELECT", "running", usable[s.id%len(usable)])
 			r["start_time"], r["database_id"] = s.lastRequest, s.db.id
+			if s.waitType != "" {
+				r["status"], r["wait_type"] = "suspended", s.waitType
+			}
 			out = append(out, r)
 		}
 	}

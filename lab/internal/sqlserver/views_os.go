@@ -41,13 +41,6 @@ func init() {
 		max_wait_time_ms bigint, signal_wait_time_ms bigint`, waitStats)
 	addView("sys.dm_os_buffer_descriptors", "", `database_id int?, file_id int?, page_id int?, numa_node int?`, none)
 	addView("sys.dm_server_registry", "", "registry_key nvarchar(256)?, value_name nvarchar(256)?, value_data nvarchar(512)?", serverRegistry)
-	addView("sys.resource_governor_resource_pools", "", `pool_id int, name sysname, min_cpu_percent int, max_cpu_percent int,
-		min_memory_percent int, max_memory_percent int`, func(*viewContext) []viewRow {
-		pool := func(id int, name string) viewRow {
-			return viewRow{"pool_id": id, "name": name, "min_cpu_percent": 0, "max_cpu_percent": 100, "min_memory_percent": 0, "max_memory_percent": 100}
-		}
-		return []viewRow{pool(1, "internal"), pool(2, "default")}
-	})
 	addView("sys.dm_os_host_info", "14.0.0", `host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256)`,
 		func(*viewContext) []viewRow {
 			return []viewRow{{"host_platform": "Windows", "host_distribution": "Windows Server 2016 Standard", "host_release": "10.0"}}
@@ -161,8 +154,13 @@ func schedulers(v *viewContext) []viewRow {
 		}
 	}
 	out = append(out, row(dacNode, hiddenScheduler, 0, "VISIBLE ONLINE (DAC)", true))
+	writers := i.logWriters()
 	for h := range 11 {
-		out = append(out, row(0, hiddenScheduler+1+h, h%max(i.boot.VCPUs, 1), "HIDDEN ONLINE", true))
+		cpu := h % max(i.boot.VCPUs, 1)
+		if h < len(writers) {
+			cpu = writers[h].cpu
+		}
+		out = append(out, row(i.nodeOf(cpu), hiddenScheduler+1+h, cpu, "HIDDEN ONLINE", true))
 	}
 	return out
 }
@@ -274,8 +272,9 @@ func waitRow(kind string, tasks, ms int64) viewRow {
 
 func waitStats(v *viewContext) []viewRow {
 	var tasks, ms int64
+	log := v.inst().logCache
 	for _, s := range v.inst().sessions {
 		tasks, ms = tasks+s.networkWaits, ms+s.networkWaitMS
 	}
-	return []viewRow{waitRow("ASYNC_NETWORK_IO", tasks, ms), waitRow("WRITELOG", 10, 4), waitRow("SOS_SCHEDULER_YIELD", 100, 0)}
+	return []viewRow{waitRow("ASYNC_NETWORK_IO", tasks, ms), waitRow("WRITELOG", 10+log.commits, 4+int64(log.flushMS)), waitRow("SOS_SCHEDULER_YIELD", 100, 0)}
 }

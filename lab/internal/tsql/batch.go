@@ -44,7 +44,7 @@ func init() {
 		"EXEC": readExec, "EXECUTE": readExec, "USE": readUse,
 		"COMMIT": readTransaction, "ROLLBACK": readTransaction,
 		"GRANT": readAccepted, "CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
-		"WAITFOR": readWaitFor,
+		"WAITFOR": readWaitFor, "BACKUP": readBackup,
 	}
 }
 

@@ -75,8 +75,11 @@ func (p *parser) file(group string, log bool) File {
 			case "FILENAME":
 				f.Path = t.Text
 			default:
-				p.word("KB", "MB", "GB", "TB")
+				unit := p.word("KB", "MB", "GB", "TB")
 				p.symbol("%")
+				if option == "SIZE" {
+					f.SizeKB = int64(atoi(t.Text)) * fileUnits[unit]
+				}
 			}
 		}
 		if !p.symbol(",") {
@@ -87,6 +90,9 @@ func (p *parser) file(group string, log bool) File {
 	p.must(f.Name != "")
 	return f
 }
+
+// fileUnits are the KB of a file's size; without a unit they are MB.
+var fileUnits = map[string]int64{"KB": 1, "": 1024, "MB": 1024, "GB": 1024 * 1024, "TB": 1024 * 1024 * 1024}
 
 func readAlter(p *parser, line at) Statement {
 	p.next()
@@ -99,6 +105,10 @@ func readAlter(p *parser, line at) Statement {
 		return p.alterDatabase(line)
 	case p.phrase("SERVER CONFIGURATION SET"):
 		return p.alterServer(line)
+	case p.phrase("RESOURCE POOL"):
+		return p.resourcePool(line, true)
+	case p.phrase("RESOURCE GOVERNOR"):
+		return p.resourceGovernor(line)
 	case p.is("PROCEDURE", "PROC"):
 		return p.createProcedure(line, true, true)
 	}
@@ -120,6 +130,9 @@ func (p *parser) alterDatabase(line at) Statement {
 			f.Filegroup = p.identifier()
 		}
 		d.File = &f
+	case p.phrase("MODIFY FILE"):
+		f := p.file("", false)
+		d.Modify = &f
 	case p.word("REMOVE") != "":
 		p.expect("FILE", "FILEGROUP")
 		d.Remove = p.identifier()

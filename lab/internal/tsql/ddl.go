@@ -21,6 +21,8 @@ func readCreate(p *parser, line at) Statement {
 		return p.createIndex(line)
 	case p.is("PROCEDURE", "PROC"):
 		return p.createProcedure(line, false, false)
+	case p.phrase("RESOURCE POOL"):
+		return p.resourcePool(line, false)
 	case p.phrase("OR ALTER"):
 		return p.createProcedure(line, true, false)
 	}
@@ -189,11 +191,14 @@ func (p *parser) tableOptions(t *CreateTable) {
 func readDrop(p *parser, line at) Statement {
 	p.next()
 	d := &Drop{at: line, What: p.word("TABLE", "DATABASE", "SCHEMA", "PROCEDURE", "PROC")}
-	if d.What == "" {
-		panic(Unmodelled(int(line), "DROP %s", p.peek().Text))
+	if d.What == "" && p.phrase("RESOURCE POOL") {
+		d.What = "RESOURCE POOL"
 	}
 	if d.What == "PROC" {
 		d.What = "PROCEDURE"
+	}
+	if d.What == "" {
+		panic(Unmodelled(int(line), "DROP %s", p.peek().Text))
 	}
 	d.IfExists = p.phrase("IF EXISTS")
 	d.Names = []Name{p.name()}

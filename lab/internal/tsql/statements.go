@@ -73,6 +73,7 @@ type (
 		Name      string // "" = CURRENT
 		Filegroup *Filegroup
 		File      *File
+		Modify    *File // the file's new size
 		Options   []DatabaseOption
 		Remove    string // file or filegroup to remove
 	}
@@ -238,6 +239,7 @@ type Filegroup struct {
 type File struct {
 	Name, Path, Filegroup string
 	Log                   bool
+	SizeKB                int64 // 0 = not given
 }
 
 // DatabaseOption is one option of ALTER DATABASE ... SET, upper case.

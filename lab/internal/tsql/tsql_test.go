@@ -58,7 +58,7 @@ func TestSyntaxErrors(t *testing.T) {
 		"SELECT 1 FOR XML PATH":                 "50000 FOR XML",
 		"ALTER DATABASE d SET NONSENSE ON":      "102 NONSENSE",
 		"SELECT 1 OPTION (NONSENSE 1)":          "102 NONSENSE",
-		"BACKUP DATABASE d TO DISK = 'NUL:'":    "50000 BACKUP",
+		"RESTORE DATABASE d FROM DISK = 'x'":    "50000 RESTORE",
 		"SELECT " + strings.Repeat("(", 100000): "191 nested",
 	} {
 		_, err := Parse(text)

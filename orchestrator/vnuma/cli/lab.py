@@ -16,7 +16,10 @@ app = typer.Typer(
 @app.command()
 def up(
     scenario: Annotated[
-        str, typer.Argument(help="paper, null, esxi8-default, standalone, or a scenario file (docs/lab.md).")
+        str,
+        typer.Argument(
+            help="paper, null, esxi8-default, standalone, adkin2014, or a scenario file (docs/lab.md)."
+        ),
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
     time_scale: Annotated[

@@ -1,0 +1,166 @@
+package sqlserver
+
+import (
+	"slices"
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+func init() {
+	addView("sys.resource_governor_configuration", "", "classifier_function_id int, is_enabled bit", governorConfiguration)
+	addView("sys.dm_resource_governor_configuration", "", "classifier_function_id int, is_reconfiguration_pending bit", governorInUse)
+	pools := `pool_id int, name sysname, min_cpu_percent int, max_cpu_percent int, min_memory_percent int, max_memory_percent int`
+	addView("sys.resource_governor_resource_pools", "", pools, func(v *viewContext) []viewRow { return poolRows(v.inst().governor.stored()) })
+	addView("sys.dm_resource_governor_resource_pools", "", pools, func(v *viewContext) []viewRow { return poolRows(v.inst().governor.inUse) })
+}
+
+// governor is the Resource Governor: pools as they are stored, and as the last RECONFIGURE put them in use.
+type governor struct {
+	enabled bool
+	own     []pool // besides internal and default
+	inUse   []pool
+	last    int
+}
+
+type pool struct {
+	id                   int
+	name                 string
+	minMemory, maxMemory int64
+}
+
+// shippedPools belong to the server; ids of users' pools begin at 256.
+var shippedPools = []pool{{1, "internal", 0, 100}, {2, "default", 0, 100}}
+
+const firstPool = 256
+
+func (g *governor) stored() []pool { return slices.Concat(shippedPools, g.own) }
+
+// alter is ALTER RESOURCE GOVERNOR. RECONFIGURE puts stored pools in use, and switches it on.
+func (g *governor) alter(action string) error {
+	if g.enabled = action == "RECONFIGURE"; g.enabled {
+		g.inUse = g.stored()
+	}
+	return nil
+}
+
+// hasGovernor tells whether the edition has it: Enterprise's features alone do.
+func (i *Instance) hasGovernor() bool { return i.engineEdition() == 3 }
+
+// supportsXTP tells whether there are memory-optimised tables: since 2014 in Enterprise's features, since 2016 SP1 in all.
+func (i *Instance) supportsXTP() bool {
+	return i.version.major >= 12 && i.engineEdition() == 3 || i.version.has("13.0.4001")
+}
+
+// makePool is CREATE or ALTER RESOURCE POOL. The caller holds mu.
+func (i *Instance) makePool(st *tsql.ResourcePool) error {
+	if !i.hasGovernor() {
+		return tsql.Errorf(10920, st.Line(), "Cannot CREATE RESOURCE POOL '%s'. Resource Governor is not available in this edition of SQL Server.", st.Name)
+	}
+	g := &i.governor
+	at := slices.IndexFunc(g.own, func(p pool) bool { return strings.EqualFold(p.name, st.Name) })
+	switch {
+	case st.Alter && at < 0:
+		return tsql.Errorf(10904, st.Line(), "Cannot alter resource pool '%s', because it does not exist.", st.Name)
+	case !st.Alter && at >= 0:
+		return tsql.Errorf(10905, st.Line(), "The resource pool '%s' already exists.", st.Name)
+	case !st.Alter:
+		g.last++
+		at = len(g.own)
+		g.own = append(slices.Clone(g.own), pool{id: firstPool + g.last - 1, name: st.Name, maxMemory: 100})
+	}
+	p := &g.own[at]
+	if n, ok := st.Options["MIN_MEMORY_PERCENT"]; ok {
+		p.minMemory = n
+	}
+	if n, ok := st.Options["MAX_MEMORY_PERCENT"]; ok {
+		p.maxMemory = n
+	}
+	if p.maxMemory < 1 || p.maxMemory > 100 || p.minMemory > p.maxMemory {
+		return tsql.Errorf(10919, st.Line(), "The memory percentages of the resource pool '%s' are out of range.", st.Name)
+	}
+	return nil
+}
+
+// dropPool is DROP RESOURCE POOL. The caller holds mu.
+func (i *Instance) dropPool(name string, line int) error {
+	g := &i.governor
+	at := slices.IndexFunc(g.own, func(p pool) bool { return strings.EqualFold(p.name, name) })
+	if at < 0 {
+		return &tsql.Error{Number: 3701, Class: 11, State: 5, Line: line, Text: "Cannot drop the resource pool '" + name +
+			"', because it does not exist or you do not have permission."}
+	}
+	for _, db := range i.databases {
+		if db.pool == g.own[at].id {
+			return tsql.Errorf(41836, line, "Cannot drop resource pool '%s' because the database '%s' is bound to it.", name, db.name)
+		}
+	}
+	g.own = slices.Delete(slices.Clone(g.own), at, at+1)
+	return nil
+}
+
+// poolOf is the pool that a database is bound to, nil for none.
+func (i *Instance) poolOf(db *database) any {
+	if db.pool == 0 {
+		return nil
+	}
+	return db.pool
+}
+
+// bindPool is sp_xtp_bind_db_resource_pool @database_name, @pool_name; it counts when the database is next brought online.
+func bindPool(b *batch, args []argument) error {
+	i := b.s.inst
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	database, name := textArgument(args, 0), textArgument(args, 1)
+	db := i.lookup(database)
+	at := slices.IndexFunc(i.governor.inUse, func(p pool) bool { return strings.EqualFold(p.name, name) })
+	switch {
+	case db == nil:
+		return tsql.Errorf(911, 0, "Database '%s' does not exist. Make sure that the name is entered correctly.", database)
+	case at < 0:
+		return tsql.Errorf(41837, 0, "The resource pool '%s' does not exist, or Resource Governor has not been reconfigured.", name)
+	case db.pool != 0:
+		return tsql.Errorf(41838, 0, "Database '%s' is bound to a resource pool already.", database)
+	}
+	db.pool = i.governor.inUse[at].id
+	return nil
+}
+
+func unbindPool(b *batch, args []argument) error {
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	db := b.s.inst.lookup(textArgument(args, 0))
+	if db == nil || db.pool == 0 {
+		return tsql.Errorf(41839, 0, "Database '%s' is not bound to a resource pool.", textArgument(args, 0))
+	}
+	db.pool = 0
+	return nil
+}
+
+func textArgument(args []argument, n int) string {
+	if n >= len(args) {
+		return ""
+	}
+	text, _ := args[n].value.(string)
+	return text
+}
+
+func governorConfiguration(v *viewContext) []viewRow {
+	return []viewRow{{"classifier_function_id": 0, "is_enabled": v.inst().governor.enabled}}
+}
+
+func governorInUse(v *viewContext) []viewRow {
+	g := v.inst().governor
+	pending := g.enabled && !slices.Equal(g.inUse, g.stored()) || !g.enabled && len(g.own) > 0
+	return []viewRow{{"classifier_function_id": 0, "is_reconfiguration_pending": pending}}
+}
+
+func poolRows(pools []pool) []viewRow {
+	var out []viewRow
+	for _, p := range pools {
+		out = append(out, viewRow{"pool_id": p.id, "name": p.name, "min_cpu_percent": 0, "max_cpu_percent": 100,
+			"min_memory_percent": p.minMemory, "max_memory_percent": p.maxMemory})
+	}
+	return out
+}
