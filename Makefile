@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python bench soak lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python smoke bench soak lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -48,6 +48,9 @@ test-go:
 
 test-python:
 	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term $(TESTS)
+
+smoke:  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
+	$(BIN)/python tools/smoke.py $(OPTIONS)
 
 bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
 	$(BIN)/python -m tools.bench $(OPTIONS)
