@@ -75,6 +75,12 @@ def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
         assert "calls/s" in words or "%" in words
 
 
+def test_the_page_marks_faster_by_where_the_figure_went(calls: LoadedRun, loaded: Load) -> None:
+    """More calls point up, longer times too: faster points up in one and down in the other."""
+    assert "▲ faster by 3." in text_of(page_text(calls))
+    assert "▲ slower by 3." in text_of(page_text(loaded(Story())))
+
+
 def test_the_paper_table_is_in_the_unit(calls: LoadedRun) -> None:
     """Its caption stands alone, and its differences are in calls a second."""
     table = paper_table(calls, calls.result.primary[0])

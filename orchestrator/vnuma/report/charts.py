@@ -187,7 +187,7 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
         for lane, cell in enumerate(analysis.table[index].cells)
         if cell.median is not None
     ]
-    axis = f"{analysis.measure.name}, {unit}, {direction(analysis.measure)}"
+    axis = f"{unit}, {direction(analysis.measure)}"
     x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(arms) - 0.5], nice=False), axis=None)
     y = alt.Y("y:Q", scale=alt.Scale(zero=False), title=axis).axis(tickCount=5)
     names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]

@@ -28,6 +28,7 @@ from vnuma.report.waits import WaitsTable, waits_table
 from vnuma.report.warnings_list import Warning_, warnings_of
 from vnuma.report.words import (
     answer,
+    boots_words,
     direction,
     faster_side,
     level_words,
@@ -42,7 +43,9 @@ MOST_VMS_WITH_CHARTS = 8
 """Above this, charts by size are left out: the page would grow beyond what a browser likes."""
 MOST_VMS_WITH_SECONDARY = 2
 
-SYMBOLS = {Word.SLOWER: "▲", Word.FASTER: "▼", Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
+SYMBOLS = {Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
+UP, DOWN = "▲", "▼"
+"""Of slower and faster: where the figure went."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +65,10 @@ class FormPart:
 
     form: str
     title: str
+    measure: str
     direction: str
     sides: str
+    boots: str
     published: bool
     """Whether somebody else's figures are drawn beside ours."""
     primary: bool
@@ -94,6 +99,7 @@ class VmPart:
     scope: str
     direction: str
     sides: str
+    boots: str
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
@@ -140,6 +146,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         scope=scope(loaded, vm, analysis),
         direction=direction(analysis.measure),
         sides=faster_side(analysis.measure),
+        boots=boots_words(analysis, loaded.study.reference),
         verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
@@ -178,9 +185,15 @@ def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
         kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
-        symbol = "" if verdict.withheld else SYMBOLS[verdict.word]
+        symbol = "" if verdict.withheld else _symbol(verdict)
         rows.append(VerdictRow(arm.arm, kind, symbol, verdict_words(verdict), _difference(verdict, decimals)))
     return rows
+
+
+def _symbol(verdict: Verdict) -> str:
+    if verdict.word in SYMBOLS:
+        return SYMBOLS[verdict.word]
+    return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN
 
 
 def _difference(verdict: Verdict, decimals: int) -> str:
@@ -226,8 +239,10 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
             FormPart(
                 form=form,
                 title=f"{named(measure)}, median of boot medians, {measure.unit}",
+                measure=named(measure),
                 direction=direction(measure),
                 sides=faster_side(measure),
+                boots=boots_words(analysis, loaded.study.reference),
                 published=any(size in published for size in loaded.study.workload.sizes),
                 primary=analysis.primary,
                 table=tuple(size_rows(analysis)),
