@@ -52,6 +52,11 @@ class CellSite:
         """The guest's SQL Server."""
         return self.context.sql()
 
+    @property
+    def simulated(self) -> bool:
+        """Whether the run's vCenter is the lab."""
+        return self.context.run.simulated is not None
+
     def say(self, words: str) -> None:
         """The step that the cell is in, for progress."""
         with self.context.store.write() as write:

@@ -32,6 +32,11 @@ _NUMBERS = (
 )
 
 
+def numbers(offset: int) -> str:
+    """A WITH clause whose `number (n)` counts from `offset`, CHUNK_ROWS rows long."""
+    return _NUMBERS.format(offset=offset)
+
+
 def identifier(name: str) -> str:
     """A name in brackets, a closing bracket doubled."""
     return "[" + name.replace("]", "]]") + "]"
@@ -99,7 +104,7 @@ def generate(table: Table, rows: int) -> Iterator[str]:
     values = ", ".join(column.generated for column in table.columns)
     for offset in range(0, rows, CHUNK_ROWS):
         yield (
-            f"{_NUMBERS.format(offset=offset)} INSERT INTO {table.full_name} ({table.column_list}) "
+            f"{numbers(offset)} INSERT INTO {table.full_name} ({table.column_list}) "
             f"SELECT {values} FROM number WHERE n < {rows}"
         )
 

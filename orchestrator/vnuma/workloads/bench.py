@@ -68,6 +68,10 @@ class Site(Protocol):
     def server(self) -> SqlServer:
         """The guest's SQL Server; `dataclasses.replace(server, port=...)` is another of its ports."""
 
+    @property
+    def simulated(self) -> bool:
+        """Whether this is the lab, whose times are modelled."""
+
     def say(self, words: str) -> None:
         """Show what is being done now."""
 

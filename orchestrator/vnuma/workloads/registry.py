@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from vnuma.domain.workloads.kinds import installed
 from vnuma.workloads.bench import Workload
+from vnuma.workloads.call_volume import CallVolumeWorkload
 from vnuma.workloads.cross_join import CrossJoinWorkload
 from vnuma.workloads.scan_aggregate import ScanAggregateWorkload
 from vnuma.workloads.sql_script import SqlScriptWorkload
@@ -14,6 +15,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "cross_join": CrossJoinWorkload(),
     "scan_aggregate": ScanAggregateWorkload(),
     "sql_script": SqlScriptWorkload(),
+    "call_volume": CallVolumeWorkload(),
 }
 """Our own, by name."""
 

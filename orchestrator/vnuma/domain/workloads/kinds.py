@@ -14,6 +14,7 @@ from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
+from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
@@ -22,7 +23,8 @@ from vnuma.domain.workloads.sql_script import SqlScript
 GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
-    get_args(kind.model_fields["name"].annotation)[0]: kind for kind in (CrossJoin, ScanAggregate, SqlScript)
+    get_args(kind.model_fields["name"].annotation)[0]: kind
+    for kind in (CrossJoin, ScanAggregate, SqlScript, CallVolume)
 }
 """Our own workloads' settings, by name."""
 

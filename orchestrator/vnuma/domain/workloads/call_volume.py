@@ -1,0 +1,98 @@
+"""What a study says of short calls over the network."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from pydantic import Field
+
+from vnuma.domain.metric import Metric
+from vnuma.domain.problem import Problem
+from vnuma.domain.workloads.settings import Seconds, Size, WorkloadSettings
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+
+Form = Literal["noop", "seek"]
+
+CALL_RATE = Metric("calls", "calls/s", "higher")
+"""Executions of the procedure that the server counted, over its own clock."""
+
+CPU_PER_CALL = Metric("server CPU per call", "us", "lower", "figures")
+"""CPU time of SQL Server's process; interrupts that Windows accounts to itself are not in it."""
+
+CLIENT_RATE = Metric("client's own count", "calls/s", "higher", "figures")
+"""Answers that the callers counted, over the client's clock."""
+
+BATCH_REQUESTS = Metric("Batch Requests/sec", "1/s", "higher", "figures")
+"""The server's counter: other clients' requests are in it."""
+
+HEADROOM = Metric("client CPU headroom", "%", "higher", "figures")
+"""What the client had left: below `LEAST_HEADROOM` it may have been the limit."""
+
+BUSIEST = Metric("busiest scheduler", "%", "lower", "figures")
+"""CPU use of the scheduler that worked most; known since SQL Server 2016 SP2."""
+
+LEAST_HEADROOM = 10.0
+"""Percent of CPU. A client with less may be what is measured: such a window does not count."""
+
+MOST_OTHERS = 5.0
+"""Percent of our calls. More requests of other clients make a window doubtful: it does not count."""
+
+_SETUP_S = 2.0
+_CONNECT_S = 0.1
+
+
+class CallVolume(WorkloadSettings):
+    """Remote procedure calls from 1 to N connections, each a process: calls per second (Chang 2005)."""
+
+    size_word: ClassVar[str] = "connections"
+    figures: ClassVar[tuple[Metric, ...]] = (CPU_PER_CALL, CLIENT_RATE, BATCH_REQUESTS, HEADROOM, BUSIEST)
+
+    name: Literal["call_volume"] = Field(description="The workload.")
+    sizes: tuple[Size, ...] = Field(
+        default=(1, 2, 4, 8, 12, 16, 20, 40),
+        min_length=1,
+        description="Connections that call without pause, each from a process of its own.",
+    )
+    forms: tuple[Form, ...] = Field(
+        default=("noop", "seek"),
+        min_length=1,
+        description=(
+            "`noop` calls a procedure that draws a random number, calculates once and returns the session's "
+            "number; `seek` one that reads a row by its key. The first form decides."
+        ),
+    )
+    window_s: Seconds = Field(default=20, description="How long calls are counted, in seconds.")
+    ramp_s: Annotated[float, Field(ge=0)] = Field(
+        default=3, description="How long callers call before they are counted, in seconds."
+    )
+    seek_rows: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=10_000, description="Rows of the table that `seek` reads from."
+    )
+
+    def metric(self, form: str) -> Metric:
+        """Calls per second, in either form."""
+        del form
+        return CALL_RATE
+
+    def problems(self, study: Study) -> Iterator[Problem]:
+        """Sizes that would be measured twice, and a window that its own deadline ends."""
+        del study
+        if len(set(self.sizes)) < len(self.sizes):
+            yield Problem(
+                ("workload", "sizes"), "A number of connections is there twice.", "Name each of them once."
+            )
+        if self.timeout_s <= self.window_s + self.ramp_s:
+            yield Problem(
+                ("workload", "timeout_s"),
+                f"The deadline of {self.timeout_s:g} s ends before ramp and window "
+                f"({self.ramp_s:g} + {self.window_s:g} s) do.",
+                "Raise timeout_s, or shorten the window.",
+            )
+
+    def assumed_seconds(self, size: int, form: str) -> float:
+        """Ramp and window, and the connections' beginning and end."""
+        del form
+        return self.ramp_s + self.window_s + _SETUP_S + size * _CONNECT_S

@@ -1,0 +1,166 @@
+"""Short remote procedure calls from many connections at once: what the network costs SQL Server."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from statistics import median
+
+from vnuma.analysis.scaling import scaling
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.call_volume import CALL_RATE, CallVolume
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver import call_counters, call_procedures
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.server import read_permissions
+from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.call_window import Edge, Window, require_trustworthy
+from vnuma.workloads.callers import Callers, callers
+from vnuma.workloads.client_cpu import machine_time
+from vnuma.workloads.query import Query
+
+_OWN_CONNECTIONS = 5
+"""What vnuma needs besides the callers."""
+
+
+@dataclass(frozen=True)
+class CallBench:
+    """One boot's callers, and a connection that looks at the server meanwhile."""
+
+    site: Site
+    observer: pyodbc.Connection
+    callers: Callers
+    schedulers: bool
+    rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
+
+    def run(self, size: int, form: str) -> Reading:
+        """Connect, prove that calls are remote procedure calls, call, and count a window."""
+        settings = self.site.settings
+        sessions = self.callers.connect(
+            size, call_procedures.call(form), keys=settings.seek_rows, own_session=form == "noop"
+        )
+        seen = self._require_calls(form, sessions)
+        self.callers.go()
+        self.callers.watch(settings.ramp_s, self.site.stop_if_asked)
+        before = self._edge(form)
+        self.callers.watch(settings.window_s, self.site.stop_if_asked)
+        window = Window(size, before, self._edge(form))
+        self.callers.stop()
+        require_trustworthy(window, judge_client=not self.site.simulated)
+        self.rates.setdefault(form, {}).setdefault(size, []).append(window.rate)
+        self._record(form, seen, window)
+        return Reading(
+            elapsed_ms=window.seconds * 1000,
+            value=window.rate,
+            figures=window.figures(),
+            cpu_ms=float(window.after.server.cpu_ms - window.before.server.cpu_ms),
+            client_ms=window.client_seconds * 1000,
+        )
+
+    def record_scaling(self) -> None:
+        """What the boot's curves over connections show, form by form."""
+        for form, by_size in self.rates.items():
+            curve = scaling({size: median(rates) for size, rates in by_size.items()})
+            if curve:
+                said = curve.words(CALL_RATE.unit, CallVolume.size_word)
+                self.site.record("workload", {f"{form}: scaling": said})
+
+    def _edge(self, form: str) -> Edge:
+        earlier = self.callers.count()
+        server = call_counters.counts(self.observer, form, schedulers=self.schedulers)
+        at, machine = time.monotonic(), machine_time()
+        return Edge(earlier, server, self.callers.count(), at, machine)
+
+    def _require_calls(self, form: str, sessions: list[int]) -> dict[str, object]:
+        """What the driver sends, and from where, as the server sees it.
+
+        Raises MeasurementFailed for anything but remote procedure calls.
+        """
+        for session in sessions:
+            kind, text = sent = call_counters.last_input(self.observer, session)
+            if not call_counters.is_call_of(form, sent):
+                raise MeasurementFailed(
+                    f"The driver {self.site.server.driver} sent no remote procedure call of dbo.{form}, but "
+                    f"a {kind}: {text[:80]}.",
+                    fix="Use another ODBC driver (FreeTDS and msodbcsql 17 or 18 are known to call).",
+                )
+        where = call_counters.endpoint(self.observer, sessions[0])
+        return {"sent": f"{kind}: {text}", "from": _from(where)}
+
+    def _record(self, form: str, seen: dict[str, object], window: Window) -> None:
+        """What the window rests on."""
+        found = {
+            **seen,
+            "calls by the server": window.calls,
+            "calls by the client": round(window.client_calls),
+            "window_s": round(window.seconds, 3),
+            "client_window_s": round(window.client_seconds, 3),
+            "client_cpus": os.cpu_count(),
+            "client headroom": _headroom(window, simulated=self.site.simulated),
+        }
+        if window.schedulers:
+            found["schedulers"] = {str(one): round(used, 1) for one, used in window.schedulers.items()}
+        self.site.record("workload", {f"{form}: {window.connections} connections": found})
+
+
+class CallVolumeWorkload:
+    """Two procedures in the study's database, called from processes of this machine."""
+
+    settings = CallVolume
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: CallVolume, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """Counters that may not be read, and fewer connections than the study wants."""
+        del dataset
+        if not read_permissions(connection).reads_state:
+            yield Obstacle(
+                "The login may not read SQL Server's counters, so calls cannot be counted on the server.",
+                "GRANT VIEW SERVER STATE TO the login (since 2022: VIEW SERVER PERFORMANCE STATE).",
+            )
+        most, limit = max(settings.sizes), call_counters.connection_limit(connection)
+        if limit is not None and limit < most + _OWN_CONNECTIONS:
+            yield Obstacle(
+                f"SQL Server allows {limit} connections (user connections); the study needs "
+                f"{most + _OWN_CONNECTIONS}.",
+                "Raise the option, or name smaller sizes.",
+            )
+
+    def prepare(self, site: Site) -> Document:
+        """Procedures and table there, the rows counted."""
+        database, rows = site.dataset.database, site.settings.seek_rows
+        with connect(site.server) as connection:
+            made = call_procedures.prepare(connection, database, rows)
+        return {"database": database, "changed": made, "seek_rows": rows}
+
+    def sentinel(self, settings: CallVolume, dataset: Dataset) -> Query | None:
+        """None: a single statement says nothing of the network."""
+        del settings, dataset
+        return None
+
+    @contextmanager
+    def bench(self, site: Site) -> Iterator[CallBench]:
+        """Callers for this boot; their curve over connections is recorded at its end."""
+        database = site.dataset.database
+        with connect(site.server, database) as observer, callers(site.server, database) as crowd:
+            bench = CallBench(site, observer, crowd, call_counters.counts_schedulers(observer))
+            yield bench
+            bench.record_scaling()
+
+
+def _headroom(window: Window, *, simulated: bool) -> str:
+    said = f"{window.headroom:.0f}%"
+    return f"{said}, not judged: on the lab a call takes modelled time" if simulated else said
+
+
+def _from(where: call_counters.Endpoint | None) -> str:
+    """Where the calls came from, and what that leaves out."""
+    if where is None:
+        return "not known: this login may not see connections"
+    if where.same_host:
+        return f"{where.client} ({where.transport}), the guest's own host: no network card took part"
+    return f"{where.client} ({where.transport})"

@@ -1,0 +1,162 @@
+"""One window of calls: what callers and server counted at its edges, whether they agree, and its figures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.domain.workloads.call_volume import (
+    BATCH_REQUESTS,
+    BUSIEST,
+    CLIENT_RATE,
+    CPU_PER_CALL,
+    HEADROOM,
+    LEAST_HEADROOM,
+    MOST_OTHERS,
+)
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.call_counters import ServerCounts
+from vnuma.workloads.callers import Count
+from vnuma.workloads.client_cpu import MachineTime, headroom, machine_busy
+
+_OWN_REQUESTS = 20
+"""Requests of our own looks at the server, and then some."""
+
+_CLOCK_S = 0.1
+_CLOCK_SHARE = 0.005
+
+
+@dataclass(frozen=True)
+class Edge:
+    """One edge of the window: callers counted, then the server looked at, then callers counted again.
+
+    `at` and `machine` are the client's clock, in seconds, and its machine's CPU time.
+    """
+
+    earlier: Count
+    server: ServerCounts
+    later: Count
+    at: float
+    machine: MachineTime | None
+
+
+@dataclass(frozen=True)
+class Window:
+    """From one edge to the other, by so many connections."""
+
+    connections: int
+    before: Edge
+    after: Edge
+
+    @property
+    def calls(self) -> int:
+        """Executions of the procedure that the server counted."""
+        return self.after.server.executions - self.before.server.executions
+
+    @property
+    def seconds(self) -> float:
+        """The window's length by the server's clock."""
+        return (self.after.server.at - self.before.server.at).total_seconds()
+
+    @property
+    def client_seconds(self) -> float:
+        """The window's length by the client's clock."""
+        return self.after.at - self.before.at
+
+    @property
+    def client_calls(self) -> float:
+        """Answers that callers counted: the middle of what the two counts at each edge leave open."""
+        return (sum(self._client_range())) / 2
+
+    @property
+    def rate(self) -> float:
+        """Calls per second: the server's count over the server's clock."""
+        return self.calls / self.seconds
+
+    @property
+    def others(self) -> int:
+        """Requests of other clients, our own looks at the server included."""
+        return self.after.server.requests - self.before.server.requests - self.calls
+
+    @property
+    def headroom(self) -> float:
+        """Percent of CPU that the client had left."""
+        return headroom(
+            machine_busy(self.before.machine, self.after.machine),
+            self.after.earlier.busy_since(self.before.later),
+        )
+
+    @property
+    def schedulers(self) -> dict[int, float] | None:
+        """Percent of each scheduler's time that it worked; None where SQL Server does not count it."""
+        before, after = self.before.server.scheduler_ms, self.after.server.scheduler_ms
+        if before is None or after is None:
+            return None
+        return {
+            one: 100 * (after[one] - before[one]) / (self.seconds * 1000) for one in after if one in before
+        }
+
+    def figures(self) -> dict[str, float]:
+        """The declared figures; what is not known is absent."""
+        cpu_us = (self.after.server.cpu_ms - self.before.server.cpu_ms) * 1000
+        found = {
+            CPU_PER_CALL.name: cpu_us / self.calls,
+            CLIENT_RATE.name: self.client_calls / self.client_seconds,
+            BATCH_REQUESTS.name: (self.others + self.calls) / self.seconds,
+            HEADROOM.name: self.headroom,
+        }
+        if self.schedulers:
+            found[BUSIEST.name] = max(self.schedulers.values())
+        return found
+
+    def _client_range(self) -> tuple[int, int]:
+        """The fewest and the most calls that callers can have counted between the server's two counts."""
+        fewest = self.after.earlier.calls - self.before.later.calls
+        most = self.after.later.calls - self.before.earlier.calls
+        return fewest, most
+
+
+def require_trustworthy(window: Window, *, judge_client: bool) -> None:
+    """Refuse a window that is not what it is taken for. Raises MeasurementFailed.
+
+    `judge_client`: whether the client can have been the limit; on the lab a call takes modelled time,
+    however long the client needs.
+    """
+    _require_calls(window)
+    _require_clock(window)
+    if window.others > max(_OWN_REQUESTS, window.calls * MOST_OTHERS / 100):
+        raise MeasurementFailed(
+            f"Other clients sent {window.others:,} requests in the window, against {window.calls:,} calls "
+            f"({100 * window.others / window.calls:.0f}%, {MOST_OTHERS:g}% at most).",
+            fix="Measure while nobody else uses this SQL Server.",
+        )
+    if judge_client and window.headroom < LEAST_HEADROOM:
+        raise MeasurementFailed(
+            f"The client had {window.headroom:.0f}% of its CPU left with {window.connections} connections "
+            f"(it needs {LEAST_HEADROOM:g}%): it may have been the limit, not SQL Server.",
+            fix="Run vnuma on a machine with more or faster CPUs, or measure fewer connections.",
+        )
+
+
+def _require_calls(window: Window) -> None:
+    """Both sides count the same calls, but for those under way at the edges."""
+    fewest, most = window._client_range()
+    if window.calls <= 0 or window.seconds <= 0:
+        raise MeasurementFailed(
+            "SQL Server counted no call within the window.", fix="Raise workload.window_s, or see its log."
+        )
+    if not fewest - window.connections <= window.calls <= most + window.connections:
+        raise MeasurementFailed(
+            f"SQL Server counted {window.calls:,} calls, the callers between {fewest:,} and {most:,}.",
+            fix="Does somebody else call the procedure, or does something empty the plan cache?",
+        )
+
+
+def _require_clock(window: Window) -> None:
+    """The guest's wall clock and its tick count agree: nobody set the clock meanwhile."""
+    ticks = (window.after.server.ms_ticks - window.before.server.ms_ticks) / 1000
+    if abs(ticks - window.seconds) > _CLOCK_S + _CLOCK_SHARE * window.seconds:
+        raise MeasurementFailed(
+            f"The guest's clock was set during the window: {window.seconds:.2f} s passed by it, "
+            f"{ticks:.2f} s by its tick count.",
+            fix="Let the guest's time be set by one source, and slowly (NTP, or VMware Tools without steps).",
+        )

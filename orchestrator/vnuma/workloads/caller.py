@@ -1,0 +1,124 @@
+"""One caller of call_volume: a process that calls a procedure without pause, and counts the answers.
+
+Run as `python -m vnuma.workloads.caller`. Orders come in lines of JSON on standard input, answers go out
+likewise: the connection string, which holds a password, is in no argument and no environment. When the
+input ends, so does the process, whatever it is doing.
+
+    {"do": "connect", "string": ..., "call": "{CALL dbo.noop (?)}", "keys": 10000, "own_session": true}
+    {"do": "go"}    {"do": "count"}    {"do": "stop"}
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import cycle
+from queue import SimpleQueue
+from typing import Any
+
+from vnuma.sqlserver.odbc import pyodbc
+
+_KEYS = 997
+"""Keys drawn beforehand: a prime, so that callers do not keep step."""
+
+
+@dataclass
+class _State:
+    """What the thread that calls and the thread that listens have in common."""
+
+    orders: SimpleQueue[dict[str, Any]] = field(default_factory=SimpleQueue)
+    answering: threading.Lock = field(default_factory=threading.Lock)
+    calls: int = 0
+    stopped: bool = False
+
+    def answer(self, kind: str, **values: object) -> None:
+        """One line out; two threads answer."""
+        line = json.dumps({"answer": kind, **values}) + "\n"
+        with self.answering:
+            sys.stdout.write(line)
+            sys.stdout.flush()
+
+    def count(self, kind: str) -> None:
+        """How many answers there were so far, and what they cost this process."""
+        self.answer(kind, calls=self.calls, cpu_s=time.process_time(), at=time.monotonic())
+
+
+def main() -> None:
+    """Obey until the input ends."""
+    state = _State()
+    threading.Thread(target=_listen, args=(state,), name="orders", daemon=True).start()
+    while True:
+        order = state.orders.get()
+        try:
+            _work(state, order)
+        except pyodbc.Error as error:
+            sqlstate, text = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
+            state.answer("failed", sqlstate=sqlstate, text=text, calls=state.calls)
+        except _WrongAnswerError as error:
+            state.answer("failed", sqlstate="", text=str(error), calls=state.calls)
+
+
+class _WrongAnswerError(Exception):
+    """A call gave something else than it has to."""
+
+
+def _listen(state: _State) -> None:
+    """Counts are told at once, while the other thread waits for the server; the rest is its work."""
+    for line in sys.stdin:
+        order = json.loads(line)
+        if order["do"] == "count":
+            state.count("count")
+        elif order["do"] == "stop":
+            state.stopped = True
+        else:
+            state.stopped = False
+            state.orders.put(order)
+    os._exit(1)  # the parent is gone: a call that waits for the server must not keep this process
+
+
+def _work(state: _State, order: dict[str, Any]) -> None:
+    """Connect, call once, wait for `go`, call until `stop`, and leave the server."""
+    if order["do"] != "connect":
+        return  # a `go` that came after a failure
+    connection = pyodbc.connect(order["string"], autocommit=True, timeout=int(order["login_timeout_s"]))
+    try:
+        cursor = connection.cursor()
+        session = int(cursor.execute("SELECT @@SPID AS session_id").fetchval())
+        keys = _keys(int(order["keys"]))
+        expected = session if order["own_session"] else None
+        state.calls = 0
+        _call(state, cursor, order["call"], keys, expected)
+        state.answer("ready", session=session)
+        if state.orders.get()["do"] == "go":
+            while not state.stopped:
+                _call(state, cursor, order["call"], keys, expected)
+        state.count("stopped")
+    finally:
+        connection.close()
+
+
+def _keys(count: int) -> Iterator[int]:
+    """Keys from 1 to `count` without end; drawing them costs nothing while calls are counted."""
+    draw = random.Random()
+    return cycle([draw.randint(1, count) for _ in range(_KEYS)])
+
+
+def _call(
+    state: _State, cursor: pyodbc.Cursor, statement: str, keys: Iterator[int], expected: int | None
+) -> None:
+    """One call; its answer is looked at. Raises _WrongAnswerError."""
+    key = next(keys)
+    found = cursor.execute(statement, key).fetchval()
+    if found != (1 + key % 9 if expected is None else expected):
+        raise _WrongAnswerError(f"the call with {key} answered {found!r}")
+    state.calls += 1
+
+
+if __name__ == "__main__":
+    main()

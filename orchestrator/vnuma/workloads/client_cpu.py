@@ -1,0 +1,46 @@
+"""Was the client the limit? CPU of this machine and of each caller, and what was left of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+_STAT = Path("/proc/stat")
+_IDLE = (3, 4)
+"""Places of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
+
+
+@dataclass(frozen=True)
+class MachineTime:
+    """Time of all CPUs of this machine since its start, in ticks."""
+
+    all: int
+    idle: int
+
+
+def machine_time(stat: Path = _STAT) -> MachineTime | None:
+    """The machine's CPU time so far; None where the system has no /proc/stat."""
+    try:
+        first = stat.read_text(encoding="ascii").split("\n", 1)[0]
+    except OSError:
+        return None
+    ticks = [int(part) for part in first.split()[1:9]]
+    return MachineTime(sum(ticks), sum(ticks[place] for place in _IDLE))
+
+
+def machine_busy(before: MachineTime | None, after: MachineTime | None) -> float | None:
+    """The share of all CPUs that worked in between, 0 to 1; None if it is not known."""
+    if before is None or after is None or after.all <= before.all:
+        return None
+    return 1 - (after.idle - before.idle) / (after.all - before.all)
+
+
+def headroom(machine: float | None, each: Sequence[float]) -> float:
+    """Percent of CPU that the client had left: of the machine, or of its busiest caller if that had less.
+
+    A caller waits for its answers; one that is busy all the time does not wait any more: its
+    connection then goes as fast as the client can, not as the server can.
+    """
+    used = max((machine or 0.0, *each))
+    return 100 * (1 - min(used, 1.0))

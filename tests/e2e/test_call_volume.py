@@ -1,0 +1,74 @@
+"""Short calls over the network: measured by remote procedure calls from processes, on modelled time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.store import facts
+from vnuma.store.rows import Sample
+from vnuma.store.samples import iter_samples
+
+CALLS: dict[str, Any] = {
+    "name": "call_volume",
+    "sizes": [1, 3],
+    "window_s": 0.3,
+    "ramp_s": 0.1,
+    "seek_rows": 50,
+}
+
+
+def study(**changes: Any) -> dict[str, Any]:
+    """A study of calls, one cell long."""
+    return {"workload": CALLS | changes, "reference": "1x16", "arms": ["1x16"]}
+
+
+def measured(steps: Steps) -> list[Sample]:
+    """What the first cell stored, from its shape to its last sample."""
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    measure_cell(context, attempt)
+    return samples(steps)
+
+
+def samples(steps: Steps) -> list[Sample]:
+    """Every sample of the run."""
+    with steps.store.read() as connection:
+        return [stored.sample for stored in iter_samples(connection, steps.run.id)]
+
+
+def evidence(steps: Steps) -> dict[str, Any]:
+    """What the boot's figures rest on."""
+    with steps.store.read() as connection:
+        return {fact.key: fact.value for fact in facts.facts_of_run(connection, steps.run.id, "workload")}
+
+
+def test_calls_are_counted_by_both_sides_and_proven_to_be_remote_procedure_calls(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """One cell: both forms from one and three connections, each rate with its figures and evidence."""
+    steps = Steps.prepared(tmp_path / "a", lab("paper"), **study())
+
+    found = measured(steps)
+
+    by_place = {(sample.form, sample.size): sample for sample in found}
+    assert set(by_place) == {("noop", 1), ("noop", 3), ("seek", 1), ("seek", 3)}
+    for form in ("noop", "seek"):
+        assert by_place[form, 3].value > 2 * by_place[form, 1].value  # type: ignore[operator]
+    figures = by_place["noop", 3].figures
+    assert figures is not None
+    assert figures["server CPU per call"] == pytest.approx(33, rel=0.1)
+    seen = evidence(steps)
+    assert seen["noop: 3 connections"]["sent"].startswith("RPC Event: dbo.noop")
+    assert "no network card" in seen["noop: 3 connections"]["from"]
+    assert seen["noop: scaling"].startswith("peaks at 3 connections")
