@@ -174,6 +174,6 @@ def test_an_arm_may_differ_in_the_workloads_factors_alone() -> None:
 
 def test_an_unknown_workload_is_refused_with_those_that_there_are() -> None:
     """The names of installed packages' workloads stand among them."""
-    assert "no workload is called 'tpcc'; there are cross_join" in problem(
+    assert "no workload is called 'tpcc'; there are call_volume, cross_join" in problem(
         f"{GOOD}workload: {{name: tpcc}}\n"
     )
