@@ -18,7 +18,7 @@ def up(
     scenario: Annotated[
         str,
         typer.Argument(
-            help="paper, null, esxi8-default, standalone, adkin2014, or a scenario file (docs/lab.md)."
+            help="paper, null, esxi8-default, standalone, adkin2014, chang2005, or a file (docs/lab.md)."
         ),
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
