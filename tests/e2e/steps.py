@@ -12,9 +12,12 @@ from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.back import Choice
+from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import claim
 from vnuma.engine.context import VmContext, vm_of_run
+from vnuma.engine.dataset import prepare_cell
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.measure import measure_cell
 from vnuma.engine.persist import Patience
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.restore import Restored, restore
@@ -24,6 +27,7 @@ from vnuma.engine.target import Target
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Run, RunState, Vm
+from vnuma.store.samples import StoredSample, iter_samples
 
 NAME = "sql16"
 PATIENCE_S = 60.0
@@ -70,6 +74,21 @@ class Steps:
         attempt = Attempt.of(claimed)
         shape_cell(context, attempt)
         return attempt
+
+    def measure(self, context: VmContext) -> Attempt:
+        """The next cell, from its shape to its last sample."""
+        attempt = self.shape(context)
+        boot_cell(context, attempt)
+        ready_cell(context, attempt)
+        prepare_cell(context, attempt)
+        measure_cell(context, attempt)
+        return attempt
+
+    @property
+    def samples(self) -> list[StoredSample]:
+        """Every sample of the run."""
+        with self.store.read() as connection:
+            return list(iter_samples(connection, self.run.id))
 
     def put_back(self, choice: Choice = "refuse") -> Restored:
         """Restore the VM."""

@@ -12,10 +12,7 @@ from tests.e2e.steps import Steps
 from vnuma.engine import process_affinity
 from vnuma.engine.audit import audit_lines, journal_of
 from vnuma.engine.baseline import baseline_affinity
-from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.connections import sql_server
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.affinity import AUTO, read_affinity
 from vnuma.sqlserver.connect import connect
@@ -38,23 +35,14 @@ def affinity(steps: Steps) -> str:
         return read_affinity(connection)
 
 
-def measured(steps: Steps, context: Any) -> None:
-    """The next cell, from its shape to its last sample."""
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
-
-
 def test_a_remote_control_is_placed_proven_slower_and_put_back(tmp_path: Path, lab: LabFactory) -> None:
     """Pages on node 0, every execution on the other node; 40% against 20%, threefold in the server form."""
     steps = Steps.prepared(tmp_path / "a", lab("remote"), **CONTROL)
     context = steps.take()
     assert baseline_affinity(steps.vm) == AUTO
 
-    measured(steps, context)
-    measured(steps, context)
+    steps.measure(context)
+    steps.measure(context)
 
     assert affinity(steps) == AUTO
     with steps.store.read() as connection:

@@ -10,11 +10,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
 from vnuma.errors import PreflightBlocked
-from vnuma.store.samples import iter_samples
 
 SCAN: dict[str, Any] = {
     "reference": "2x8",
@@ -25,25 +21,14 @@ SCAN: dict[str, Any] = {
 }
 
 
-def measured(steps: Steps, context: Any) -> None:
-    """The next cell, from its shape to its last sample."""
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
-
-
 def test_remote_memory_slows_a_scan_that_no_cache_holds(tmp_path: Path, lab: LabFactory) -> None:
     """The control's tables lie on one node and its worker on another; every byte of each row is read."""
     steps = Steps.prepared(tmp_path / "a", lab("remote"), **SCAN)
     context = steps.take()
-    measured(steps, context)
-    measured(steps, context)
+    steps.measure(context)
+    steps.measure(context)
 
-    with steps.store.read() as connection:
-        found = list(iter_samples(connection, steps.run.id))
-
+    found = steps.samples
     times = {
         (item.arm, item.sample.form): median(
             one.sample.elapsed_ms or 0

@@ -9,16 +9,12 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.connections import sql_server
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
 from vnuma.errors import MeasurementFailed, PreflightBlocked
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.query import value
 from vnuma.store import facts
 from vnuma.store.rows import Sample
-from vnuma.store.samples import iter_samples
 
 SETUP = """
 IF OBJECT_ID(N'dbo.pairs', N'U') IS NOT NULL DROP TABLE dbo.pairs
@@ -46,20 +42,9 @@ def study(**changes: Any) -> dict[str, Any]:
 
 
 def measured(steps: Steps) -> list[Sample]:
-    """What the first cell stored, from its shape to its last sample."""
-    context = steps.take()
-    attempt = steps.shape(context)
-    boot_cell(context, attempt)
-    ready_cell(context, attempt)
-    prepare_cell(context, attempt)
-    measure_cell(context, attempt)
-    return samples(steps)
-
-
-def samples(steps: Steps) -> list[Sample]:
-    """Every sample of the run."""
-    with steps.store.read() as connection:
-        return [stored.sample for stored in iter_samples(connection, steps.run.id)]
+    """What the first cell stored."""
+    steps.measure(steps.take())
+    return [stored.sample for stored in steps.samples]
 
 
 def table_left(steps: Steps) -> bool:
@@ -95,7 +80,8 @@ def test_an_execution_that_does_other_work_is_a_failed_sample_and_the_teardown_s
     with pytest.raises(MeasurementFailed, match="processed 2 rows instead of 3"):
         measured(steps)
 
-    assert [(sample.form, sample.elapsed_ms) for sample in samples(steps)] == [("rows", None)]
+    found = [stored.sample for stored in steps.samples]
+    assert [(sample.form, sample.elapsed_ms) for sample in found] == [("rows", None)]
     assert not table_left(steps)
 
 

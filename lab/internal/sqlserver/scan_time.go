@@ -2,7 +2,6 @@ package sqlserver
 
 import (
 	"vnuma.dev/lab/internal/cost"
-	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -43,31 +42,17 @@ func (i *Instance) scanTime(scan *scanPlan, over *aggregatePlan) cost.Timing {
 	return t
 }
 
-// bytes are what the rows of the table take, by their declared widths.
+// bytes are what the rows of the table take, by their declared widths; columns without a limit count as nothing.
 func (p *scanPlan) bytes() int64 {
 	width := int64(rowHeader)
 	for _, c := range p.cols {
-		width += int64(widthOf(c.typ))
+		width += int64(max(storageBytes(c.typ), 0))
 	}
 	return width * int64(p.rows.rows)
 }
 
 // rowHeader is the header of a memory-optimised row with one index.
 const rowHeader = 32
-
-func widthOf(t tds.Type) int {
-	switch t.Kind {
-	case tds.KindInt8, tds.KindBit:
-		return 1
-	case tds.KindInt16:
-		return 2
-	case tds.KindInt32:
-		return 4
-	case tds.KindUniqueIdentifier, tds.KindDecimal:
-		return 16
-	}
-	return max(t.Size, 8)
-}
 
 // readsWide tells whether an aggregate reads a column that is most of its row.
 func (p *aggregatePlan) readsWide() bool {
@@ -84,7 +69,7 @@ func (p *aggregatePlan) readsWide() bool {
 func (a *aggregate) readsWide(x tsql.Expr) bool {
 	if ref, ok := x.(*tsql.ColumnRef); ok {
 		place, err := a.at.scope.find(ref)
-		return err == nil && place >= 0 && widthOf(a.at.scope.columns[place].typ) >= wideColumn
+		return err == nil && place >= 0 && storageBytes(a.at.scope.columns[place].typ) >= wideColumn
 	}
 	for _, child := range tsql.Children(x) {
 		if a.readsWide(child) {
