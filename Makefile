@@ -55,8 +55,8 @@ smoke:  ## the core's tests and one study on the other Pythons of this machine (
 bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
 	$(BIN)/python -m tools.bench $(OPTIONS)
 
-soak:  ## kill runs at seeded points and look what survives (make soak MINUTES=5 SEED=1)
-	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1) $(OPTIONS)
+soak:  ## kill runs at seeded points and look what survives (make soak MINUTES=15 SEED=1)
+	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),15) --seed $(or $(SEED),1) $(OPTIONS)
 
 lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 	@$(BIN)/vnuma lab up $(or $(SCENARIO),paper)

@@ -8,7 +8,6 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import cycle
 from pathlib import Path
@@ -16,12 +15,12 @@ from types import FrameType
 
 from tools.soak.bare import BareRun
 from tools.soak.ground import Ground, Stuck
-from tools.soak.points import Point, Tally, points
+from tools.soak.points import Chooser, Tally
 from tools.soak.supervised import SupervisedRun
 from vnuma import lab
 
-TURNS = 4
-"""A campaign takes at most this part of the time, so that both kinds come to theirs twice."""
+Kind = type[BareRun] | type[SupervisedRun]
+"""Each with the part of the time that one campaign of it takes at most: both come to theirs twice."""
 
 
 def main() -> None:
@@ -32,12 +31,13 @@ def main() -> None:
         os.environ.pop(name, None)  # a store or lab of the user's own is not ours to strike
     lab.ready_program()
     tally = Tally()
-    rows = {kind: points(asked.seed) for kind in (BareRun, SupervisedRun)}
+    kinds: tuple[Kind, ...] = (BareRun, SupervisedRun)
+    choosers = {kind: Chooser(asked.seed, kind.VICTIMS, tally) for kind in kinds}
     began = time.monotonic()
     deadline = began + asked.minutes * 60
-    for number, kind in enumerate(cycle(rows), 1):
-        turn = min(deadline, time.monotonic() + asked.minutes * 60 / TURNS)
-        _campaign(kind, number, tally, rows[kind], turn, asked)
+    for number, kind in enumerate(cycle(kinds), 1):
+        turn = min(deadline, time.monotonic() + asked.minutes * 60 * kind.SHARE)
+        _campaign(kind, number, tally, choosers[kind], turn, asked)
         left = deadline - time.monotonic()
         print(f"campaign {number}: {tally.total} kills so far, {max(left, 0):.0f} s left", flush=True)
         if left <= 0 or tally.total >= asked.points or not tally.good:
@@ -47,10 +47,10 @@ def main() -> None:
 
 
 def _campaign(
-    kind: type[BareRun] | type[SupervisedRun],
+    kind: Kind,
     number: int,
     tally: Tally,
-    row: Iterator[Point],
+    chooser: Chooser,
     deadline: float,
     asked: argparse.Namespace,
 ) -> None:
@@ -62,7 +62,7 @@ def _campaign(
         campaign = kind(ground, asked.seed + number)
         after.callback(campaign.close)
         try:
-            campaign.strike(row, deadline)
+            campaign.strike(chooser, deadline)
         except Stuck as error:
             tally.stuck.append(str(error))
         if not tally.good and asked.keep:

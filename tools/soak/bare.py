@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing import get_context
 from multiprocessing.process import BaseProcess
@@ -12,7 +11,7 @@ from multiprocessing.process import BaseProcess
 from tests.e2e.steps import Steps
 from tools.soak import checks
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
-from tools.soak.points import Point, Stage, Victim
+from tools.soak.points import BARE, Chooser, Point, Stage
 from tools.soak.supervised import kill
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.boot import boot_cell, ready_cell
@@ -31,6 +30,8 @@ class BareRun:
     """The engine's steps one after the other, each blow at a process forked for them."""
 
     VMS = ("sql16",)
+    VICTIMS = BARE
+    SHARE = 0.1
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
@@ -38,11 +39,10 @@ class BareRun:
         self._steps = Steps.prepared(ground.folder, ground.lab, design=design, **STUDY)
         self._worker: BaseProcess | None = None
 
-    def strike(self, points: Iterator[Point], deadline: float) -> None:
+    def strike(self, chooser: Chooser, deadline: float) -> None:
         """Strike until every cell is valid or time is over; then let the rest be measured. Raises Stuck."""
         while time.monotonic() < deadline and checks.unfinished(self._ground.watch.store, RUN):
-            if not self._struck(next(points)):
-                self._ground.tally.missed += 1
+            self._strike_once(chooser.next())
         last = self._fork(cells=ALL)
         self._ground.wait_until(lambda: not last.is_alive(), "end of its process")
         self._ground.check_end()
@@ -53,29 +53,27 @@ class BareRun:
             self._worker.kill()
             self._worker.join()
 
-    def _struck(self, point: Point) -> bool:
-        """Strike a new process at this point and check; False when it was over before."""
+    def _strike_once(self, turn: dict[Stage, Point]) -> None:
+        """Strike a new process at the first of these points that comes, and check; missed if it was over."""
         began = time.monotonic()
-        restoring = point.stage is Stage.RESTORE
+        restoring = Stage.RESTORE in turn
         worker = self._fork(cells=1 if restoring else ALL)
 
         def over() -> bool:
             if time.monotonic() - began > PATIENCE_S:
-                raise Stuck(f"{self._ground.name} did not reach {point.stage}")
+                raise Stuck(f"{self._ground.name} reached none of {', '.join(turn)}")
             return not worker.is_alive()
 
         watch = self._ground.watch
         if restoring:
             watch.begins(Stage.STORING, over)
-        struck = watch.begins(point.stage, over)
-        if struck:
-            time.sleep(point.delay_s)
-            struck = worker.is_alive() and worker.pid is not None and kill(worker.pid, point.signal)
-        if struck:
-            self._ground.tally.struck[point.stage, Victim.STEPS, point.signal] += 1
+        stage = watch.first_of(turn, over)
+        point = turn[stage or next(iter(turn))]
+        time.sleep(point.delay_s)
+        pid = worker.pid if stage and worker.is_alive() else None
+        self._ground.tally.count(point, struck=pid is not None and kill(pid, point.signal))
         self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
         self._ground.check(point)
-        return struck
 
     def _fork(self, cells: int) -> BaseProcess:
         """A process that takes the VM over, measures so many cells and puts the VM back."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -35,6 +35,8 @@ class Victim(StrEnum):
 PLAYED = (Victim.ENGINE, Victim.PLAYBOOK, Victim.WORKER)
 """The processes of `vnuma run`; bare steps are a process of their own."""
 
+BARE = (Victim.STEPS,)
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 
 
@@ -48,27 +50,53 @@ class Point:
     delay_s: float
 
     @property
+    def blow(self) -> Blow:
+        """The kind of blow, whenever it falls."""
+        return self.stage, self.victim, self.signal
+
+    @property
     def words(self) -> str:
         """For people."""
         return f"{self.signal.name} to {self.victim} in {self.stage}, {self.delay_s * 1000:.0f} ms in"
 
 
-def points(seed: int) -> Iterator[Point]:
-    """An endless row of points: each stage with each process and signal once, shuffled, then again."""
-    draw = random.Random(seed)
-    while True:
-        row = [(stage, victim, number) for stage in Stage for victim in PLAYED for number in SIGNALS]
-        draw.shuffle(row)
-        for stage, victim, number in row:
-            yield Point(stage, victim, number, draw.uniform(0, 0.06))
+Blow = tuple[Stage, Victim, signal.Signals]
+
+EVERY: tuple[Blow, ...] = tuple(
+    (stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS
+)
+"""Every stage with every process and signal: each is to be struck at least once."""
+
+
+class Chooser:
+    """Chooses where to strike next: what was struck least often, drawn from the seed.
+
+    Of several stages whose turn it is, the one that begins first is struck: waiting for a certain one would
+    cost more than the blow.
+    """
+
+    def __init__(self, seed: int, victims: Sequence[Victim], tally: Tally) -> None:
+        self._draw = random.Random(f"{seed} {victims}")
+        self._mine = [blow for blow in EVERY if blow[1] in victims]
+        self._tally = tally
+
+    def next(self) -> dict[Stage, Point]:
+        """At most one point for each stage. A restore has to be brought about, so it stands alone."""
+        self._draw.shuffle(self._mine)
+        least = min(map(self._tally.weight, self._mine))
+        turn = [blow for blow in self._mine if self._tally.weight(blow) == least]
+        found = {blow[0]: Point(*blow, self._draw.uniform(0, 0.06)) for blow in turn}
+        restore = found.pop(Stage.RESTORE, None)
+        alone = restore and (not found or turn[0][0] is Stage.RESTORE)
+        return {Stage.RESTORE: restore} if restore and alone else found
 
 
 @dataclass
 class Tally:
     """What was done and what was found."""
 
-    struck: Counter[tuple[Stage, Victim, signal.Signals]] = field(default_factory=Counter)
-    missed: int = 0
+    struck: Counter[Blow] = field(default_factory=Counter)
+    missed: Counter[Blow] = field(default_factory=Counter)
     """Points whose process or stage was over before the signal."""
     runs: int = 0
     lost: list[str] = field(default_factory=list)
@@ -78,31 +106,48 @@ class Tally:
     @property
     def total(self) -> int:
         """Blows that landed."""
-        return sum(self.struck.values())
+        return self.struck.total()
 
     @property
     def good(self) -> bool:
         """Whether nothing was lost, doubled, left altered or stuck, and something was tried."""
         return self.total > 0 and not (self.lost or self.altered or self.stuck)
 
+    @property
+    def never(self) -> list[Blow]:
+        """What was not struck even once."""
+        return [blow for blow in EVERY if not self.struck[blow]]
+
+    def count(self, point: Point, *, struck: bool) -> None:
+        """Count a point that was struck, or that came too late."""
+        (self.struck if struck else self.missed)[point.blow] += 1
+
+    def weight(self, blow: Blow) -> float:
+        """How often a blow was tried; one that came too late counts a third."""
+        return self.struck[blow] + self.missed[blow] / 3
+
     def report(self) -> str:
-        """Counts by stage and process, by signal, and what went wrong."""
-        head = f"{'stage':12}" + "".join(f"{victim:>18}" for victim in Victim) + f"{'all':>6}"
-        rows = [head]
-        for stage in Stage:
-            each = [
-                sum(n for (s, v, _), n in self.struck.items() if (s, v) == (stage, victim))
-                for victim in Victim
-            ]
-            rows.append(f"{stage:12}" + "".join(f"{count:>18}" for count in each) + f"{sum(each):>6}")
-        signals = ", ".join(
-            f"{number.name} {sum(n for (_, _, s), n in self.struck.items() if s == number)}"
-            for number in SIGNALS
-        )
-        rows += [
+        """Counts by stage, process and signal, what was never struck, and what went wrong."""
+        never = [f"{stage}, {victim}, {number.name}" for stage, victim, number in self.never]
+        rows = [
+            *_table(self.struck),
             "",
-            f"{self.total} kills ({signals}), {self.missed} came too late, {self.runs} runs completed",
+            f"{self.total} kills, {self.missed.total()} came too late, {self.runs} runs completed",
+            f"{len(EVERY) - len(never)} of {len(EVERY)} kinds of blow struck at least once",
+            *(f"  never: {words}" for words in never),
             f"lost or doubled samples: {len(self.lost)}, altered VMs: {len(self.altered)}, "
             f"stuck runs: {len(self.stuck)}",
         ]
         return "\n".join([*rows, *self.lost, *self.altered, *self.stuck])
+
+
+def _table(struck: Counter[Blow]) -> Iterator[str]:
+    """A row for each stage, three columns for each process: how often each signal struck it there."""
+    victims = (*PLAYED, *BARE)
+    yield f"{'':12}" + "".join(f"{victim:>18}" for victim in victims)
+    names = "".join(f"{number.name.removeprefix('SIG'):>5}" for number in SIGNALS)
+    yield f"{'stage':12}" + f"{names:>18}" * len(victims) + f"{'all':>6}"
+    for stage in Stage:
+        each = [[struck[stage, victim, number] for number in SIGNALS] for victim in victims]
+        cells = ("".join(f"{count:>5}" for count in counts) for counts in each)
+        yield f"{stage:12}" + "".join(f"{text:>18}" for text in cells) + f"{sum(map(sum, each)):>6}"

@@ -6,13 +6,12 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Iterator
 
 from tests.support.cli import command
 from tests.support.site import write_inventory, write_study
 from tools.soak import checks
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
-from tools.soak.points import Point, Stage, Victim
+from tools.soak.points import PLAYED, Chooser, Point, Stage, Victim
 from tools.soak.watch import gone, process_of
 
 
@@ -20,6 +19,8 @@ class SupervisedRun:
     """`vnuma run` on two VMs, and the blows that it gets."""
 
     VMS = ("a", "b")
+    VICTIMS = PLAYED
+    SHARE = 0.4
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
@@ -28,12 +29,11 @@ class SupervisedRun:
         design = {"blocks": 4, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
-    def strike(self, points: Iterator[Point], deadline: float) -> None:
+    def strike(self, chooser: Chooser, deadline: float) -> None:
         """Strike until the run is complete or time is over; then let it come to its end. Raises Stuck."""
         while time.monotonic() < deadline and not self._complete():
             self._begin()
-            if not self._struck(next(points)):
-                self._ground.tally.missed += 1
+            self._strike_once(chooser.next())
         for _ in range(4):
             if self._complete():
                 break
@@ -68,27 +68,26 @@ class SupervisedRun:
             )
         return self._engine
 
-    def _struck(self, point: Point) -> bool:
-        """Strike at this point and check; False when the run or the process was over before."""
+    def _strike_once(self, turn: dict[Stage, Point]) -> None:
+        """Strike at the first of these points that comes, and check; missed if the process was over."""
         engine, began, watch = self._begin(), time.monotonic(), self._ground.watch
 
         def over() -> bool:
             if time.monotonic() - began > PATIENCE_S:
-                raise Stuck(f"{self._ground.name} did not reach {point.stage}")
+                raise Stuck(f"{self._ground.name} reached none of {', '.join(turn)}")
             return engine.poll() is not None
 
-        if point.stage is Stage.RESTORE and watch.begins(Stage.WAITING, over):
+        if Stage.RESTORE in turn and watch.begins(Stage.WAITING, over):
             engine.send_signal(signal.SIGINT)  # a stop: the VMs are put back
-        struck = watch.begins(point.stage, over)
-        if struck:
-            time.sleep(point.delay_s)
-            victim = process_of(point.victim, engine.pid)
-            struck = victim is not None and kill(victim, point.signal)
-            if struck and victim:
-                self._ground.tally.struck[point.stage, point.victim, point.signal] += 1
-                self._wait_for(point, victim, engine)
+        stage = watch.first_of(turn, over)
+        point = turn[stage or next(iter(turn))]
+        time.sleep(point.delay_s)
+        victim = process_of(point.victim, engine.pid) if stage else None
+        struck = victim is not None and kill(victim, point.signal)
+        self._ground.tally.count(point, struck=struck)
+        if struck and victim:
+            self._wait_for(point, victim, engine)
         self._ground.check(point)
-        return struck
 
     def _wait_for(self, point: Point, victim: int, engine: subprocess.Popen[str]) -> None:
         """Until the blow has had its effect."""

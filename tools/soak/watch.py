@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 
 from tests.support.lab import LabHandle
@@ -59,16 +59,22 @@ class Watch:
 
     def begins(self, stage: Stage, until: Callable[[], bool]) -> bool:
         """Wait until that stage begins; False when `until` holds before."""
+        return self.first_of([stage], until) is not None
+
+    def first_of(self, stages: Collection[Stage], until: Callable[[], bool]) -> Stage | None:
+        """Wait until one of the stages begins, and say which; None when `until` holds before."""
         self._news()
         self._last_event = ""
         self.step()
         before = self._samples
         while not until():
             self._news()
-            if self._is(stage, self.step(), before):
-                return True
+            step = self.step()
+            for stage in stages:
+                if self._is(stage, step, before):
+                    return stage
             time.sleep(TICK_S)
-        return False
+        return None
 
     def _is(self, stage: Stage, step: str | None, samples_before: int) -> bool:
         measuring = bool(step and step.startswith("measure"))

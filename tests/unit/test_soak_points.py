@@ -1,0 +1,69 @@
+"""Where the soak strikes: every stage, process and signal, and what its table says of them."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+
+from tools.soak.points import BARE, EVERY, PLAYED, Chooser, Point, Stage, Tally, Victim
+
+
+def strike(
+    tally: Tally, count: int, victims: Sequence[Victim] = PLAYED, *, too_late: frozenset[Stage] = frozenset()
+) -> list[Point]:
+    """So many points; of several whose turn it is the first; those in some stages come too late."""
+    chooser = Chooser(7, victims, tally)
+    struck = []
+    for _ in range(count):
+        point = next(iter(chooser.next().values()))
+        tally.count(point, struck=point.stage not in too_late)
+        struck.append(point)
+    return struck
+
+
+def test_every_kind_of_blow_is_struck_once_before_one_comes_twice() -> None:
+    """Eight stages, three processes, three signals."""
+    assert len({point.blow for point in strike(Tally(), 72)}) == 72
+
+
+def test_blows_that_never_land_do_not_keep_the_others_waiting() -> None:
+    """They are tried again, and the rest is struck all the same."""
+    tally = Tally()
+
+    strike(tally, 200, too_late=frozenset({Stage.STORING}))
+
+    assert {blow[0] for blow in tally.never if blow[1] in PLAYED} == {Stage.STORING}
+    assert tally.missed.total() > 9
+
+
+def test_a_restore_stands_alone_since_it_has_to_be_brought_about() -> None:
+    """Of the other stages the first that comes is struck."""
+    tally = Tally()
+    chooser = Chooser(3, PLAYED, tally)
+
+    turns = [chooser.next() for _ in range(60)]
+
+    assert {len(turn) for turn in turns if Stage.RESTORE in turn} == {1}
+    assert any(len(turn) == 7 for turn in turns)
+
+
+def test_one_seed_gives_one_row() -> None:
+    """Delays too."""
+    assert strike(Tally(), 20) == strike(Tally(), 20)
+
+
+def test_the_table_counts_each_stage_process_and_signal() -> None:
+    """What was never struck is named, and nothing struck is no good soak."""
+    tally = Tally()
+    assert not tally.good
+    strike(tally, 24, BARE)
+    tally.struck[Stage.QUERY, Victim.WORKER, signal.SIGKILL] += 4
+
+    lines = tally.report().splitlines()
+
+    assert tally.good
+    row = next(line for line in lines if line.startswith("query"))
+    assert row.split() == ["query", *"000", *"000", *"004", *"111", "7"]
+    assert "25 of 96 kinds of blow struck at least once" in lines
+    assert "  never: query, worker, SIGTERM" in lines
+    assert len(tally.never) == len(EVERY) - 25
