@@ -97,12 +97,34 @@ def test_a_vm_without_a_log_directory(lab: LabFactory, login: Login) -> None:
         fetch_log(session, replace(facts, log_directory=None))
 
 
-def test_a_host_that_is_not_trusted_is_asked_for_nothing(lab: LabFactory, login: Login) -> None:
-    """Its certificate must be signed by the CA that vCenter's is: the ticket is not sent."""
+@pytest.mark.parametrize("release", ["6.5.0", "8.0.3"])
+def test_a_host_that_signed_its_own_certificate_is_known_by_the_thumbprint_in_the_ticket(
+    lab: LabFactory, login: Login, release: str
+) -> None:
+    """vCenter, whose own certificate was verified, says which certificate the host has."""
+    session, facts = start(lab, login, host_certificate="self_signed", esxi={"version": release})
+
+    assert read_vmware_log(fetch_log(session, facts).text).vpds is not None
+
+
+def test_a_host_with_another_certificate_than_vcenter_says_is_asked_for_nothing(
+    lab: LabFactory, login: Login
+) -> None:
+    """The ticket is not sent to it."""
+    session, facts = start(lab, login, host_certificate="another_is_said")
+    with pytest.raises(LogUnavailable, match="shows another certificate than the one that vCenter names"):
+        fetch_log(session, facts)
+
+
+def test_the_server_that_gives_a_log_after_power_off_is_verified_by_its_chain_alone(
+    lab: LabFactory, login: Login
+) -> None:
+    """Nobody else vouches for vCenter: without a thumbprint its CA decides."""
     running, other = lab(boot=FAST), lab(boot=FAST)
     session = login(running)
-    facts = read_vm(session, find_vm(session, "sql16"))
-    transport = session.transport
+    ref = find_vm(session, "sql16")
+    shut_down(session, ref, timeout_s=LONG_S)
+    facts, transport = read_vm(session, ref), session.transport
     transport.vcenter = replace(transport.vcenter, ca_file=str(other.vcenter.ca_file))
     with pytest.raises(LogUnavailable, match="shows a certificate that is not trusted"):
         fetch_log(session, facts)

@@ -153,6 +153,9 @@ func (s *Scenario) check() error {
 	if s.Licence != "" && s.Licence != LicenceFree {
 		return fmt.Errorf("licence %q: want %s, or nothing", s.Licence, LicenceFree)
 	}
+	if s.HostCertificate != "" && !slices.Contains(HostCertificates, s.HostCertificate) {
+		return fmt.Errorf("host_certificate %q: want one of %s, or nothing", s.HostCertificate, strings.Join(HostCertificates, ", "))
+	}
 	for _, account := range s.Accounts {
 		if account.User == "" {
 			return errors.New("an account needs a user")

@@ -20,6 +20,9 @@ type Scenario struct {
 	// Standalone leaves vCenter out: the API is that of the one host.
 	Standalone bool `yaml:"standalone"`
 
+	// HostCertificate is what hosts show to whoever has a service ticket; empty: vCenter's own. See HostCertificates.
+	HostCertificate string `yaml:"host_certificate"`
+
 	// CertificateDays is for how long the server's certificate is good still; below 0 it has expired.
 	CertificateDays int `yaml:"certificate_days"`
 
@@ -67,6 +70,15 @@ type Cluster struct {
 	DRS  string `yaml:"drs"`
 	HA   bool   `yaml:"ha"`
 }
+
+// What a host's certificate can be, and the thumbprint of it that a service ticket names.
+const (
+	SelfSigned    = "self_signed"     // signed by itself, and the thumbprint is its own
+	AnotherIsSaid = "another_is_said" // signed by itself, and the thumbprint is another's
+)
+
+// HostCertificates are the kinds of certificate that hosts can show.
+var HostCertificates = []string{SelfSigned, AnotherIsSaid}
 
 // LicenceFree is the licence of the free hypervisor.
 const LicenceFree = "free"

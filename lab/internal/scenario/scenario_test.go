@@ -77,6 +77,7 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 		"faults: [{kind: slow}]":                                 "factor",
 		"faults: [{kind: drop_mid_result}]":                      "rows",
 		"faults: [{kind: tools_never, vm: other}]":               "no such VM",
+		"host_certificate: none":                                 "host_certificate",
 		"boot: {sql_seconds: -1}":                                "negative",
 		"accounts: [{privileges: [System.View]}]":                "needs a user",
 		"{standalone: true, hosts: [{name: a}, {name: b}]}":      "one host",

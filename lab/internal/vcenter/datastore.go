@@ -71,11 +71,11 @@ func (s *sessionManager) AcquireGenericServiceTicket(ctx *simulator.Context, req
 	if refused := s.lab.refusesTicket(ctx.Session.UserName, wanted); refused != nil {
 		return &methods.AcquireGenericServiceTicketBody{Fault_: refused.soap()}
 	}
-	return &methods.AcquireGenericServiceTicketBody{Res: &types.AcquireGenericServiceTicketResponse{
-		Returnval: types.SessionManagerGenericServiceTicket{
-			Id: s.lab.tickets.issue(spec.Method + " " + wanted.Path), HostName: s.ServiceHostName, TicketType: "HttpServiceTicket",
-		},
-	}}
+	ticket := types.SessionManagerGenericServiceTicket{
+		Id: s.lab.tickets.issue(spec.Method + " " + wanted.Path), HostName: s.ServiceHostName, TicketType: "HttpServiceTicket",
+	}
+	s.lab.endorse(&ticket)
+	return &methods.AcquireGenericServiceTicketBody{Res: &types.AcquireGenericServiceTicketResponse{Returnval: ticket}}
 }
 
 func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {

@@ -58,7 +58,9 @@ type Server struct {
 	pair    tls.Certificate
 	caFile  string
 	control *control
-	tickets tickets
+	// hostFiles is nil where hosts answer at vCenter's address.
+	hostFiles *hostFiles
+	tickets   tickets
 }
 
 // Start builds the inventory, powers on the VMs that the scenario has on, and serves.
@@ -87,7 +89,7 @@ func Start(config Config) (*Server, error) {
 		s.Close()
 		return nil, err
 	}
-	if err := s.startControl(); err != nil {
+	if err := errors.Join(s.startControl(), s.startHostFiles()); err != nil {
 		listener.Close()
 		s.Close()
 		return nil, err
@@ -168,6 +170,9 @@ func (s *Server) Close() {
 	s.serving.Unlock()
 	if s.control != nil {
 		s.control.http.Close()
+	}
+	if s.hostFiles != nil {
+		s.hostFiles.http.Close()
 	}
 	for _, m := range s.order {
 		m.locked(func(*simulator.Context) { m.abandon() })

@@ -1,15 +1,14 @@
 """Fetching a VM's vmware.log: from the host that runs it, or from vCenter once it is off.
 
 A running VM holds its log open, so on shared storage only its own host can read it. vCenter hands out a
-ticket for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse). The host's
-certificate is checked as vCenter's is: hosts that vCenter manages have theirs from the same CA.
+ticket for one request to that host (AcquireGenericServiceTicket; privilege Datastore.Browse), and says by
+which certificate the host is known (`host_tls`).
 """
 
 from __future__ import annotations
 
 import http.client
 import re
-import ssl
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -24,8 +23,8 @@ from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
 from vnuma.errors import PrivilegeMissing, VnumaError
 from vnuma.vsphere.faults import describe
+from vnuma.vsphere.host_tls import NotThatHost, connect_to_host, thumbprint_of
 from vnuma.vsphere.session import Session
-from vnuma.vsphere.tls import context_for
 
 Source = Literal["host", "vcenter"]
 
@@ -96,7 +95,8 @@ class _Request:
         except vmodl.MethodFault as fault:
             raise LogUnavailable(f"vCenter gave no ticket for {host}: {describe(fault)}") from fault
         name, port = _address(ticket.hostName or host)
-        return self._get(name, port, target, f"vmware_cgi_ticket={ticket.id}", "host")
+        cookie = f"vmware_cgi_ticket={ticket.id}"
+        return self._get(name, port, target, cookie, "host", thumbprint_of(ticket))
 
     def with_session(self, datacenter: str, source: Source) -> LogFile:
         """Through the server that we are logged in at."""
@@ -107,22 +107,26 @@ class _Request:
     def _target(self, datacenter: str) -> str:
         return f"{self.path}?{urlencode({'dcPath': datacenter, 'dsName': self.datastore})}"
 
-    def _get(self, host: str, port: int, target: str, cookie: str, source: Source) -> LogFile:
-        context = context_for(self.session.transport.vcenter)
-        connection = http.client.HTTPSConnection(host, port, timeout=self.timeout_s, context=context)
+    def _get(
+        self, host: str, port: int, target: str, cookie: str, source: Source, thumbprint: str | None = None
+    ) -> LogFile:
+        connection: http.client.HTTPSConnection | None = None
         try:
+            vcenter = self.session.transport.vcenter
+            connection = connect_to_host(vcenter, host, port, thumbprint, self.timeout_s)
             connection.request("GET", target, headers={"Cookie": cookie})
             response = connection.getresponse()
             if response.status != http.HTTPStatus.OK:
                 raise LogUnavailable(f"{host} answers {response.status} {response.reason} for {LOG_NAME}")
             data = self._read(response, host)
-        except ssl.SSLCertVerificationError as error:
-            raise LogUnavailable(f"{host} shows a certificate that is not trusted") from error
+        except NotThatHost as error:
+            raise LogUnavailable(str(error.args[0])) from error
         except (OSError, http.client.HTTPException) as error:
             why = str(getattr(error, "strerror", None) or error or type(error).__name__)
             raise LogUnavailable(f"{host}:{port} did not give {LOG_NAME} ({why})") from error
         finally:
-            connection.close()
+            if connection:
+                connection.close()
         return LogFile(data.decode("utf-8", errors="replace"), source, _date(response.headers.get("Date")))
 
     def _read(self, response: http.client.HTTPResponse, host: str) -> bytes:

@@ -1,0 +1,98 @@
+package vcenter
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
+)
+
+// hostFiles is the hosts' own file service, where it is not vCenter's: with a certificate that nobody else
+// has signed, as a host that vCenter's CA does not manage has.
+type hostFiles struct {
+	address    string
+	thumbprint []byte // DER of the certificate that tickets name
+	http       *http.Server
+}
+
+// startHostFiles serves the hosts' files apart from vCenter, if the scenario wants that.
+func (s *Server) startHostFiles() error {
+	if s.config.Scenario.HostCertificate == "" {
+		return nil
+	}
+	shown, err := selfSigned(time.Now())
+	if err != nil {
+		return err
+	}
+	said := shown
+	if s.config.Scenario.HostCertificate == scenario.AnotherIsSaid {
+		if said, err = selfSigned(time.Now()); err != nil {
+			return err
+		}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc(folderPath, s.serveFolder)
+	files := &hostFiles{address: listener.Addr().String(), thumbprint: said.Certificate[0], http: &http.Server{
+		Handler:           mux,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{shown}, MinVersion: tls.VersionTLS12},
+		ReadHeaderTimeout: 30 * time.Second,
+		ErrorLog:          log.Default(),
+	}}
+	s.hostFiles = files
+	go func() {
+		if err := files.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			log.Printf("the hosts stopped serving files: %v", err)
+		}
+	}()
+	return nil
+}
+
+// endorse names in a ticket where its host answers, and by which certificate.
+func (s *Server) endorse(ticket *types.SessionManagerGenericServiceTicket) {
+	der := s.pair.Certificate[0]
+	if s.hostFiles != nil {
+		ticket.HostName, der = s.hostFiles.address, s.hostFiles.thumbprint
+	}
+	ticket.SslThumbprint = colons(fmt.Sprintf("%X", sha1.Sum(der)))
+	ticket.CertThumbprintList = []types.VirtualMachineCertThumbprint{{
+		Thumbprint:    colons(fmt.Sprintf("%X", sha256.Sum256(der))),
+		HashAlgorithm: string(types.VirtualMachineCertThumbprintHashAlgorithmSha256),
+	}}
+}
+
+// colons puts a colon between the bytes of a thumbprint, as vSphere does.
+func colons(hex string) string {
+	var pairs []string
+	for ; len(hex) > 2; hex = hex[2:] {
+		pairs = append(pairs, hex[:2])
+	}
+	return strings.Join(append(pairs, hex), ":")
+}
+
+func selfSigned(now time.Time) (tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	leaf := template("localhost.localdomain", now) // as ESXi names itself before it is given a name
+	der, err := x509.CreateCertificate(rand.Reader, leaf, leaf, &key.PublicKey, key)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+}

@@ -1,0 +1,67 @@
+"""A connection to the ESXi host that a service ticket is for, once the host has shown who it is.
+
+By its certificate's chain, as vCenter; else by the thumbprint that vCenter, which is verified, has put into
+the ticket: hosts may have certificates that they signed themselves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import ssl
+from typing import Any
+
+from vnuma.vsphere.tls import context_for
+from vnuma.vsphere.vcenter import VCenter
+
+# Hexadecimal digits of a thumbprint and what it was made with. Before 7.0.3 vCenter names SHA-1 alone.
+_ALGORITHMS = {40: "sha1", 64: "sha256", 96: "sha384", 128: "sha512"}
+
+
+class NotThatHost(ssl.SSLError):
+    """The certificate is neither signed by a trusted CA nor the one that vCenter names."""
+
+
+def thumbprint_of(ticket: Any) -> str | None:
+    """The strongest thumbprint in a ticket, as hexadecimal digits; None where vCenter names none."""
+    named = [entry.thumbprint for entry in ticket.certThumbprintList or ()]
+    prints = [(text or "").replace(":", "").lower() for text in (*named, ticket.sslThumbprint)]
+    return max((text for text in prints if len(text) in _ALGORITHMS), key=len, default=None)
+
+
+def connect_to_host(
+    vcenter: VCenter, host: str, port: int, thumbprint: str | None, timeout_s: float
+) -> http.client.HTTPSConnection:
+    """A connection over which nothing was sent yet. Raises NotThatHost, and OSError as connecting does."""
+    try:
+        return _connected(host, port, timeout_s, context_for(vcenter))
+    except ssl.SSLCertVerificationError as error:
+        if thumbprint is None:
+            raise NotThatHost(f"{host} shows a certificate that is not trusted") from error
+    connection = _connected(host, port, timeout_s, _any_certificate())
+    shown = connection.sock.getpeercert(binary_form=True) or b""
+    if hmac.compare_digest(hashlib.new(_ALGORITHMS[len(thumbprint)], shown).hexdigest(), thumbprint):
+        return connection
+    connection.close()
+    raise NotThatHost(f"{host} shows another certificate than the one that vCenter names")
+
+
+def _connected(
+    host: str, port: int, timeout_s: float, context: ssl.SSLContext
+) -> http.client.HTTPSConnection:
+    connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    try:
+        connection.connect()
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _any_certificate() -> ssl.SSLContext:
+    """For a look at the certificate: whether it is the right one is decided before anything is sent."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
