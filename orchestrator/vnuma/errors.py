@@ -77,6 +77,10 @@ class SqlUnreachable(EnvironmentProblem):
     """SQL Server does not answer (SQLSTATE 08*, HYT*): after a boot this is waited for."""
 
 
+class MachineUnreachable(EnvironmentProblem):
+    """Ansible's connection to a Linux machine cannot be made, or broke."""
+
+
 class SqlFailed(EnvironmentProblem):
     """SQL Server answered with an error."""
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
 from vnuma.engine import actions, actions_by_hand
 
 
@@ -15,7 +15,7 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Run the workload on a booted VM."""
-        target = target_of(options)
+        target = vm_of(options)
         if options["attempt"]:
             return actions.measure(options["run"], options["attempt"], target)
         return {"changed": False, "timings": []} if check else actions_by_hand.benchmark(target, options)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
 from vnuma.engine import actions_by_hand
 
 
@@ -15,7 +15,7 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Prepare or drop the study's dataset."""
-        target = target_of(options)
+        target = vm_of(options)
         if check:
             return actions_by_hand.plan_dataset(target, options)
         return actions_by_hand.dataset(target, options)

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
 from vnuma.engine.role import give_role
 
 
@@ -15,4 +15,4 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Give the study's account its role on a VM."""
-        return give_role(target_of(options), options["name"], options["principal"], check=check)
+        return give_role(vm_of(options), options["name"], options["principal"], check=check)

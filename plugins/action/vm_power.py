@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
 from vnuma.engine import actions, actions_by_hand
 
 
@@ -15,7 +15,7 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Power a VM on, or shut its guest down."""
-        target = target_of(options)
+        target = vm_of(options)
         if options["attempt"]:
             return actions.boot(options["run"], options["attempt"], target)
         if check:

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
 from vnuma.engine import actions
 
 
@@ -15,7 +15,7 @@ class ActionModule(VnumaAction):
 
     def act(self, options: Options, *, check: bool) -> Options:
         """Put a VM back as it was before the run."""
-        target = target_of(options)
+        target = vm_of(options)
         if check:
             return actions.plan_restore(options["run"], target, options["on_conflict"], options["when"])
         return actions.restore_vm(options["run"], target, options["on_conflict"], options["when"])

@@ -96,6 +96,19 @@ options:
         default: false
 """
 
+    MACHINE = r"""
+options:
+  target:
+    description: The Linux machine, reached by Ansible's own connection.
+    type: dict
+    required: true
+    suboptions:
+      name:
+        description: Inventory name of the machine.
+        type: str
+        required: true
+"""
+
     RUN = r"""
 options:
   run:

@@ -20,7 +20,8 @@ from vnuma.engine.inventory import read_targets
 from vnuma.engine.measure import measure_cell
 from vnuma.engine.persist import Patience
 from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import Restored, restore
+from vnuma.engine.restore import restore
+from vnuma.engine.restored import Restored
 from vnuma.engine.shape import shape_cell
 from vnuma.engine.start import create_run, prepare, take
 from vnuma.engine.target import Target

@@ -18,7 +18,7 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
 Options = dict[str, Any]
@@ -56,10 +56,19 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         raise NotImplementedError
 
 
-def target_of(options: Options) -> Target:
-    """The task's VM. Raises InputError naming what is wrong with the inventory's variables."""
+def vm_of(options: Options) -> Target:
+    """The task's VM, for actions that only a VM can take. Raises InputError."""
+    return in_vcenter(target_of(options))
+
+
+def target_of(options: Options) -> AnyTarget:
+    """The task's VM or machine: a machine has no vCenter.
+
+    Raises InputError naming what is wrong with the inventory's variables.
+    """
     try:
-        return Target.model_validate(options["target"])
+        kind = Target if "vcenter" in options["target"] else Machine
+        return kind.model_validate(options["target"])
     except ValidationError as error:
         what = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"

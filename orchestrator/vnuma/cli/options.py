@@ -55,6 +55,16 @@ def read_study(path: Path) -> tuple[Study, str]:
     return parse_study(text, str(path)), text
 
 
+def study_inventory(given: Path | None, study: Study) -> Path:
+    """The inventory of a study; one that measures this very machine alone needs none."""
+    from vnuma import assets
+    from vnuma.engine.inventory import LOCAL
+
+    if given is None and study.workload.guest == "linux" and set(study.vms) == {LOCAL}:
+        return assets.asset("inventories/localhost/hosts.yml")
+    return find_inventory(given)
+
+
 def find_inventory(given: Path | None) -> Path:
     """The inventory to use: as given, VNUMA_INVENTORY, ./inventory, else the running lab's."""
     from vnuma import assets, lab

@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.design_lines import at_most, design_lines
+from vnuma.cli.findings_lines import findings_lines
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
     StudyArgument,
     TicketOption,
-    find_inventory,
     read_study,
+    study_inventory,
 )
+from vnuma.cli.plan_machine import machine_text, machines_document
 from vnuma.cli.screen import duration, plural, simulated_banner
 
 if TYPE_CHECKING:
@@ -52,24 +55,29 @@ def plan(
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.engine.findings import refuse_blocked
-    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.inventory import study_targets
     from vnuma.engine.permit import Permit
-    from vnuma.engine.plan import plan_vm
+    from vnuma.engine.plan import VmPlan
+    from vnuma.engine.start import plan_all
 
     permit = Permit.given(production, ticket)
     parsed, text = read_study(study)
-    targets = read_targets(find_inventory(inventory), parsed.vms)
-    plans = [plan_vm(parsed, target, permit) for target in targets.values()]
+    where = study_inventory(inventory, parsed)
+    every = list(plan_all(parsed, study_targets(where, parsed), permit, where).values())
+    plans = [one for one in every if isinstance(one, VmPlan)]
+    machines = [one for one in every if not isinstance(one, VmPlan)]
     if format_ is PlanFormat.JSON:
-        typer.echo(json.dumps(_document(parsed, plans), indent=2))
+        typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
     else:
+        for machine in machines:
+            typer.echo(machine_text(parsed, machine, study, checks))
         for one in plans:
             typer.echo(_text(parsed, one, study, checks))
     if document:
         from vnuma.cli.plan_document import write_document
 
         typer.echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
-    refuse_blocked(finding for one in plans for finding in one.findings)
+    refuse_blocked(finding for one in every for finding in one.findings)
 
 
 def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
@@ -92,11 +100,11 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         f"Database: {study.dataset.database} only, created"
         + (" and dropped." if study.dataset.drop_after else "."),
         "",
-        *_design(study),
-        f"Time     {_at_most(study)}{plural(plan.boots, 'boot')}, about {duration(plan.seconds)} "
+        *design_lines(study),
+        f"Time     {at_most(study)}{plural(plan.boots, 'boot')}, about {duration(plan.seconds)} "
         "on real hardware (assumed; measured after block 1)",
         *_detects(study),
-        *_findings(plan, checks),
+        *findings_lines(plan.findings, checks),
         "",
         f"Nothing was changed.  Start: vnuma run {path}",
     ]
@@ -206,56 +214,10 @@ def _detects(study: Study) -> list[str]:
     return [f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)"]
 
 
-def _design(study: Study) -> list[str]:
-    """Order, what runs beside the arms, and when it ends."""
-    from vnuma.domain.percent import percent_text
-    from vnuma.report.words import ORDER_WORDS
-
-    design = study.design
-    beside = [
-        name
-        for name, wanted in (
-            ("A/A", design.a_a),
-            ("sentinel", design.sentinel),
-            (f"positive control {study.control_arm}", study.control_arm),
-        )
-        if wanted
-    ]
-    blocks = f"{_at_most(study)}{plural(design.most_blocks, 'block')}"
-    lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
-    lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
-    if design.precision:
-        lines.append(
-            f"Ends     after the block in which every 95% half-width is at most "
-            f"{percent_text(design.precision)}"
-        )
-    if design.max_hours:
-        lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
-    return lines
-
-
-def _at_most(study: Study) -> str:
-    return "at most " if study.design.precision else ""
-
-
 def _hard_off(study: Study) -> str:
     if study.power.on_shutdown_timeout == "power_off":
         return f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
     return "no hard power-off."
-
-
-def _findings(plan: VmPlan, checks: bool) -> list[str]:
-    count = {level: sum(f.severity == level for f in plan.findings) for level in ("block", "warn", "info")}
-    ids = " ".join(dict.fromkeys(finding.id for finding in plan.findings))
-    lines = [
-        f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if plan.findings else "Checks   none"
-    ]
-    for finding in plan.findings:
-        if checks or finding.severity == "block":
-            lines.append(f"  {finding.severity:5} {finding.id}  {finding.what}")
-            if finding.fix:
-                lines.append(f"             fix: {finding.fix}")
-    return lines
 
 
 def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:

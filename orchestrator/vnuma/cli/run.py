@@ -12,8 +12,8 @@ from vnuma.cli.options import (
     ProductionOption,
     StoreOption,
     TicketOption,
-    find_inventory,
     read_study,
+    study_inventory,
 )
 from vnuma.errors import InputError
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from vnuma.domain.study import Study
     from vnuma.engine.permit import Permit
-    from vnuma.engine.target import Target
+    from vnuma.engine.target import AnyTarget
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -88,21 +88,21 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
 
     from vnuma.engine.context import store_url
     from vnuma.engine.hours import refuse_if_closed
-    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.inventory import study_targets
     from vnuma.engine.recover import put_back_dead
     from vnuma.engine.start import create_run, prepare
     from vnuma.store.open import open_store
 
     parsed, text = read_study(path)
-    where = find_inventory(inventory)
-    targets = read_targets(where, parsed.vms)
+    where = study_inventory(inventory, parsed)
+    targets = study_targets(where, parsed)
     if not create_only:
         refuse_if_closed(parsed, datetime.now(UTC))
     address = store_url(url)
     opened = open_store(address)
     for words in put_back_dead(opened, targets):
         typer.echo(words, err=True)
-    created = create_run(opened, prepare(parsed, text, targets, permit), where)
+    created = create_run(opened, prepare(parsed, text, targets, permit, where), where)
     if create_only:
         typer.echo(created.name)
         typer.echo(_by_hand(created.name, where), err=True)
@@ -116,21 +116,21 @@ def _resume(name: str, inventory: Path | None, url: str | None) -> None:
 
     from vnuma.engine.context import open_run, store_url
     from vnuma.engine.hours import refuse_if_closed
-    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.inventory import study_targets
     from vnuma.engine.recover import reopen
 
     opened, row, parsed = open_run(name, url)
     refuse_if_closed(parsed, datetime.now(UTC))
     found = reopen(opened, row.name)
-    where = inventory or (Path(row.inventory) if row.inventory else find_inventory(None))
-    targets = read_targets(where, parsed.vms)
+    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
+    targets = study_targets(where, parsed)
     typer.echo(f"Found     {row.name} was {row.state}: {found.words}", err=True)
     typer.echo(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", err=True)
     _supervise(opened, store_url(url), found.run, parsed, targets, where)
 
 
 def _supervise(
-    store: Store, url: str, run_row: Run, study: Study, targets: dict[str, Target], inventory: Path
+    store: Store, url: str, run_row: Run, study: Study, targets: dict[str, AnyTarget], inventory: Path
 ) -> None:
     from vnuma.cli.progress import watching
     from vnuma.engine.supervise import supervise

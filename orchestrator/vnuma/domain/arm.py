@@ -18,10 +18,11 @@ from pydantic import (
 from vnuma.domain.topology import Topology
 
 Automatic = Literal["auto"]
+AsItIs = Literal["keep"]
 
 
 def _topology(value: object) -> Topology | str:
-    if isinstance(value, Topology) or value == "auto":
+    if isinstance(value, Topology) or value in ("auto", "keep"):
         return value
     if isinstance(value, str):
         return Topology.parse(value)
@@ -29,11 +30,11 @@ def _topology(value: object) -> Topology | str:
 
 
 TopologyField = Annotated[
-    Topology | Automatic,
+    Topology | Automatic | AsItIs,
     BeforeValidator(_topology),
     PlainSerializer(str, return_type=str),
     WithJsonSchema(
-        {"type": "string", "pattern": "^([1-9][0-9]*x[1-9][0-9]*|auto)$", "examples": ["2x8", "auto"]}
+        {"type": "string", "pattern": "^([1-9][0-9]*x[1-9][0-9]*|auto|keep)$", "examples": ["2x8", "auto"]}
     ),
 ]
 
@@ -223,7 +224,8 @@ class Arm(ArmSettings):
     topology: TopologyField = Field(
         description=(
             "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores per "
-            "socket at power-on."
+            "socket at power-on. `keep` is for Linux machines that are measured as they are: nothing about "
+            "them is shaped."
         )
     )
     vcpus: Count | None = Field(

@@ -34,6 +34,13 @@ def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]
 
     Raises ArmImpossible when this host or VM cannot give the arm what it asks for.
     """
+    if arm.topology == "keep":
+        raise ArmImpossible(
+            "T00",
+            f"arm {arm.label} keeps the topology, which is for machines that are measured as they are; "
+            f"{vm.name} is a VM in vCenter.",
+            fix="Name its topology, as in 2x8.",
+        )
     if vm.hardware_version < MINIMUM_HARDWARE:
         raise ArmImpossible(
             "T18",

@@ -141,7 +141,15 @@ class Study(Strict):
     )
     title: str = Field(default="", description="One line for reports.")
     vms: tuple[str, ...] = Field(min_length=1, description="Inventory names of the VMs.")
-    vcpus: int = Field(ge=1, le=768, description="vCPUs of the VM, unless an arm has its own.")
+    vcpus: int | None = Field(
+        default=None,
+        ge=1,
+        le=768,
+        description=(
+            "vCPUs of the VM, unless an arm has its own. Only a study of machines that are measured as they "
+            "are (every arm `topology: keep`) has none."
+        ),
+    )
     reference: str = Field(description="The arm that the others are compared with.")
     arms: tuple[Arm, ...] = Field(min_length=1, description="The configurations under test.")
     all_arms: ArmSettings = Field(

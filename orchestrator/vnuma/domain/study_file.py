@@ -70,16 +70,19 @@ def _validate(data: Any) -> Study | list[Problem]:
 def check_study(study: Study) -> Iterator[Problem]:
     """What a study says that cannot be, although each field alone is right."""
     seen: dict[str, int] = {}
+    if study.vcpus is None and not all(arm.vcpus or arm.topology == "keep" for arm in study.arms):
+        yield Problem(("vcpus",), "field 'vcpus' is missing.", "Every field is described in docs/study.md.")
+        return
     for index, arm in enumerate(study.arms):
         vcpus = arm.vcpus or study.vcpus
         made = arm.vcpu_count
-        if made and made != vcpus:
+        if made and vcpus and made != vcpus:
             yield Problem(
                 ("arms", index, "topology"),
                 f"topology {arm.topology} makes {made} vCPUs, but vcpus is {vcpus}.",
                 f"Use one of {_all(vcpus)}, or set vcpus: {made}.",
             )
-        if arm.vnuma_nodes and vcpus % arm.vnuma_nodes:
+        if arm.vnuma_nodes and vcpus and vcpus % arm.vnuma_nodes:
             yield Problem(
                 ("arms", index, "vnuma_nodes"),
                 f"{vcpus} vCPUs cannot be spread evenly over {arm.vnuma_nodes} vNUMA nodes.",

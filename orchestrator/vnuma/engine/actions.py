@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from time import sleep
 from typing import Any, Literal
 
@@ -26,9 +26,10 @@ from vnuma.engine.context import (
 from vnuma.engine.dataset import drop_after_run, drop_planned, prepare_cell
 from vnuma.engine.measure import measure_cell
 from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import Restored, restore
+from vnuma.engine.restore import restore
+from vnuma.engine.restored import Restored
 from vnuma.engine.shape import change_diff, change_document, prediction_document, shape_cell
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, Target
 from vnuma.errors import InputError, NotAtBaseline
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -40,7 +41,7 @@ When = Literal["always", "finished"]
 LOOK_AGAIN_S = 1.0
 
 
-def claim_cell(run: str, target: Target) -> Document:
+def claim_cell(run: str, target: AnyTarget) -> Document:
     """Claim the next cell, waiting for the host to be free.
 
     A play without a supervisor takes the VM over first, provided that there is a cell to measure.
@@ -76,7 +77,7 @@ def _nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
 
 
-def peek_cell(run: str, target: Target) -> Document:
+def peek_cell(run: str, target: AnyTarget) -> Document:
     """What `claim_cell` would claim. In check mode nothing is claimed, so the play ends there."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
@@ -93,7 +94,7 @@ def peek_cell(run: str, target: Target) -> Document:
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Bring the VM into the attempt's arm's shape."""
-    with _step(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried):
         done = shape_cell(context, tried)
     return {
         "changed": True,
@@ -105,27 +106,39 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Power on and wait for Tools."""
-    with _step(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried):
         boot_cell(context, tried)
     return {"changed": True, "power": "poweredOn"}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Wait for SQL Server and compare what the guest sees with what the arm needs."""
-    with _step(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried):
         seen = ready_cell(context, tried)
     return {"changed": False, "guest": asdict(seen.guest), "server": asdict(seen.server)}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset, then measure the cell."""
-    with _step(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried):
         prepared = prepare_cell(context, tried)
         return {"changed": True, "dataset": prepared, "samples": measure_cell(context, tried)}
 
 
-def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
-    """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
+@dataclass(frozen=True)
+class Left:
+    """What a play that is to put something back finds: its token, None without the lease, or why not to."""
+
+    token: int | None
+    why: str | None
+    supervised: bool
+
+
+def why_left(run: str, target: AnyTarget, when: When) -> Left:
+    """Whether this play puts the VM or machine back.
+
+    Raises VmHeld when another process looks after the run.
+    """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
     token = supervisor_token(target.name)
@@ -134,26 +147,32 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         unsupervised.refuse_if_looked_after(row)
         token = unsupervised.lease_token(store, row, vm)
     why = _why_not_back(store, row, study, vm, when) if token else _not_held(row, vm)
-    if token is None or why:
-        return {"changed": False, "why": why}
-    context = open_context(run, target, token)
+    return Left(token, why, supervised)
+
+
+def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
+    """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
+    left = why_left(run, target, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
+    context = open_context(run, target, left.token)
     context.fence()
-    rules = PowerRules.of(study)
+    store, row, vm, rules = context.store, context.run, context.vm, PowerRules.of(context.study)
     try:
         with _living(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
     except NotAtBaseline:
-        if not supervised:
+        if not left.supervised:
             unsupervised.settle_conflict(store, row)
         raise
-    if not supervised:
+    if not left.supervised:
         unsupervised.settle(store, row)
     changes = (*done.changes, *(() if reason else dropped))
     return {
         **_back_document(changes, powered_off=done.powered_off),
-        "restored": _restored_document(done),
+        "restored": restored_document(done),
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
@@ -170,7 +189,8 @@ def _back_document(changes: Iterable[Edit], *, powered_off: bool) -> Document:
     }
 
 
-def _restored_document(done: Restored) -> Document:
+def restored_document(done: Restored) -> Document:
+    """What came of it, for playbooks."""
     return {
         "vm": done.vm,
         "changed": done.changed,
@@ -206,8 +226,8 @@ def _not_held(run: Run, vm: Vm) -> str:
 
 
 @contextmanager
-def _step(run: str, document: Mapping[str, Any], target: Target) -> Iterator[tuple[VmContext, Attempt]]:
-    """Context and attempt of one step."""
+def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterator[tuple[VmContext, Attempt]]:
+    """Context and attempt of one step, for as long as it works."""
     try:
         attempt = Attempt(**document)
     except TypeError:

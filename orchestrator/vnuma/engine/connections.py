@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import lru_cache
 
 from vnuma.engine.secrets import Private, resolve
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import VCenterUnreachable
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.driver import ENVIRONMENT_VARIABLE, Driver, discover
@@ -29,10 +29,12 @@ def vcenter(target: Target) -> VCenter:
     )
 
 
-def api_versions(targets: Iterable[Target]) -> dict[str, str]:
+def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
     """The API version that each target's vCenter and this program share; one that is away now is left out."""
     found: dict[str, str] = {}
     for target in targets:
+        if isinstance(target, Machine):
+            continue
         if _address(target) not in found:
             with suppress(VCenterUnreachable):
                 found[_address(target)] = agreed_version(vcenter(target))

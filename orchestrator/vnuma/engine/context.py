@@ -15,7 +15,7 @@ from vnuma.domain.study_file import parse_study
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.locking import vm_lock
 from vnuma.engine.secrets import Private
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, in_vcenter
 from vnuma.errors import InputError
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.store import leases, runs, vms
@@ -49,7 +49,7 @@ class VmContext:
     run: Run
     study: Study
     vm: Vm
-    target: Target
+    target: AnyTarget
     token: int
     home: Path
 
@@ -63,12 +63,12 @@ class VmContext:
         """A vSphere session, with the VM's lock held and the token checked: for one step."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name):
             self.fence()
-            with connect(vcenter(self.target)) as session:
+            with connect(vcenter(in_vcenter(self.target))) as session:
                 yield session
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""
-        return sql_server(self.target)
+        return sql_server(in_vcenter(self.target))
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
@@ -105,7 +105,7 @@ def vm_of_run(store: Store, run: Run, name: str) -> Vm:
     return rows[name]
 
 
-def open_context(name: str, target: Target, token: int) -> VmContext:
+def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
     """The context of one VM in a run, for the play that holds this fencing token."""
     store, run, study = open_run(name)
     return VmContext(store, run, study, vm_of_run(store, run, target.name), target, token, home_folder())

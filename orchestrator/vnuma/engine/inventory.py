@@ -7,8 +7,12 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-from vnuma.engine.target import Target, target_from
+from vnuma.domain.study import Study
+from vnuma.engine.target import AnyTarget, Machine, Target, target_from
 from vnuma.errors import InputError
+
+LOCAL = "localhost"
+"""Ansible's implicit host: the machine that it runs on, without an entry in any inventory."""
 
 
 def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
@@ -32,6 +36,20 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
             )
         targets[name] = target_from(name, hosts[name], str(inventory))
     return targets
+
+
+def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
+    """What a study measures: VMs, or for a Linux workload machines that have no vnuma_vcenter.
+
+    `localhost` needs no entry: Ansible knows it as the machine that it runs on. Raises InputError.
+    """
+    if study.workload.guest != "linux":
+        return dict(read_targets(inventory, study.vms))
+    hosts = _read(inventory)
+    machines = [name for name in study.vms if "vnuma_vcenter" not in hosts.get(name, {})]
+    known = [name for name in machines if name in hosts or name == LOCAL]
+    others = read_targets(inventory, [name for name in study.vms if name not in known])
+    return {name: others[name] if name in others else Machine(name=name) for name in study.vms}
 
 
 def _read(inventory: Path) -> dict[str, dict[str, object]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.recipe import desired_settings
+from vnuma.domain.recipe import desired_settings, vcpus_of
 from vnuma.domain.setting import Settings
 from vnuma.domain.study import Study
 from vnuma.engine.findings import Finding
@@ -48,7 +48,7 @@ def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts)
             f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
             "Run one block first.",
         )
-    vcpus = arm.vcpu_count or study.vcpus
+    vcpus = vcpus_of(arm, vm)
     nodes = physical_nodes(vcpus, settings, host)
     if nodes < 2:
         yield Finding(

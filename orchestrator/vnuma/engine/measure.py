@@ -65,7 +65,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
                 for turn in turns(study):
                     site.stop_if_asked()
                     site.say(turn_words(study, turn))
-                    _measure(context, attempt, bench, turn)
+                    measure_turn(context, attempt, bench, turn)
                     stored += 1
         _still_ours(context, attempt, time.monotonic() - began)
     finish(context, attempt, Outcome.VALID, None, None)
@@ -78,7 +78,7 @@ def turn_words(study: Study, turn: Turn) -> str:
     return f"{study.workload.size_label(turn.size)}, {turn.form}, {kind} {turn.iteration}"
 
 
-def _measure(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn) -> None:
+def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn) -> None:
     """Run one iteration and store it before anything else; a failure is a sample with a reason."""
     name = context.study.workload.name
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
@@ -12,6 +12,7 @@ from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.baseline import host_document
 from vnuma.engine.connections import vcenter
 from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.locality_check import locality_findings
@@ -44,6 +45,34 @@ class VmPlan:
     """The lab's scenario; None for a real vCenter."""
 
     @property
+    def key(self) -> str:
+        """Identifies the VM across runs."""
+        return self.vm.key
+
+    @property
+    def path(self) -> str:
+        """Its inventory path."""
+        return self.vm.path
+
+    @property
+    def host_name(self) -> str:
+        """The ESXi host that it loads."""
+        return self.host.name
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The arms that are measured: all, since one that the VM cannot have blocks the study."""
+        return tuple(arm.label for arm in self.arms)
+
+    def documents(self) -> dict[str, dict[str, object]]:
+        """What is known of it, by scope, for the store."""
+        return {
+            "host": host_document(self.host),
+            "vm": _vm_document(self.vm),
+            "preflight": {finding.id: asdict(finding) for finding in self.findings},
+        }
+
+    @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
         """Every setting that some arm changes: its value now, and the values it will take."""
         now: dict[str, Value] = {}
@@ -54,6 +83,17 @@ class VmPlan:
                 if edit.after not in during[edit.setting]:
                     during[edit.setting].append(edit.after)
         return {name: (now[name], tuple(during[name])) for name in now}
+
+
+def _vm_document(vm: VmFacts) -> dict[str, object]:
+    return {
+        "name": vm.name,
+        "path": vm.path,
+        "hardware_version": vm.hardware_version,
+        "guest": vm.guest_full_name or vm.guest_id,
+        "power": str(vm.power),
+        "settings": dict(vm.settings),
+    }
 
 
 def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:

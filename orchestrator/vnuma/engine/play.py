@@ -17,7 +17,7 @@ from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
 _KEPT = (
     "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
     "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
-    "KRB5CCNAME", "KRB5_CONFIG", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "KRB5CCNAME", "KRB5_CONFIG", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def play_study(
     folder.mkdir(mode=0o700)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
-    with _clean_environment(private):
+    with clean_environment(private):
         runner = ansible_runner.interface.init_runner(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
@@ -83,7 +83,7 @@ def play_study(
 
 
 @contextmanager
-def _clean_environment(private: Path) -> Iterator[None]:
+def clean_environment(private: Path | None = None) -> Iterator[None]:
     """What the runner copies while it is set up; put back at once."""
     kept = dict(os.environ)
     clean = {name: kept[name] for name in _KEPT if name in kept}
@@ -92,7 +92,8 @@ def _clean_environment(private: Path) -> Iterator[None]:
     }
     # The interpreter's own folder first: an unactivated environment would not find ansible-playbook.
     clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
-    clean[PRIVATE_FILE_VARIABLE] = str(private)
+    if private:
+        clean[PRIVATE_FILE_VARIABLE] = str(private)
     try:
         os.environ.clear()
         os.environ.update(clean)

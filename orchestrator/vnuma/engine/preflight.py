@@ -23,7 +23,9 @@ def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
     impossible = list(_arms(study, vm, host))
     said = {finding.id for finding in impossible if finding.severity == "block"}
     rules = [finding for finding in rule_findings(study, vm, host) if finding.id not in said]
-    return worst_first([*impossible, *_vm(study, vm), *_power(study, host), *rules, *_measurement(study)])
+    return worst_first(
+        [*impossible, *_vm(study, vm), *_power(study, host), *rules, *measurement_findings(study)]
+    )
 
 
 def under_study(name: str, lease: str | None) -> Iterator[Finding]:
@@ -120,7 +122,8 @@ def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
         )
 
 
-def _measurement(study: Study) -> Iterator[Finding]:
+def measurement_findings(study: Study) -> Iterator[Finding]:
+    """What of the design keeps a result from being a verdict."""
     if study.design.order == "fixed":
         yield Finding(
             "D01",

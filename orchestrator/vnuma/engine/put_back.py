@@ -11,10 +11,9 @@ from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.context import home_folder, store_url
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.left import left_vms
-from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.recover import is_alive
-from vnuma.engine.restore import restore
-from vnuma.engine.target import Target
+from vnuma.engine.restore_any import restore_any
+from vnuma.engine.target import MACHINE_KEY, AnyTarget, Machine
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -59,16 +58,7 @@ def put_back_left(
             with store.read() as connection:
                 text = runs.get_study(connection, owner.study_id).yaml
             study = parse_study(text, f"study of {owner.name}")
-            done = restore(
-                store,
-                owner,
-                row,
-                target,
-                home=home_folder(),
-                choice=choice,
-                rules=PowerRules.of(study),
-                say=say,
-            )
+            done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
         except VnumaError as error:
             outcome.problems.append(error)
             continue
@@ -89,8 +79,12 @@ def show_left(
         if is_alive(owner) and not (names or run):
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
+        target = _target(row, owner, inventory)
+        if isinstance(target, Machine):
+            lines.append(f"{row.name}, left by {owner.name}: kernel settings and files would be put back")
+            continue
         try:
-            changes = plan_back(store, owner, row, _target(row, owner, inventory), choice).changes
+            changes = plan_back(store, owner, row, target, choice).changes
         except RestoreConflict as error:
             lines.append(str(error))
             continue
@@ -115,11 +109,13 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
         yield row, owner
 
 
-def _target(row: Vm, owner: Run, inventory: Path | None) -> Target:
+def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
     """Where the VM is reached. Raises VmHeld while its run is alive."""
     if is_alive(owner):
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
         )
+    if row.vm_key.startswith(MACHINE_KEY):
+        return Machine(name=row.name)
     where = inventory or Path(owner.inventory or "inventory")
     return read_targets(where, [row.name])[row.name]

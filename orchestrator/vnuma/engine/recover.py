@@ -13,10 +13,9 @@ from pathlib import Path
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.context import home_folder
 from vnuma.engine.left import left_vms
-from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.progress import Progress, progress_of
-from vnuma.engine.restore import restore
-from vnuma.engine.target import Target
+from vnuma.engine.restore_any import restore_any
+from vnuma.engine.target import AnyTarget
 from vnuma.errors import InputError, VmHeld
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
@@ -121,7 +120,7 @@ def _began(pid: int) -> datetime | None:
     return datetime.fromtimestamp(int(boot[1]) + ticks / os.sysconf("SC_CLK_TCK"), UTC) if boot else None
 
 
-def put_back_dead(store: Store, targets: Mapping[str, Target]) -> list[str]:
+def put_back_dead(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
     """Put back those of these VMs that a dead run left changed; sentences about what was done.
 
     Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
@@ -134,7 +133,7 @@ def put_back_dead(store: Store, targets: Mapping[str, Target]) -> list[str]:
             continue
         with store.read() as connection:
             study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
-        done = restore(store, run, vm, targets[vm.name], home=home_folder(), rules=PowerRules.of(study))
+        done = restore_any(store, run, study, vm, targets[vm.name], home=home_folder())
         with store.write() as connection:
             runs.set_run_state(connection, run.id, RunState.STOPPED)
         said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")

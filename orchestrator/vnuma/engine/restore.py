@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from vnuma.domain.change import Change, Edit, change_back, differences, net
+from vnuma.domain.change import Change, change_back, differences, net
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power, is_evidence
 from vnuma.engine.audit import Journal
@@ -25,6 +25,7 @@ from vnuma.engine.locking import StillLocked, vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_OFF, POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack, parts_of
+from vnuma.engine.restored import Restored
 from vnuma.engine.target import Target
 from vnuma.errors import (
     AttemptFailed,
@@ -43,29 +44,6 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle
 
 UNMARK_TRIES = 5
-
-
-@dataclass(frozen=True)
-class Restored:
-    """How a VM was put back: `equal` of `settings` read back equal, its power state, and what was changed."""
-
-    vm: str
-    settings: int
-    equal: int
-    power: Power
-    changes: tuple[Edit, ...] = ()
-    powered_off: bool = False
-
-    @property
-    def changed(self) -> bool:
-        """Whether anything was changed."""
-        return bool(self.changes)
-
-    @property
-    def words(self) -> str:
-        """For people: what was proven, not what was hoped."""
-        state = "powered on" if self.power is Power.ON else "powered off"
-        return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
 
 
 def restore(

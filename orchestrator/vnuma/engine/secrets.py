@@ -16,7 +16,7 @@ from pathlib import Path
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from vnuma.engine.target import Secret, Target
+from vnuma.engine.target import AnyTarget, Secret, Target
 from vnuma.errors import EnvironmentProblem
 
 PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
@@ -76,10 +76,11 @@ def resolve(secret: Secret) -> str:
     return _from_vault(Path(str(secret.vault)).expanduser(), str(secret.key))
 
 
-def resolve_all(targets: Iterable[Target]) -> dict[str, str]:
-    """Every secret of these targets by reference name."""
-    references = [target.vcenter.password for target in targets]
-    references += [target.sql.password for target in targets if target.sql.password]
+def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
+    """Every secret of these targets by reference name; a machine's are Ansible's own affair."""
+    inside = [target for target in targets if isinstance(target, Target)]
+    references = [target.vcenter.password for target in inside]
+    references += [target.sql.password for target in inside if target.sql.password]
     return {reference.name: resolve(reference) for reference in references}
 
 

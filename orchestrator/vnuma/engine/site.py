@@ -13,11 +13,14 @@ from vnuma.engine.attempt import Attempt
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.context import VmContext
-from vnuma.errors import Interrupted, StoreError
+from vnuma.engine.linux import kernel
+from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.store import attempts, facts, runs
 from vnuma.store.rows import StopRequest
 from vnuma.workloads.bench import Document
+from vnuma.workloads.shell import Shell
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class CellSite:
 
     context: VmContext
     attempt: Attempt
+    machine: Shell | None = None
+    """Of a Linux machine; None for a SQL Server's VM."""
 
     @property
     def vm(self) -> str:
@@ -56,6 +61,15 @@ class CellSite:
     def simulated(self) -> bool:
         """Whether the run's vCenter is the lab."""
         return self.context.run.simulated is not None
+
+    @property
+    def shell(self) -> Shell:
+        """The machine's shell. Raises InputError where there is none."""
+        if self.machine is None:
+            raise InputError(
+                f"{self.vm} is a SQL Server's VM: it has no shell.", fix="Choose another workload."
+            )
+        return self.machine
 
     def say(self, words: str) -> None:
         """The step that the cell is in, for progress."""
@@ -104,3 +118,17 @@ class CellSite:
             yield
         finally:
             process_affinity.switch(self.server, before, journal)
+
+    @contextmanager
+    def kernel_settings(self, wanted: Mapping[str, str]) -> Iterator[None]:
+        """Kernel settings of a machine for as long as they are held, then the baseline's again."""
+        before = {name: value for name, value in kernel_baseline(self.context.vm).items() if name in wanted}
+        journal = journal_of(self.context)
+        absent = sorted(set(wanted) - set(before))
+        if absent:
+            raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
+        try:
+            kernel.switch(self.shell, wanted, before, journal)
+            yield
+        finally:
+            kernel.switch(self.shell, before, wanted, journal)

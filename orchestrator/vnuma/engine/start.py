@@ -10,14 +10,16 @@ from pathlib import Path
 from vnuma.domain.order import plan_cells
 from vnuma.domain.study import Study
 from vnuma.engine import process_affinity, soft_numa
-from vnuma.engine.baseline import host_document, refuse_if_marked, take_over
+from vnuma.engine.baseline import refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.findings import refuse_blocked
+from vnuma.engine.linux.lease import take_machine
+from vnuma.engine.linux.plan import MachinePlan, plan_machines
 from vnuma.engine.permit import Permit
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import LOCK
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
@@ -32,43 +34,62 @@ class Prepared:
 
     study: Study
     text: str
-    targets: dict[str, Target]
-    plans: dict[str, VmPlan]
+    targets: dict[str, AnyTarget]
+    plans: dict[str, VmPlan | MachinePlan]
     permit: Permit
 
 
-def prepare(study: Study, text: str, targets: dict[str, Target], permit: Permit | None = None) -> Prepared:
+def plan_all(
+    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
+) -> dict[str, VmPlan | MachinePlan]:
+    """The study on every VM and machine, in the study's order. Changes nothing."""
+    machines = {name: target for name, target in targets.items() if isinstance(target, Machine)}
+    asked = plan_machines(study, machines, inventory)
+    return {
+        name: asked[name] if isinstance(target, Machine) else plan_vm(study, target, permit)
+        for name, target in targets.items()
+    }
+
+
+def prepare(
+    study: Study,
+    text: str,
+    targets: Mapping[str, AnyTarget],
+    permit: Permit | None = None,
+    inventory: Path = Path("inventory"),
+) -> Prepared:
     """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
 
     Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld
     when another controller has a VM.
     """
     permit = permit or Permit()
-    plans = {name: plan_vm(study, target, permit) for name, target in targets.items()}
+    plans = plan_all(study, targets, permit, inventory)
     _refuse_twice(plans)
     findings = [finding for plan in plans.values() for finding in plan.findings]
     if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
         for plan in plans.values():
-            refuse_if_marked(plan.vm)
+            if isinstance(plan, VmPlan):
+                refuse_if_marked(plan.vm)
     refuse_blocked(findings)
-    return Prepared(study, text, targets, plans, permit)
+    return Prepared(study, text, dict(targets), plans, permit)
 
 
-def _refuse_twice(plans: Mapping[str, VmPlan]) -> None:
+def _refuse_twice(plans: Mapping[str, VmPlan | MachinePlan]) -> None:
     """Two names of one VM would take it from each other. Raises InputError."""
     names: dict[str, str] = {}
     for name, plan in plans.items():
-        first = names.setdefault(plan.vm.key, name)
+        first = names.setdefault(plan.key, name)
         if first != name:
             raise InputError(
-                f"{first} and {name} are the same VM, {plan.vm.path}.", fix="Name each VM once in the study."
+                f"{first} and {name} are the same VM, {plan.path}.", fix="Name each VM once in the study."
             )
 
 
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
     study = prepared.study
-    driver = asdict(sql_server(next(iter(prepared.targets.values()))).driver)
+    sql = next((target for target in prepared.targets.values() if isinstance(target, Target)), None)
     scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, prepared.text)
@@ -77,30 +98,29 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             saved,
             seed=study.design.seed,
             simulated=scenario,
-            driver=driver,
+            driver=asdict(sql_server(sql).driver) if sql else None,
             inventory=str(inventory.resolve()),
             ticket=prepared.permit.ticket,
         )
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
-                connection, run.id, vm_key=plan.vm.key, name=name, path=plan.vm.path, esxi_host=plan.host.name
+                connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
             )
-            order = plan_cells(study, index)
+            order = [cell for cell in plan_cells(study, index) if cell.arm in plan.measured]
             cells.add_cells(
                 connection,
                 row.id,
                 [NewCell(cell.arm, cell.label, cell.block, cell.position) for cell in order],
             )
-            facts.add_vm_facts(connection, row.id, "host", host_document(plan.host))
-            facts.add_vm_facts(connection, row.id, "vm", _vm_document(plan))
-            facts.add_vm_facts(
-                connection, row.id, "preflight", {finding.id: asdict(finding) for finding in plan.findings}
-            )
+            for scope, document in plan.documents().items():
+                facts.add_vm_facts(connection, row.id, scope, document)
     return run
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: Target, patience: Patience) -> int:
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: Patience) -> int:
     """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
+    if isinstance(target, Machine):
+        return take_machine(store, run, vm)
 
     def once(_tries: int) -> int:
         with store.read() as connection:
@@ -118,7 +138,7 @@ def _inside(study: Study, target: Target) -> dict[str, object]:
 
 
 def take_all(
-    store: Store, run: Run, study: Study, targets: Mapping[str, Target], patience: Patience
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], patience: Patience
 ) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:
@@ -129,15 +149,3 @@ def take_all(
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens
-
-
-def _vm_document(plan: VmPlan) -> dict[str, object]:
-    vm = plan.vm
-    return {
-        "name": vm.name,
-        "path": vm.path,
-        "hardware_version": vm.hardware_version,
-        "guest": vm.guest_full_name or vm.guest_id,
-        "power": str(vm.power),
-        "settings": dict(vm.settings),
-    }

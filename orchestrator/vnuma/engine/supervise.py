@@ -20,14 +20,14 @@ from vnuma.engine.hours import must_stop_at, why_closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
-from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import look_after
-from vnuma.engine.restore import Restored, restore
+from vnuma.engine.restore_any import restore_any
+from vnuma.engine.restored import Restored
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
@@ -90,7 +90,7 @@ def supervise(
     url: str,
     run: Run,
     study: Study,
-    targets: Mapping[str, Target],
+    targets: Mapping[str, AnyTarget],
     inventory: Path,
     watch: Watch,
 ) -> Ended:
@@ -120,7 +120,7 @@ def supervise(
 
 
 def put_back(
-    store: Store, run: Run, study: Study, targets: Mapping[str, Target]
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
 ) -> tuple[list[Restored], list[VnumaError]]:
     """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
     restored: list[Restored] = []
@@ -136,9 +136,7 @@ def put_back(
         return [], [lost]
     for row in rows:
         try:
-            restored.append(
-                restore(store, run, row, targets[row.name], home=home_folder(), rules=PowerRules.of(study))
-            )
+            restored.append(restore_any(store, run, study, row, targets[row.name], home=home_folder()))
         except VnumaError as error:
             problems.append(error)
     return restored, problems
@@ -159,7 +157,7 @@ def _launch_until_done(
     url: str,
     run: Run,
     study: Study,
-    targets: Mapping[str, Target],
+    targets: Mapping[str, AnyTarget],
     inventory: Path,
     watch: Watch,
     asked: Asked,

@@ -1,4 +1,4 @@
-"""Where a VM is reached: its vCenter and its SQL Server, as an inventory describes them.
+"""Where a VM or machine is reached, as an inventory describes it: for a VM, its vCenter and SQL Server.
 
 Secrets stand here as references only; `vnuma.engine.secrets` turns a reference into its value.
 """
@@ -83,6 +83,29 @@ class Target(Strict):
     vcenter: VCenterTarget
     sql: SqlTarget
     test_clone: bool = Field(default=False)
+
+
+MACHINE_KEY = "linux/"
+"""How the keys of machines begin that a store identifies them by; a VM's begins with its vCenter."""
+
+
+class Machine(Strict):
+    """A Linux machine of an inventory, measured as it is and reached by Ansible's own connection."""
+
+    name: str
+
+
+AnyTarget = Target | Machine
+
+
+def in_vcenter(target: AnyTarget) -> Target:
+    """The target as a VM. Raises InputError for a machine that no vCenter knows."""
+    if isinstance(target, Target):
+        return target
+    raise InputError(
+        f"{target.name} is a machine without a vCenter: it can be neither shaped nor asked for SQL Server.",
+        fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
+    )
 
 
 def target_from(name: str, variables: dict[str, object], where: str) -> Target:

@@ -17,7 +17,7 @@ from vnuma.engine.persist import Patience
 from vnuma.engine.progress import progress_of
 from vnuma.engine.recover import is_alive
 from vnuma.engine.start import take as take_vm
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
@@ -26,7 +26,7 @@ from vnuma.store.rows import Run, RunState, Vm
 BEAT_S = 20.0
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: Target) -> int:
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int:
     """Lease, mark and baseline for this play, as a supervisor takes them; the fencing token.
 
     Raises VmHeld when another process looks after the run, or another run has the VM.

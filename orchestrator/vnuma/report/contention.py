@@ -48,7 +48,7 @@ def contention(loaded: LoadedRun, vm: Vm) -> Contention | str:
     if not seen:
         reasons = [str(boot["not_evaluated"]) for boot in boots if "not_evaluated" in boot]
         return reasons[-1] if reasons else "vSphere's counters were not read"
-    vcpus = loaded.study.vcpus
+    vcpus = loaded.study.vcpus or 1  # only machines have none, and vSphere counts nothing of theirs
     stopped = [_share(boot[CO_STOP], vcpus) for boot in seen if CO_STOP in boot]
     ready = max(_share(boot[READY], vcpus) for boot in seen)
     return Contention(len(seen), ready, max(stopped, default=None))

@@ -116,7 +116,7 @@ def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
         arm=label,
         intended=arm.topology,
         shape=arm.topology if isinstance(arm.topology, Topology) else _chosen(last),
-        vcpus=arm.vcpu_count or loaded.study.vcpus,
+        vcpus=arm.vcpu_count or loaded.study.vcpus or 0,
         read_back=tuple(dict.fromkeys(_read_back(item) for item in valid)),
         predicted=tuple(predicted.get("node_sizes", ())),
         alternatives=tuple(predicted.get("alternatives", ())),

@@ -7,11 +7,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from vnuma.domain.machine import MachineFacts
 from vnuma.domain.study import Dataset
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.workloads.query import Query
+from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
 
@@ -72,6 +74,10 @@ class Site(Protocol):
     def simulated(self) -> bool:
         """Whether this is the lab, whose times are modelled."""
 
+    @property
+    def shell(self) -> Shell:
+        """The machine's shell, as root, for settings whose `guest` is linux."""
+
     def say(self, words: str) -> None:
         """Show what is being done now."""
 
@@ -91,6 +97,12 @@ class Site(Protocol):
         """Hold SQL Server's process affinity (`0,1,2`), for settings that say so in `changes`.
 
         Journalled, and put back at the end of the `with`, by the next boot, and at restore.
+        """
+
+    def kernel_settings(self, wanted: Mapping[str, str]) -> AbstractContextManager[None]:
+        """Hold kernel settings of a Linux machine (`numa_balancing`, `transparent_hugepages`).
+
+        Put back at the end of the `with`, and at restore.
         """
 
 
@@ -126,3 +138,13 @@ class Workload(Protocol):
 
         Raises MeasurementFailed, PlacementNotProven or another AttemptFailed when the boot cannot count.
         """
+
+
+class MachineWorkload(Workload, Protocol):
+    """A workload whose settings say `guest: linux`: it asks a machine, and leaves files there."""
+
+    def machine_obstacles(self, settings: Any, machine: MachineFacts) -> Iterator[Obstacle]:
+        """Everything that keeps an arm's settings from running there, asked before anything starts."""
+
+    def remove(self, shell: Shell, settings: Any) -> None:
+        """Remove what `prepare` made. Safe to repeat. Raises MeasurementFailed when it stays."""

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import cast
 
 from vnuma.domain.workloads.kinds import installed
-from vnuma.workloads.bench import Workload
+from vnuma.workloads.bench import MachineWorkload, Workload
 from vnuma.workloads.call_volume import CallVolumeWorkload
 from vnuma.workloads.cross_join import CrossJoinWorkload
+from vnuma.workloads.page_cache import PageCacheWorkload
 from vnuma.workloads.scan_aggregate import ScanAggregateWorkload
 from vnuma.workloads.sql_script import SqlScriptWorkload
 
 WORKLOADS: Mapping[str, Workload] = {
     "cross_join": CrossJoinWorkload(),
+    "page_cache": PageCacheWorkload(),
     "scan_aggregate": ScanAggregateWorkload(),
     "sql_script": SqlScriptWorkload(),
     "call_volume": CallVolumeWorkload(),
@@ -26,3 +29,8 @@ def workload_named(name: str) -> Workload:
         return WORKLOADS[name]
     found: Workload = installed()[name]
     return found
+
+
+def machine_workload_named(name: str) -> MachineWorkload:
+    """The same, for a study whose workload runs on a Linux machine."""
+    return cast(MachineWorkload, workload_named(name))

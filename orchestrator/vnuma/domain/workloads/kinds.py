@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.domain.workloads.sql_script import SqlScript
@@ -24,7 +25,7 @@ GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
     get_args(kind.model_fields["name"].annotation)[0]: kind
-    for kind in (CrossJoin, ScanAggregate, SqlScript, CallVolume)
+    for kind in (CrossJoin, ScanAggregate, SqlScript, CallVolume, PageCache)
 }
 """Our own workloads' settings, by name."""
 

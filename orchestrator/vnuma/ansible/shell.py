@@ -1,0 +1,25 @@
+"""A machine's shell inside a play: the task's own connection and privilege escalation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+
+from vnuma.engine.linux.shell import Output, command, output_of, refused
+
+
+@dataclass(frozen=True)
+class ConnectionShell:
+    """`workloads.shell.Shell` of the host that a task works on."""
+
+    action: ActionBase
+    name: str
+
+    def run(self, script: str) -> Output:
+        """Run a script, as root where the task says `become`. Raises MachineUnreachable."""
+        try:
+            return output_of(self.action._low_level_execute_command(command(script)))
+        except AnsibleConnectionFailure as error:
+            raise refused(self.name, error.message) from error

@@ -1,0 +1,43 @@
+"""A study's design, as the plans of VMs and machines print it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from vnuma.cli.screen import plural
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+
+
+def design_lines(study: Study) -> list[str]:
+    """Order, what runs beside the arms, and when it ends."""
+    from vnuma.domain.percent import percent_text
+    from vnuma.report.words import ORDER_WORDS
+
+    design = study.design
+    beside = [
+        name
+        for name, wanted in (
+            ("A/A", design.a_a),
+            ("sentinel", design.sentinel),
+            (f"positive control {study.control_arm}", study.control_arm),
+        )
+        if wanted
+    ]
+    blocks = f"{at_most(study)}{plural(design.most_blocks, 'block')}"
+    lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
+    lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
+    if design.precision:
+        lines.append(
+            f"Ends     after the block in which every 95% half-width is at most "
+            f"{percent_text(design.precision)}"
+        )
+    if design.max_hours:
+        lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
+    return lines
+
+
+def at_most(study: Study) -> str:
+    """Before a number that a rule may leave unreached."""
+    return "at most " if study.design.precision else ""

@@ -1,0 +1,22 @@
+"""What preflight found, as the plans of VMs and machines print it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from vnuma.engine.findings import Finding
+
+
+def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
+    """How many there are, and in full those that block, or all."""
+    count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
+    ids = " ".join(dict.fromkeys(finding.id for finding in findings))
+    lines = [f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if findings else "Checks   none"]
+    for finding in findings:
+        if checks or finding.severity == "block":
+            lines.append(f"  {finding.severity:5} {finding.id}  {finding.what}")
+            if finding.fix:
+                lines.append(f"             fix: {finding.fix}")
+    return lines

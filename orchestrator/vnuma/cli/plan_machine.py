@@ -1,0 +1,67 @@
+"""What `vnuma plan` prints of a machine that is measured as it is."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vnuma.cli.design_lines import at_most, design_lines
+from vnuma.cli.findings_lines import findings_lines
+from vnuma.cli.screen import duration, plural, simulated_banner
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+    from vnuma.engine.linux.plan import MachinePlan
+
+
+def machine_text(study: Study, plan: MachinePlan, path: Path, checks: bool) -> str:
+    """The plan of one machine."""
+    lines = [simulated_banner(plan.simulated)] if plan.simulated else []
+    lines += [f"{study.name}  {plan.name}: {plan.machine.hostname}, {plan.machine.words}", ""]
+    lines += [
+        f"  node {node.id}: {plural(len(node.cpus), 'CPU')}, {node.memory_mb:,} MB ({node.free_mb:,} MB free)"
+        for node in plan.machine.nodes
+    ]
+    lines += ["", f"Arms     {', '.join(_labels(study, plan))}"]
+    for label, why in plan.left_out.items():
+        lines += textwrap.wrap(f"         {label} is left out: {why}", 100, subsequent_indent=" " * 11)
+    lines += [
+        f"Runs     {study.workload.summary()}",
+        "Changes  drops the page cache before each pass; files in workload.folder, removed after the run.",
+        *design_lines(study),
+        f"Time     {at_most(study)}{plan.boots} passes, about {duration(plan.seconds)} (assumed)",
+        "         A cell is a pass with caches dropped before it, not a boot: boots may differ more.",
+        *findings_lines(plan.findings, checks),
+        "",
+        f"Nothing was changed.  Start: vnuma run {path}",
+    ]
+    return "\n".join(lines)
+
+
+def _labels(study: Study, plan: MachinePlan) -> list[str]:
+    return [f"{label} (reference)" if label == study.reference else label for label in plan.measured]
+
+
+def machines_document(plans: Sequence[MachinePlan]) -> dict[str, object]:
+    """The machines of a plan as JSON; empty for a study of VMs."""
+    from dataclasses import asdict
+
+    if not plans:
+        return {}
+    return {
+        "simulated": any(plan.simulated for plan in plans),
+        "machines": [
+            {
+                "machine": plan.name,
+                "facts": asdict(plan.machine),
+                "arms": list(plan.measured),
+                "left_out": dict(plan.left_out),
+                "passes": plan.boots,
+                "assumed_seconds": plan.seconds,
+                "findings": [asdict(finding) for finding in plan.findings],
+            }
+            for plan in plans
+        ],
+    }

@@ -1,0 +1,58 @@
+"""Where a file's pages lie, told by the growth of each NUMA node's FilePages. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vnuma.domain.workloads.page_cache import MemoryPlace
+
+PROVEN_SHARE = 0.9
+"""Of the pages that came in, at least this part has to lie where they were put."""
+
+EVEN_WITHIN = 0.1
+"""Interleaved pages may differ from an even share of the file by this part of it."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """What loading a file changed: the growth of FilePages in kilobytes by node, and the file's size."""
+
+    file_kb: int
+    grown_kb: Mapping[int, int]
+
+    @property
+    def total_kb(self) -> int:
+        """All that came in."""
+        return sum(kb for kb in self.grown_kb.values() if kb > 0)
+
+    def share(self, node: int) -> float:
+        """The part of what came in that lies on that node; 0 when nothing came in."""
+        return max(0, self.grown_kb.get(node, 0)) / self.total_kb if self.total_kb else 0.0
+
+
+def growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
+    """Kilobytes by node, negative where pages left."""
+    return {node: kb - before.get(node, 0) for node, kb in sorted(after.items())}
+
+
+def not_proven(placed: Placed, wanted: MemoryPlace) -> str | None:
+    """Why the pages do not prove the placement; None when they do.
+
+    A depleted node proves nothing about where pages go, only that all of them are in memory.
+    """
+    if placed.total_kb < PROVEN_SHARE * placed.file_kb:
+        came, size = placed.total_kb // 1024, placed.file_kb // 1024
+        return f"only {came} of the file's {size} MiB are in the page cache"
+    if wanted == "depleted":
+        return None
+    shares = {node: placed.share(node) for node in placed.grown_kb}
+    told = ", ".join(f"node {node} {share * 100:.0f}%" for node, share in shares.items())
+    if wanted == "interleave":
+        even = 1 / len(shares)
+        if any(abs(share - even) > EVEN_WITHIN for share in shares.values()):
+            return f"the file's pages are not spread evenly: {told}"
+        return None
+    if shares.get(wanted, 0.0) < PROVEN_SHARE:
+        return f"the file's pages are not on node {wanted}: {told}"
+    return None

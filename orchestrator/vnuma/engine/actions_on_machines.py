@@ -1,0 +1,50 @@
+"""The steps of a run on a Linux machine as the collection's actions call them: JSON in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from vnuma.engine import unsupervised
+from vnuma.engine.actions import Document, When, restored_document, step_of, why_left
+from vnuma.engine.context import home_folder, open_context, open_run, vm_of_run
+from vnuma.engine.linux.measure import measure_pass
+from vnuma.engine.linux.restore import restore_machine
+from vnuma.engine.target import AnyTarget
+from vnuma.errors import NotAtBaseline
+from vnuma.workloads.shell import Shell
+
+
+def measure(run: str, attempt: Mapping[str, Any], target: AnyTarget, shell: Shell) -> Document:
+    """One pass over the machine."""
+    with step_of(run, attempt, target) as (context, tried):
+        return {"changed": True, "samples": measure_pass(context, tried, shell)}
+
+
+def restore(run: str, target: AnyTarget, when: When, shell: Shell) -> Document:
+    """Put the machine back; with `when` "finished" only if none of its cells is left for another play."""
+    left = why_left(run, target, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
+    context = open_context(run, target, left.token)
+    context.fence()
+    try:
+        done = restore_machine(
+            context.store, context.run, context.study, context.vm, home=home_folder(), shell=shell
+        )
+    except NotAtBaseline:
+        if not left.supervised:
+            unsupervised.settle_conflict(context.store, context.run)
+        raise
+    if not left.supervised:
+        unsupervised.settle(context.store, context.run)
+    return {"changed": done.changed, "restored": restored_document(done), "msg": done.words}
+
+
+def plan_restore(run: str, target: AnyTarget, when: When) -> Document:
+    """Whether `restore` would put the machine back."""
+    store, row, _ = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    if unsupervised.lease_token(store, row, vm) is None:
+        return {"changed": False, "why": why_left(run, target, when).why}
+    return {"changed": True}

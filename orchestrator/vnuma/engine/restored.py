@@ -1,0 +1,31 @@
+"""What came of putting a VM or a machine back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.domain.change import Edit
+from vnuma.domain.setting import Power
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a VM was put back: `equal` of `settings` read back equal, its power state, and what was changed."""
+
+    vm: str
+    settings: int
+    equal: int
+    power: Power
+    changes: tuple[Edit, ...] = ()
+    powered_off: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed."""
+        return bool(self.changes)
+
+    @property
+    def words(self) -> str:
+        """For people: what was proven, not what was hoped."""
+        state = "powered on" if self.power is Power.ON else "powered off"
+        return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"

@@ -1,0 +1,194 @@
+"""`page_cache`: a file in the page cache, read back from the NUMA node of choice (Closson 2009).
+
+A pass drops the caches, reads the file in so that its pages lie where the arm wants them, proves that by
+each node's FilePages, and reads it back as often as the study says. Nothing needs SQL Server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import asdict, dataclass
+
+from vnuma.domain.machine import MachineFacts, machine_facts
+from vnuma.domain.page_placement import Placed, growth, not_proven
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.page_cache import PageCache
+from vnuma.errors import MeasurementFailed, PlacementNotProven
+from vnuma.logs import linux_nodes
+from vnuma.logs.linux_nodes import Copied
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.workloads import page_cache_scripts as scripts
+from vnuma.workloads.bench import Bench, Document, Obstacle, Reading, Site
+from vnuma.workloads.machine_question import machine_question
+from vnuma.workloads.page_cache_obstacles import obstacles_of
+from vnuma.workloads.query import Query
+from vnuma.workloads.shell import Shell, require
+
+SCOPE = "workload"
+LOST_SHARE = 0.5
+"""Of the file: fewer FilePages by this after a read mean that the file left, not some program's own."""
+
+REST_S = 0.05
+"""Between the slices of the unsaturated form: with 16 of them 0.8 s, more than a read takes."""
+
+
+class PageCacheWorkload:
+    """The workload for the engine."""
+
+    settings = PageCache
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: PageCache, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """None: SQL Server is not asked. `machine_obstacles` asks the machine."""
+        del connection, settings, dataset
+        yield from ()
+
+    def machine_obstacles(self, settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+        """Everything that keeps these settings of an arm from running on that machine."""
+        yield from obstacles_of(settings, machine)
+
+    def prepare(self, site: Site) -> Document:
+        """Make the file of each size, unless it is there."""
+        settings: PageCache = site.settings
+        for size in settings.sizes:
+            site.say(f"making a file of {settings.size_label(size)}")
+            require(site.shell, scripts.make_file(settings.folder, size), f"{site.vm}: making the file")
+        return {"files": [scripts.file_name(settings.folder, size) for size in settings.sizes]}
+
+    def remove(self, shell: Shell, settings: PageCache) -> None:
+        """Remove the files. Raises MeasurementFailed when they stay."""
+        require(shell, scripts.remove(settings.folder, settings.sizes), "removing the files")
+
+    def sentinel(self, settings: PageCache, dataset: Dataset) -> Query | None:
+        """None: there is no SQL Server to ask."""
+        del settings, dataset
+        return None
+
+    def bench(self, site: Site) -> AbstractContextManager[Bench]:
+        """A pass: kernel settings held, the file placed before the first read of each size."""
+        return _bench(site)
+
+
+@contextmanager
+def _bench(site: Site) -> Iterator[Bench]:
+    settings: PageCache = site.settings
+    wanted = {
+        "numa_balancing": settings.numa_balancing,
+        "transparent_hugepages": settings.transparent_hugepages,
+    }
+    with site.kernel_settings({name: value for name, value in wanted.items() if value != "keep"}):
+        answer = require(site.shell, machine_question(settings.folder), f"{site.vm}: looking at its nodes")
+        machine = machine_facts(answer)
+        site.record(SCOPE, {"kernel": _kernel(machine)})
+        yield _Pass(site, settings, machine)
+
+
+def _kernel(machine: MachineFacts) -> Document:
+    """What of the kernel and its limits a pass ran under."""
+    return {
+        "numa_balancing": machine.numa_balancing,
+        "transparent_hugepages": machine.transparent_hugepages,
+        "memory_spread_page": machine.spread_page,
+        "memory_limit_mb": machine.memory_limit_mb,
+    }
+
+
+@dataclass
+class _Pass:
+    """One pass over the sizes; `size` is that of the file that lies in the page cache now."""
+
+    site: Site
+    settings: PageCache
+    machine: MachineFacts
+    size: int | None = None
+
+    def run(self, size: int, form: str) -> Reading:
+        """Read the file once in that form; placed first, if it is another file than before."""
+        if size != self.size:
+            self._place(size)
+            self.size = size
+        script = self._script(size, form)
+        shown = linux_nodes.sections(require(self.site.shell, script, f"{self.site.vm}: reading the file"))
+        moved = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
+        if sum(moved.values()) < -LOST_SHARE * size * 1000:
+            raise PlacementNotProven(
+                f"{self.site.vm}: pages left the page cache while the file was read: {moved} KB by node.",
+                fix="Look for memory pressure, and at the cgroup's memory limit.",
+            )
+        if form == "unsaturated":
+            return _rested(shown, moved, size)
+        return _reading(_copied(shown), moved)
+
+    def _script(self, size: int, form: str) -> str:
+        path, node = scripts.file_name(self.settings.folder, size), self.settings.cpu_node
+        if form == "unsaturated":
+            return scripts.read_with_rests(path, node, size, REST_S)
+        found = self.machine.node(node)
+        readers = len(found.cpus) if found and form == "saturated" else 1
+        return scripts.read_back(path, node, readers)
+
+    def _place(self, size: int) -> None:
+        """Read the file in; raises PlacementNotProven unless FilePages show it where it should be."""
+        settings, site = self.settings, self.site
+        site.say(f"placing a file of {settings.size_label(size)}")
+        script = scripts.load(
+            scripts.file_name(settings.folder, size),
+            settings.cpu_node,
+            settings.memory_node,
+            [node.id for node in self.machine.nodes if node.memory_mb],
+        )
+        shown = linux_nodes.sections(require(site.shell, script, f"{site.vm}: placing the file"))
+        grown = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
+        placed = Placed(size * 1_000_000 // 1024, grown)
+        site.record(SCOPE, {f"placed {size}": {"wanted": settings.memory_node, **asdict(placed)}})
+        wrong = not_proven(placed, settings.memory_node)
+        if wrong:
+            raise PlacementNotProven(
+                f"{site.vm}, arm {site.arm}: {wrong}.",
+                fix="Look at the nodes' free memory (numactl -H), cgroup limits and memory_spread_page.",
+            )
+
+
+def _file_pages(text: str) -> dict[int, int]:
+    return {node: shown.get("FilePages", 0) for node, shown in linux_nodes.meminfo(text).items()}
+
+
+def _copied(shown: Mapping[str, str]) -> tuple[Copied, ...]:
+    """What every dd of a script said. Raises MeasurementFailed when none did."""
+    try:
+        found = linux_nodes.copied(shown["read"])
+    except ValueError as error:
+        raise MeasurementFailed(
+            f"{error}: the file is too small to be timed.", fix="Use a larger size."
+        ) from None
+    if not found:
+        raise MeasurementFailed(
+            f"dd told no time: {shown['read'].strip()[-200:]!r}.", fix="Run dd on the machine by hand."
+        )
+    return found
+
+
+def _reading(copied: tuple[Copied, ...], moved: Mapping[int, int]) -> Reading:
+    slowest = max(one.seconds for one in copied)
+    return Reading(
+        elapsed_ms=slowest * 1000,
+        value=sum(one.bytes for one in copied) / slowest / 1e9,
+        figures=_figures(slowest, moved),
+    )
+
+
+def _rested(shown: Mapping[str, str], moved: Mapping[int, int], size: int) -> Reading:
+    """Over the whole window, rests included: what a consumer gets that is not always reading."""
+    window = float(shown["down"].split()[0]) - float(shown["up"].split()[0])
+    busy = sum(one.seconds for one in _copied(shown))
+    return Reading(
+        elapsed_ms=window * 1000,
+        value=size * 1e6 / window / 1e9,
+        figures=_figures(busy, moved),
+    )
+
+
+def _figures(seconds: float, moved: Mapping[int, int]) -> dict[str, float]:
+    return {"seconds per read": seconds, "pages moved": sum(map(abs, moved.values())) / 1000}

@@ -1,0 +1,93 @@
+"""What keeps the page cache workload from running on a machine, one clear sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnuma.domain.machine import MachineFacts
+from vnuma.domain.workloads.page_cache import PageCache
+from vnuma.workloads.bench import Obstacle
+
+_IN_MEMORY = frozenset({"tmpfs", "ramfs", "rootfs", "shmem"})
+"""File systems whose files are memory themselves: dropping caches does not move them."""
+
+SPARE_MB = 64
+"""Of a node's memory beside the file, for the kernel and the reader."""
+
+
+def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+    """Of the machine as a whole, then of the nodes that the settings name."""
+    name = machine.hostname
+    if not machine.is_root:
+        yield Obstacle(
+            f"{name}: no root; the page cache is dropped through /proc/sys/vm/drop_caches.",
+            "Let Ansible become root there (ansible_become_password, or passwordless sudo), or run as root.",
+        )
+    if not machine.numactl:
+        yield Obstacle(
+            f"{name} has no numactl.", "Install it there: apt install numactl, or dnf install numactl."
+        )
+    if machine.spread_page == "1":
+        yield Obstacle(
+            f"{name}: the cpuset's memory_spread_page is on, so the kernel spreads the page cache itself.",
+            "Write 0 to cpuset.memory_spread_page of the cpuset that Ansible's commands run in.",
+        )
+    yield from _room(settings, machine)
+    yield from _nodes(settings, machine)
+
+
+def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+    largest, together = max(settings.sizes), sum(settings.sizes)
+    if machine.file_system in _IN_MEMORY:
+        yield Obstacle(
+            f"{machine.hostname}: {settings.folder} is a {machine.file_system}: its files stay in memory.",
+            "Set workload.folder to a folder on a disk.",
+        )
+    elif machine.free_disk_mb is not None and machine.free_disk_mb < together:
+        yield Obstacle(
+            f"{machine.hostname}: {settings.folder} has {machine.free_disk_mb:,} MB free; "
+            f"the files take {together:,}.",
+            "Use smaller sizes, or another workload.folder.",
+        )
+    if machine.memory_limit_mb is not None and machine.memory_limit_mb < largest:
+        yield Obstacle(
+            f"{machine.hostname}: the cgroup's memory limit is {machine.memory_limit_mb:,} MB; "
+            f"a file of {largest:,} MB does not stay in the page cache.",
+            "Use smaller sizes, or raise the limit.",
+        )
+
+
+def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
+    reader = machine.node(settings.cpu_node)
+    known = ", ".join(str(node.id) for node in machine.nodes)
+    if reader is None or not reader.cpus:
+        what = "no NUMA node" if reader is None else "no CPU on node"
+        yield Obstacle(
+            f"{machine.hostname} has {what} {settings.cpu_node} to read from (nodes: {known}).",
+            "Name another cpu_node.",
+        )
+    memory = [node for node in machine.nodes if node.memory_mb]
+    if isinstance(settings.memory_node, str):
+        if len(memory) < 2:
+            yield Obstacle(
+                f"{machine.hostname} has one NUMA node only: memory_node {settings.memory_node} needs two.",
+                "Leave the arm out.",
+            )
+        return
+    holder = next((node for node in memory if node.id == settings.memory_node), None)
+    if holder is None:
+        yield Obstacle(
+            f"{machine.hostname} has no memory on NUMA node {settings.memory_node} (nodes: {known}).",
+            "Name another memory_node.",
+        )
+    elif holder.id not in machine.allowed_nodes:
+        yield Obstacle(
+            f"{machine.hostname}: the commands' cpuset may not use memory of node {holder.id}.",
+            "Widen cpuset.mems of the cpuset that Ansible's commands run in.",
+        )
+    elif holder.memory_mb < max(settings.sizes) * 1_000_000 // 2**20 + SPARE_MB:
+        yield Obstacle(
+            f"{machine.hostname}: node {holder.id} has {holder.memory_mb:,} MB of memory, "
+            f"too little for a file of {max(settings.sizes):,} MB.",
+            "Use smaller sizes.",
+        )

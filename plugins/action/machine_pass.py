@@ -1,0 +1,23 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Make one pass over a Linux machine."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.shell import ConnectionShell
+from vnuma.engine import actions_on_machines
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out. Unlike the others it works on the target."""
+
+    spec = argument_spec(__file__)
+    _requires_connection = True
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Measure a cell; in check mode the base class has skipped it."""
+        target = target_of(options)
+        return actions_on_machines.measure(
+            options["run"], options["attempt"], target, ConnectionShell(self, target.name)
+        )

@@ -1,0 +1,25 @@
+# Copyright: vnuma contributors
+# Apache License 2.0 (see LICENSE)
+"""Put a Linux machine back as it was before the run."""
+
+from __future__ import annotations
+
+from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
+from vnuma.ansible.shell import ConnectionShell
+from vnuma.engine import actions_on_machines
+
+
+class ActionModule(VnumaAction):
+    """Thin: options in, the engine's answer out. Unlike the others it works on the target."""
+
+    spec = argument_spec(__file__)
+    _requires_connection = True
+
+    def act(self, options: Options, *, check: bool) -> Options:
+        """Put a machine back; check mode tells whether it would."""
+        target = target_of(options)
+        if check:
+            return actions_on_machines.plan_restore(options["run"], target, options["when"])
+        return actions_on_machines.restore(
+            options["run"], target, options["when"], ConnectionShell(self, target.name)
+        )
