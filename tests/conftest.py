@@ -10,10 +10,14 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from hypothesis import settings
 
 from tests.support import postgresql as postgresql_server
 from tests.support.lab import LabHandle, start_lab
 from vnuma import lab as vnuma_lab
+
+settings.register_profile("vnuma", deadline=None)  # a busy machine is no wrong answer
+settings.load_profile("vnuma")
 
 
 class LabFactory(Protocol):
