@@ -89,7 +89,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     if not ownership.require_ours(connection, spec.database):
         _require_memory_optimised(connection)
         ownership.create(connection, spec.database)
-    with _inside(connection, spec.database):
+    with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
         present = {
             table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
@@ -97,7 +97,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
         if {**recorded, **spec.items, **_recorded(present)} == recorded and len(present) == len(spec.tables):
             return _dataset(spec, present, changed=False)
         ownership.write_marker(connection, {})
-        _ensure_filegroup(connection, spec.database)
+        ensure_filegroup(connection, spec.database)
         made = {table.name: _remake(connection, table, spec) for table in spec.tables}
         ownership.write_marker(connection, {**spec.items, **_recorded(made)})
         return _dataset(spec, made, changed=True)
@@ -111,7 +111,7 @@ def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
             native=None,
             fix="vnuma dataset prepare",
         )
-    with _inside(connection, spec.database):
+    with inside(connection, spec.database):
         recorded = ownership.read_marker(connection)
         present = {
             table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
@@ -227,7 +227,8 @@ def _require_memory_optimised(connection: pyodbc.Connection) -> None:
         )
 
 
-def _ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
+def ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
+    """The current database, ours, can hold memory-optimised tables from now on."""
     if not value(connection, sql.COUNT_FILEGROUPS):
         run(connection, sql.add_filegroup(database))
     if not value(connection, sql.COUNT_FILES):
@@ -235,7 +236,7 @@ def _ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
 
 
 @contextmanager
-def _inside(connection: pyodbc.Connection, database: str) -> Iterator[None]:
+def inside(connection: pyodbc.Connection, database: str) -> Iterator[None]:
     """Make the database current, and master again afterwards, so that the connection does not hold it."""
     run(connection, f"USE {sql.identifier(database)}")
     yield

@@ -9,12 +9,14 @@ from vnuma.domain.workloads.kinds import installed
 from vnuma.workloads.bench import MachineWorkload, Workload
 from vnuma.workloads.call_volume import CallVolumeWorkload
 from vnuma.workloads.cross_join import CrossJoinWorkload
+from vnuma.workloads.log_spinlock import LogSpinlockWorkload
 from vnuma.workloads.page_cache import PageCacheWorkload
 from vnuma.workloads.scan_aggregate import ScanAggregateWorkload
 from vnuma.workloads.sql_script import SqlScriptWorkload
 
 WORKLOADS: Mapping[str, Workload] = {
     "cross_join": CrossJoinWorkload(),
+    "log_spinlock": LogSpinlockWorkload(),
     "page_cache": PageCacheWorkload(),
     "scan_aggregate": ScanAggregateWorkload(),
     "sql_script": SqlScriptWorkload(),

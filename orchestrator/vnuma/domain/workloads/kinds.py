@@ -16,6 +16,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
@@ -25,7 +26,7 @@ GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
     get_args(kind.model_fields["name"].annotation)[0]: kind
-    for kind in (CrossJoin, ScanAggregate, SqlScript, CallVolume, PageCache)
+    for kind in (CallVolume, CrossJoin, LogSpinlock, PageCache, ScanAggregate, SqlScript)
 }
 """Our own workloads' settings, by name."""
 

@@ -1,0 +1,114 @@
+"""Sessions that insert at the same time: they wait for one start, seen waiting, and go when all are there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vnuma.errors import MeasurementFailed, PlacementNotProven
+from vnuma.sqlserver import log_load, spinlocks
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.log_load import ARRIVE_S, Ran
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import fetch
+from vnuma.sqlserver.spinlocks import Counters
+
+_LOOK_S = 0.02
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a load took, by SQL Server's clock, what was counted meanwhile, and where its sessions ran."""
+
+    elapsed_s: float
+    longest_session_s: float
+    spent: Counters
+    cpus: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Load:
+    """One load to come: its form, how many sessions, and how many inserts each."""
+
+    server: SqlServer
+    database: str
+    form: str
+    sessions: int
+    inserts_each: int
+    timeout_s: float
+
+
+def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -> Loaded:
+    """Start every session, let them go together, and wait for the last.
+
+    `control` is a connection to the database. The start is an application lock rather than WAITFOR TIME:
+    nobody can be late, so a slow connection does not shorten the load, and who waits is seen, with its CPU.
+    Raises PlacementNotProven when a session runs on another CPU than those allowed, MeasurementFailed,
+    ConnectionDropped.
+    """
+    log_load.hold_start(control)
+    with ThreadPoolExecutor(load.sessions, thread_name_prefix="log-load") as pool:
+        with _called_off_on_error(control, load.form):
+            waiting = [pool.submit(_session, load, number) for number in range(1, load.sessions + 1)]
+            cpus = _all_arrived(control, waiting)
+            _require_on(cpus, allowed)
+            before = spinlocks.read_counters(control)
+        log_load.give_start(control)
+        ran = [session.result() for session in waiting]
+    spent = spinlocks.difference(before, spinlocks.read_counters(control))
+    if spinlocks.went_back(spent):
+        raise MeasurementFailed(
+            "SQL Server's counters were cleared while the load ran: there is no difference to take.",
+            fix="Stop whatever calls DBCC SQLPERF (..., CLEAR) on this instance.",
+        )
+    window = max(one.ended for one in ran) - min(one.began for one in ran)
+    longest = max(one.ended - one.began for one in ran)
+    return Loaded(window.total_seconds(), longest.total_seconds(), spent, cpus)
+
+
+def _session(load: Load, number: int) -> Ran:
+    """One session, on a connection of its own."""
+    batch = log_load.session_batch(load.form, number, load.inserts_each)
+    with connect(load.server, load.database, statement_timeout_s=load.timeout_s + ARRIVE_S) as connection:
+        began, ended = fetch(connection, batch)[0]
+    return Ran(began, ended)
+
+
+@contextmanager
+def _called_off_on_error(control: pyodbc.Connection, form: str) -> Iterator[None]:
+    """Whatever goes wrong before the start, the sessions that wait do not begin their load."""
+    try:
+        yield
+    except BaseException:
+        log_load.call_off(control, form)
+        raise
+
+
+def _all_arrived(control: pyodbc.Connection, sessions: list[Future[Ran]]) -> tuple[int, ...]:
+    """The CPU of each session, once all of them wait. Raises what ended one of them, or MeasurementFailed."""
+    deadline = time.monotonic() + ARRIVE_S / 2
+    while True:
+        cpus = log_load.waiting_cpus(control)
+        if len(cpus) >= len(sessions):
+            return tuple(cpu for _session, cpu in sorted(cpus.items()))
+        for session in sessions:
+            if session.done():
+                session.result()
+        if time.monotonic() > deadline:
+            raise MeasurementFailed(
+                f"Only {len(cpus)} of {len(sessions)} sessions had arrived after {ARRIVE_S / 2:.0f} s.",
+                fix="Does something limit connections, workers or memory on this SQL Server?",
+            )
+        time.sleep(_LOOK_S)
+
+
+def _require_on(cpus: tuple[int, ...], allowed: tuple[int, ...]) -> None:
+    strangers = sorted(set(cpus) - set(allowed))
+    if strangers:
+        raise PlacementNotProven(
+            f"Sessions run on CPU {', '.join(map(str, strangers))}, outside of the process affinity.",
+            fix="Does a resource pool of yours have an affinity of its own?",
+        )

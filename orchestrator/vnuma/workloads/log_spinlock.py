@@ -1,0 +1,199 @@
+"""Inserts beside the log writer and away from it: the price of the log cache's spinlock over NUMA nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.log_spinlock import (
+    BACKOFFS,
+    CYCLES,
+    FLUSH,
+    ROWS_PER_INSERT,
+    SPINS,
+    LogSpinlock,
+)
+from vnuma.errors import MeasurementFailed, PlacementNotProven
+from vnuma.sqlserver import affinity, dataset, log_load, log_writers, ownership
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.log_writers import LogWriter, Sides
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import run_all
+from vnuma.sqlserver.spinlocks import LOGCACHE_ACCESS, Counters
+from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.log_sessions import Load, Loaded, run_load
+
+_INSTEAD = "Choose arms with two vNUMA nodes, and see sys.dm_exec_requests (command LOG WRITER)."
+
+
+@dataclass(frozen=True)
+class LogBench:
+    """One boot whose workers are in their place."""
+
+    site: Site
+    connection: pyodbc.Connection
+    cpus: tuple[int, ...]
+
+    def run(self, size: int, form: str) -> Reading:
+        """One load into an empty table, its rows counted afterwards."""
+        settings: LogSpinlock = self.site.settings
+        run_all(self.connection, log_load.make(form, size))
+        log_load.cut_log(self.connection, self.site.dataset.database)
+        load = Load(
+            self.site.server,
+            self.site.dataset.database,
+            form,
+            settings.sessions,
+            size // settings.sessions,
+            settings.timeout_s,
+        )
+        loaded = run_load(load, self.connection, self.cpus)
+        rows = _require_rows(self.connection, form, size)
+        return reading(loaded, size, rows, len(self.cpus))
+
+
+def reading(loaded: Loaded, inserts: int, rows: int, cpus: int) -> Reading:
+    """The load's time for each insert, and what the counters say of it."""
+    spent = loaded.spent
+    return Reading(
+        elapsed_ms=loaded.elapsed_s * 1000,
+        value=loaded.elapsed_s * 1e6 / inserts,
+        figures=figures(spent, inserts, loaded.elapsed_s, cpus),
+        rows=rows,
+        waits={"WRITELOG": {"tasks": spent.flush_waits, "wait_ms": spent.flush_wait_ms, "signal_ms": 0}},
+        execution={
+            "longest_session_ms": loaded.longest_session_s * 1000,
+            "session_cpus": list(loaded.cpus),
+            "clock_hz": spent.hz,
+            "clock_from": "sys.dm_os_sys_info: cpu_ticks over ms_ticks, between the two readings",
+            "spinlocks": {name: asdict(spinlock) for name, spinlock in spent.top().items()},
+        },
+    )
+
+
+def figures(spent: Counters, inserts: int, elapsed_s: float, cpus: int) -> dict[str, float]:
+    """Spins, cycles and waits of a load; what cannot be known is left out.
+
+    Cycles per spin are all cycles of the workers' CPUs over the spins, as published: an upper bound of what
+    a spin costs, since the CPUs do other work too.
+    """
+    spinlock = spent.spinlocks.get(LOGCACHE_ACCESS)
+    found = {FLUSH.name: float(spent.flush_wait_ms)}
+    if spinlock is None:
+        return found
+    found[SPINS.name] = spinlock.spins / inserts
+    found[BACKOFFS.name] = spinlock.backoffs * 1000 / inserts
+    if spent.hz is not None and spinlock.spins:
+        found[CYCLES.name] = elapsed_s * cpus * spent.hz / spinlock.spins
+    return found
+
+
+class LogSpinlockWorkload:
+    """Sessions that insert at the same time."""
+
+    settings = LogSpinlock
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: LogSpinlock, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """What keeps it from running on this server."""
+        del connection, settings, dataset
+        yield from ()
+
+    def prepare(self, site: Site) -> Document:
+        """The database, large enough; its tables are made anew for each load."""
+        settings: LogSpinlock = site.settings
+        database = site.dataset.database
+        with connect(site.server) as connection:
+            changed = not ownership.require_ours(connection, database)
+            if changed:
+                ownership.create(connection, database)
+            with dataset.inside(connection, database):
+                if "native" in settings.forms:
+                    dataset.ensure_filegroup(connection, database)
+                log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
+                log_load.keep_log(connection, database)
+        return {
+            "database": database,
+            "source": dataset.GENERATED,
+            "generated": True,
+            "changed": changed,
+            "data_mb": settings.data_mb,
+            "log_mb": settings.log_mb,
+        }
+
+    def sentinel(self, settings: LogSpinlock, dataset: Dataset) -> None:
+        """None: a load is no short query."""
+        del settings, dataset
+
+    @contextmanager
+    def bench(self, site: Site) -> Iterator[LogBench]:
+        """Workers put beside the log writers or away from them, and both verified."""
+        settings: LogSpinlock = site.settings
+        database = site.dataset.database
+        with connect(site.server, database) as connection:
+            log_load.set_durability(connection, database, settings.durability)
+            placed = _find_sides(connection)
+            cpus = placed.cpus(settings.workers)
+            with site.process_affinity(affinity.affinity_to(cpus)):
+                writers = log_writers.read_log_writers(connection)
+                _require_still_there(writers, placed)
+                site.record("workload", _evidence(settings, writers, placed, cpus))
+                yield LogBench(site, connection, cpus)
+                run_all(connection, _drop_all(settings))
+
+
+def _drop_all(settings: LogSpinlock) -> Iterator[str]:
+    for form in settings.forms:
+        yield from list(log_load.make(form, 1))[:2]
+
+
+def _find_sides(connection: pyodbc.Connection) -> Sides:
+    writers = log_writers.read_log_writers(connection)
+    nodes = affinity.cpus_by_memory_node(connection)
+    placed = log_writers.sides(writers, nodes)
+    if placed is None:
+        homes = ", ".join(str(node) for node in sorted({writer.memory_node_id for writer in writers}))
+        raise PlacementNotProven(
+            f"No vNUMA node is the log writers' own while another is not: {len(writers)} log writers on "
+            f"memory nodes {homes or 'unknown'}, of {len(nodes)} nodes.",
+            fix=_INSTEAD,
+        )
+    return placed
+
+
+def _require_still_there(writers: tuple[LogWriter, ...], placed: Sides) -> None:
+    """The process affinity must not have moved the log writers, as SQL Server up to 2017 says it does not."""
+    homes = {writer.memory_node_id for writer in writers}
+    if homes != {placed.writer_node}:
+        raise PlacementNotProven(
+            f"The log writers left memory node {placed.writer_node} when the process affinity was set: "
+            f"they are on {', '.join(map(str, sorted(homes)))}.",
+            fix=_INSTEAD,
+        )
+
+
+def _evidence(
+    settings: LogSpinlock, writers: tuple[LogWriter, ...], placed: Sides, cpus: tuple[int, ...]
+) -> Document:
+    return {
+        "workers": settings.workers,
+        "worker_node": placed.writer_node if settings.workers == "same_node" else placed.other_node,
+        "worker_cpus": list(cpus),
+        "log_writers": [asdict(writer) for writer in writers],
+        "log_writer_node": placed.writer_node,
+        "cpus_left_out": list(placed.left_out),
+        "durability": settings.durability,
+    }
+
+
+def _require_rows(connection: pyodbc.Connection, form: str, inserts: int) -> int:
+    rows, wanted = log_load.count_rows(connection, form), inserts * ROWS_PER_INSERT[form]
+    if rows != wanted:
+        raise MeasurementFailed(
+            f"{log_load.TABLES[form]} holds {rows:,} rows after the load, not {wanted:,}.",
+            fix="See SQL Server's error log; is the log or the resource pool full?",
+        )
+    return rows
