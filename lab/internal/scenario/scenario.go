@@ -132,6 +132,8 @@ type Boot struct {
 type Account struct {
 	User       string   `yaml:"user"`
 	Privileges []string `yaml:"privileges"`
+	// Sees names folders, VMs, clusters and hosts that the account may see, with all below; empty: everything.
+	Sees []string `yaml:"sees"`
 }
 
 // Tag is one of vSphere's tags, and the VMs that have it, by name or path; the fleet's by name.

@@ -60,6 +60,9 @@ func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Ref
 	if fault := s.refused(method); fault != nil {
 		return nil, fault
 	}
+	if req, ok := method.Body.(*types.RetrievePropertiesEx); ok && req.Options.MaxObjects == 0 {
+		req.Options.MaxObjects = page
+	}
 	s.substitute(ctx, method.This)
 	return nil, nil
 }
@@ -86,6 +89,7 @@ func (s *Server) substitute(ctx *simulator.Context, ref types.ManagedObjectRefer
 	if manager, ok := s.registry.Get(ref).(*simulator.PerformanceManager); ok {
 		ctx.WithLock(manager, func() { ctx.Session.Registry.Put(&performance{manager}) })
 	}
+	s.substituteReaders(ctx, ref)
 	if ref == s.registry.SessionManager().Self {
 		if view, ok := ctx.Session.Get(ref).(*simulator.SessionManager); ok {
 			ctx.WithLock(view, func() { ctx.Session.Registry.Put(&sessionManager{view, s}) })

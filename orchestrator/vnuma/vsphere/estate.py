@@ -47,7 +47,8 @@ def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Est
     objects = {found.ref: found for found in _read(session, refs)}
     hosts, unseen = _hosts(session, objects)
     vms = list(_vms(session, objects, hosts, unseen, _connected_hosts(objects)))
-    hosts = _with_memory(hosts, vms, {item.host for item in unseen if item.host})
+    hidden = {item.host for item in unseen if item.host} | _with_others(objects)
+    hosts = _with_memory(hosts, vms, hidden)
     return Estate(
         source=session.transport.vcenter.host,
         kind="vcenter",
@@ -101,7 +102,7 @@ def _around(session: Session, only: vim.VirtualMachine) -> list[vim.ManagedEntit
 def _read(session: Session, refs: Sequence[vim.ManagedEntity]) -> Iterator[Found]:
     kinds = [
         _kind(session, vim.VirtualMachine, (*VM_PATHS, *settings.paths(settings.FOR_RULES))),
-        _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS)),
+        _kind(session, vim.HostSystem, (*HOST_PATHS, OPTIONS, "vm")),
         cluster_properties(),
         *container_properties(),
     ]
@@ -216,6 +217,15 @@ def _in_words(fault: vmodl.MethodFault) -> str:
 
 def _state(found: Found) -> str:
     return str(found.values.get("runtime.connectionState", _CONNECTED))
+
+
+def _with_others(objects: Mapping[Any, Found]) -> set[str]:
+    """Hosts that say they hold VMs which the account does not see: their memory cannot be added up."""
+    return {
+        ref._GetMoId()
+        for ref, found in objects.items()
+        if isinstance(ref, vim.HostSystem) and any(vm not in objects for vm in found.values.get("vm", ()))
+    }
 
 
 def _with_memory(

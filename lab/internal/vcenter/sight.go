@@ -1,0 +1,100 @@
+package vcenter
+
+import (
+	"slices"
+
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
+	"github.com/vmware/govmomi/vim25/soap"
+	"github.com/vmware/govmomi/vim25/types"
+)
+
+// page is how many objects an answer of the property collector holds unless the client sets a limit:
+// a vCenter chooses one of its own, and the client has to ask for the rest.
+const page = 100
+
+// substituteReaders makes a session whose account sees a part of the inventory meet readers that hide the rest.
+func (s *Server) substituteReaders(ctx *simulator.Context, ref types.ManagedObjectReference) {
+	account := s.account(ctx.Session.UserName)
+	if account == nil || len(account.Sees) == 0 {
+		return
+	}
+	switch reader := s.registry.Get(ref).(type) {
+	case *simulator.PropertyCollector:
+		ctx.WithLock(reader, func() { ctx.Session.Registry.Put(&collector{reader, s, account.Sees}) })
+	case *simulator.ViewManager:
+		ctx.WithLock(reader, func() { ctx.Session.Registry.Put(&viewManager{reader, s, account.Sees}) })
+	}
+}
+
+// collector is the property collector of an account that sees a part of the inventory.
+type collector struct {
+	*simulator.PropertyCollector
+
+	lab  *Server
+	sees []string
+}
+
+// RetrievePropertiesEx leaves out what the account does not see, as a vCenter does in traversals.
+func (c *collector) RetrievePropertiesEx(ctx *simulator.Context, req *types.RetrievePropertiesEx) soap.HasFault {
+	answer := c.PropertyCollector.RetrievePropertiesEx(ctx, req)
+	if body, ok := answer.(*methods.RetrievePropertiesExBody); ok && body.Res != nil && body.Res.Returnval != nil {
+		body.Res.Returnval.Objects = c.seen(body.Res.Returnval.Objects)
+	}
+	return answer
+}
+
+// ContinueRetrievePropertiesEx does so on later pages.
+func (c *collector) ContinueRetrievePropertiesEx(ctx *simulator.Context, req *types.ContinueRetrievePropertiesEx) soap.HasFault {
+	answer := c.PropertyCollector.ContinueRetrievePropertiesEx(ctx, req)
+	if body, ok := answer.(*methods.ContinueRetrievePropertiesExBody); ok && body.Res != nil {
+		body.Res.Returnval.Objects = c.seen(body.Res.Returnval.Objects)
+	}
+	return answer
+}
+
+func (c *collector) seen(objects []types.ObjectContent) []types.ObjectContent {
+	return slices.DeleteFunc(objects, func(o types.ObjectContent) bool { return !c.lab.visible(o.Obj, c.sees) })
+}
+
+// viewManager makes views of what the account sees.
+type viewManager struct {
+	*simulator.ViewManager
+
+	lab  *Server
+	sees []string
+}
+
+// CreateContainerView leaves out what the account does not see.
+func (m *viewManager) CreateContainerView(ctx *simulator.Context, req *types.CreateContainerView) soap.HasFault {
+	answer := m.ViewManager.CreateContainerView(ctx, req)
+	if body, ok := answer.(*methods.CreateContainerViewBody); ok && body.Res != nil {
+		if view, ok := ctx.Session.Registry.Get(body.Res.Returnval).(*simulator.ContainerView); ok {
+			view.View = slices.DeleteFunc(view.View, func(ref types.ManagedObjectReference) bool { return !m.lab.visible(ref, m.sees) })
+		}
+	}
+	return answer
+}
+
+// visible reports whether an object is one of those named, below one, or a folder above one.
+func (s *Server) visible(ref types.ManagedObjectReference, sees []string) bool {
+	entity, ok := s.registry.Get(ref).(mo.Entity)
+	if !ok {
+		return true // a manager, a view
+	}
+	for at := entity; at != nil; at = s.parent(at) {
+		if slices.Contains(sees, at.Entity().Name) {
+			return true
+		}
+	}
+	return ref.Type == "Folder" || ref.Type == "Datacenter"
+}
+
+func (s *Server) parent(of mo.Entity) mo.Entity {
+	if of.Entity().Parent == nil {
+		return nil
+	}
+	above, _ := s.registry.Get(*of.Entity().Parent).(mo.Entity)
+	return above
+}
