@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,10 +12,16 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
+from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.domain.hours import AllowedHours
 from vnuma.engine.audit import audit_file, audit_lines
+from vnuma.engine.boot import boot_cell
 from vnuma.engine.claim import Nothing, claim
-from vnuma.errors import PreflightBlocked, ReconfigureRefused
+from vnuma.engine.site import CellSite
+from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
+from vnuma.store import attempts
+from vnuma.store.rows import Outcome
 
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:
@@ -83,6 +90,30 @@ def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Pat
     assert "open at Wed 2026-11-18 20:00 UTC" in refused.why
     assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), Nothing)
     steps.put_back()
+
+
+def test_a_cell_that_overruns_the_allowed_hours_is_stopped_between_steps_and_iterations(
+    lab: LabFactory, tmp_path: Path
+) -> None:
+    """By the step itself, whoever plays it; the attempt is kept as interrupted, and the VM is put back."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "home", running)
+    before = settings_now(running)
+    context = steps.take()
+    attempt = steps.shape(context)
+    always = AllowedHours(time_zone="UTC", windows=("Mon-Sun 00:00-24:00",), restore_s=1e7)
+    over = replace(context, study=context.study.model_copy(update={"allowed_hours": always}))
+
+    with pytest.raises(Interrupted, match="leave only the time to put its VMs back"):
+        CellSite(over, attempt).stop_if_asked()
+    with pytest.raises(Interrupted, match=r"Within them: vnuma run --resume small\.1"):
+        boot_cell(over, attempt)
+
+    with steps.store.read() as connection:
+        assert attempts.get_attempt(connection, attempt.id).outcome is Outcome.INTERRUPTED
+    assert settings_now(running)["power"] == "poweredOff"  # the boot was not begun
+    steps.put_back()
+    assert settings_now(running) == before
 
 
 def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Path) -> None:

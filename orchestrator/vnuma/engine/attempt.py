@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from vnuma.domain.arm import Arm
 from vnuma.engine.context import VmContext
+from vnuma.engine.window import refuse_if_over
 from vnuma.errors import AttemptFailed, Interrupted, LeaseLost, VnumaError
 from vnuma.store import attempts
 from vnuma.store.rows import Claim, Outcome
+from vnuma.store.types import utc_now
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,14 @@ class Attempt:
 def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
     """Run one step of an attempt: record that it began, and how it failed if it does.
 
+    None begins when the allowed hours leave only the time to put the VM back.
+
     Raises whatever the step raised. A lost lease is not recorded: the VM belongs to another by now.
     """
     with context.store.write() as connection:
         attempts.set_step(connection, attempt.id, context.token, name)
     try:
+        refuse_if_over(context.study, context.run.name, utc_now())
         yield
     except LeaseLost:
         raise

@@ -1,4 +1,4 @@
-"""A study's allowed hours: whether a cell may begin now, and when a run has to stop."""
+"""A study's allowed hours: whether a cell may begin now."""
 
 from __future__ import annotations
 
@@ -36,13 +36,6 @@ def why_closed(study: Study, past: Sequence[AttemptLine], now: datetime) -> str 
         f"The allowed hours end at {_clock(closes)}; a cell takes about {_minutes(cell_s)} "
         f"and putting back {_minutes(hours.restore_s)}."
     )
-
-
-def must_stop_at(study: Study, now: datetime) -> datetime | None:
-    """When a run that works now has to begin putting its VMs back; None without allowed hours."""
-    hours = study.allowed_hours
-    closes = hours.closes(now) if hours else None
-    return closes - timedelta(seconds=hours.restore_s) if hours and closes else None
 
 
 def _cell_seconds(study: Study, past: Sequence[AttemptLine]) -> float:

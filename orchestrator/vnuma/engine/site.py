@@ -15,10 +15,12 @@ from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.context import VmContext
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.engine.window import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.store import attempts, facts, runs
 from vnuma.store.rows import StopRequest
+from vnuma.store.types import utc_now
 from vnuma.workloads.bench import Document
 from vnuma.workloads.shell import Shell
 
@@ -97,8 +99,9 @@ class CellSite:
         }
 
     def stop_if_asked(self) -> None:
-        """Between iterations a run can be stopped; its samples so far are kept with the attempt."""
+        """Between iterations a run can be stopped, and is when its allowed hours end. Samples are kept."""
         run = self.context.run.name
+        refuse_if_over(self.context.study, run, utc_now())
         with self.context.store.read() as read:
             asked = runs.get_run(read, run).stop_requested
         if asked is StopRequest.NOW:

@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from vnuma.domain.study import Study
 from vnuma.engine.connections import api_versions
 from vnuma.engine.context import home_folder
-from vnuma.engine.hours import must_stop_at, why_closed
+from vnuma.engine.hours import why_closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
@@ -28,6 +28,7 @@ from vnuma.engine.restored import Restored
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
+from vnuma.engine.window import must_stop_at
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store

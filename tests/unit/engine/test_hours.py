@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from vnuma.domain.study import Study
-from vnuma.engine.hours import must_stop_at, refuse_if_closed, why_closed
-from vnuma.errors import PreflightBlocked
+from vnuma.engine.hours import refuse_if_closed, why_closed
+from vnuma.engine.window import must_stop_at, refuse_if_over
+from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine, Outcome
 
 CLOSES = datetime(2026, 11, 19, 6, tzinfo=UTC)
@@ -63,3 +64,12 @@ def test_a_run_has_to_put_back_before_its_window_ends() -> None:
     """However long its present cell takes."""
     assert must_stop_at(study(), CLOSES - timedelta(hours=2)) == CLOSES - timedelta(minutes=10)
     assert must_stop_at(study(allowed_hours=None), CLOSES) is None
+
+
+def test_a_cell_that_takes_too_long_is_stopped_when_only_the_time_to_put_back_is_left() -> None:
+    """And a step that would begin when the window has closed altogether."""
+    refuse_if_over(study(), "s.1", CLOSES - timedelta(minutes=11))
+    for moment in (CLOSES - timedelta(minutes=10), CLOSES + timedelta(hours=1)):
+        with pytest.raises(Interrupted, match=r"s\.1 stops here: its allowed hours, Wed 20:00-06:00 \(UTC\)"):
+            refuse_if_over(study(), "s.1", moment)
+    refuse_if_over(study(allowed_hours=None), "s.1", CLOSES)
