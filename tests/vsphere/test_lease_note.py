@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tests.vsphere.support import LabFactory, Login
 from vnuma.vsphere.lease_note import clear_note, read_note, write_note
 from vnuma.vsphere.read import find_vm, read_vm
@@ -46,3 +50,19 @@ def test_without_a_note_there_is_nothing_to_clear(lab: LabFactory, login: Login)
     clear_note(session, ref)
 
     assert read_note(session, ref) == ""
+
+
+@pytest.mark.parametrize(
+    "scenario", [{"custom_attributes": False}, {"standalone": True}], ids=["vCenter without", "ESXi host"]
+)
+def test_where_there_are_no_custom_attributes_there_is_no_note(
+    lab: LabFactory, login: Login, scenario: dict[str, Any]
+) -> None:
+    """Said by False; nothing is there to be read or cleared, and nothing fails."""
+    session = login(lab(**scenario))
+    ref = find_vm(session, "sql16")
+
+    assert session.content.customFieldsManager is None
+    assert not write_note(session, ref, WORDS)
+    assert read_note(session, ref) == ""
+    clear_note(session, ref)

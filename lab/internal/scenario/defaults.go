@@ -14,8 +14,8 @@ func paper() *Scenario {
 			Name: "esx01", Packages: 2, CoresPerPackage: 16, ThreadsPerCore: 2, NumaNodes: 2, MemoryGB: 192,
 			CPUModel: "Intel(R) Xeon(R) CPU E5-2698 v3 @ 2.30GHz", MHz: 2300,
 		},
-		CertificateDays: 365,
-		Boot:            Boot{ToolsSeconds: 0.3, SQLSeconds: 0.1, ShutdownSeconds: 0.1},
+		CertificateDays: 365, CustomAttributes: true,
+		Boot: Boot{ToolsSeconds: 0.3, SQLSeconds: 0.1, ShutdownSeconds: 0.1},
 	}
 }
 

@@ -20,6 +20,9 @@ type Scenario struct {
 	// Standalone leaves vCenter out: the API is that of the one host.
 	Standalone bool `yaml:"standalone"`
 
+	// CustomAttributes is whether vCenter has any: its manager of custom fields.
+	CustomAttributes bool `yaml:"custom_attributes"`
+
 	// HostCertificate is what hosts show to whoever has a service ticket; empty: vCenter's own. See HostCertificates.
 	HostCertificate string `yaml:"host_certificate"`
 

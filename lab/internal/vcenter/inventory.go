@@ -202,3 +202,10 @@ func (h *host) guestOS() guestOS {
 	}
 	return guestOS{types.VirtualMachineGuestOsIdentifierWindows9Server64Guest, "Microsoft Windows Server 2016 (64-bit)"}
 }
+
+// withoutCustomAttributes takes the manager of custom fields out of what clients are told. The simulator
+// needs it while the inventory is made.
+func (s *Server) withoutCustomAttributes() {
+	instance := s.registry.Get(vim25.ServiceInstance).(*simulator.ServiceInstance)
+	instance.Content.CustomFieldsManager = nil
+}

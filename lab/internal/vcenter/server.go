@@ -117,6 +117,9 @@ func (s *Server) build() error {
 	if err := s.furnish(identity); err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}
+	if !s.config.Scenario.CustomAttributes {
+		s.withoutCustomAttributes()
+	}
 	for _, m := range s.order {
 		if err := m.powerOnAtStart(); err != nil {
 			return fmt.Errorf("%s: %w", m.scenario.Path(), err)
