@@ -31,6 +31,10 @@ PROCESS_AFFINITY = "sql.processAffinity"
 """SQL Server's process affinity: `AUTO`, or the CPUs that it leaves, as in `0,1,2`."""
 
 
+RESOURCE_POOL = "sql.resourcePool"
+"""Our resource pool for memory-optimised data; a baseline tells whether the Resource Governor was on."""
+
+
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
     mark = foreign_mark(vm.lease, run)
@@ -112,6 +116,12 @@ def baseline_soft_numa(vm: Vm) -> bool | None:
 def baseline_affinity(vm: Vm) -> str | None:
     """SQL Server's process affinity; None for a run that does not change it."""
     value = _document(vm).get("guest", {}).get(PROCESS_AFFINITY)
+    return value if isinstance(value, str) else None
+
+
+def baseline_pool(vm: Vm) -> str | None:
+    """What there was of our resource pool; None for a run that does not make one."""
+    value = _document(vm).get("guest", {}).get(RESOURCE_POOL)
     return value if isinstance(value, str) else None
 
 

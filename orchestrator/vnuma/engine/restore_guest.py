@@ -1,4 +1,4 @@
-"""What of a restore only SQL Server itself can do: its automatic soft-NUMA and its process affinity."""
+"""What of a restore only SQL Server itself can do: soft-NUMA, process affinity, our resource pool."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from typing import Protocol
 from vnuma.domain.change import Edit
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
-from vnuma.engine import process_affinity, soft_numa
+from vnuma.engine import process_affinity, resource_pool, soft_numa
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import PROCESS_AFFINITY, SOFT_NUMA, baseline_affinity, baseline_soft_numa
+from vnuma.engine.baseline import (
+    PROCESS_AFFINITY,
+    RESOURCE_POOL,
+    SOFT_NUMA,
+    baseline_affinity,
+    baseline_pool,
+    baseline_soft_numa,
+)
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.connect import SqlServer
@@ -89,11 +96,42 @@ class _Affinity:
         process_affinity.verify(server, self.wanted)
 
 
+@dataclass(frozen=True)
+class _Pool:
+    """Taken away at once: no restart of SQL Server."""
+
+    wanted: str
+
+    def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
+        now = resource_pool.now(server) if server else None
+        if now is None:
+            return Edit(RESOURCE_POOL, NOT_KNOWN, self.wanted), False
+        return None if now == self.wanted else Edit(RESOURCE_POOL, now, self.wanted), False
+
+    def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
+        try:
+            resource_pool.put_back(server, self.wanted, journal)
+        except (SqlUnreachable, LoginRefused):
+            return None
+        return False
+
+    def back(self, server: SqlServer, journal: Journal, deadline_s: float) -> bool:
+        soft_numa.wait_for_server(server, deadline_s)
+        resource_pool.put_back(server, self.wanted, journal)
+        return False
+
+    def verify(self, server: SqlServer, deadline_s: float) -> None:
+        soft_numa.wait_for_server(server, deadline_s)
+        resource_pool.verify(server, self.wanted)
+
+
 def parts_of(vm: Vm) -> tuple[Part, ...]:
     """What of SQL Server the run changed on this VM, by its baseline."""
-    numa, affinity = baseline_soft_numa(vm), baseline_affinity(vm)
+    numa, affinity, pool = baseline_soft_numa(vm), baseline_affinity(vm), baseline_pool(vm)
     found: list[Part] = [] if numa is None else [_SoftNuma(numa)]
-    return (*found, *([] if affinity is None else [_Affinity(affinity)]))
+    if affinity is not None:
+        found.append(_Affinity(affinity))
+    return (*found, *([] if pool is None else [_Pool(pool)]))
 
 
 @dataclass

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.study import Dataset
-from vnuma.engine import process_affinity
+from vnuma.engine import process_affinity, resource_pool
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
@@ -121,6 +121,10 @@ class CellSite:
             yield
         finally:
             process_affinity.switch(self.server, before, journal)
+
+    def resource_pool(self, percent: int) -> None:
+        """Our pool with that share of memory, and the study's database bound to it, up to the restore."""
+        resource_pool.hold(self.server, self.dataset.database, percent, journal_of(self.context))
 
     @contextmanager
     def kernel_settings(self, wanted: Mapping[str, str]) -> Iterator[None]:

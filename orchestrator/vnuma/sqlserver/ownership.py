@@ -54,13 +54,17 @@ def require_ours(connection: pyodbc.Connection, database: str) -> bool:
 
 def create(connection: pyodbc.Connection, database: str) -> None:
     """Create the database and mark it as ours before anything else; leaves it the current one."""
-    major = int(str(value(connection, sql.PRODUCT_VERSION)).split(".", maxsplit=1)[0])
-    for statement in sql.create_database(database, major):
+    for statement in sql.create_database(database, major_version(connection)):
         run(connection, statement)
         if statement.startswith("CREATE"):
             run(connection, f"USE {sql.identifier(database)}")
             run(connection, sql.CREATE_MARKER)
             run(connection, sql.INSERT_MARKER, *_PRODUCT)
+
+
+def major_version(connection: pyodbc.Connection) -> int:
+    """12 for SQL Server 2014, 13 for 2016, 14 for 2017 and so on."""
+    return int(str(value(connection, sql.PRODUCT_VERSION)).split(".", maxsplit=1)[0])
 
 
 def read_marker(connection: pyodbc.Connection) -> dict[str, str]:

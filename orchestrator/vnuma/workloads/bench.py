@@ -99,6 +99,12 @@ class Site(Protocol):
         Journalled, and put back at the end of the `with`, by the next boot, and at restore.
         """
 
+    def resource_pool(self, percent: int) -> None:
+        """Bind the study's database to a pool with that share of memory, for settings that say so.
+
+        Journalled; it stands until the restore, which takes the pool away.
+        """
+
     def kernel_settings(self, wanted: Mapping[str, str]) -> AbstractContextManager[None]:
         """Hold kernel settings of a Linux machine (`numa_balancing`, `transparent_hugepages`).
 

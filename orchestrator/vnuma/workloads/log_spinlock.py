@@ -22,6 +22,7 @@ from vnuma.sqlserver.log_writers import LogWriter, Sides
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run_all
 from vnuma.sqlserver.spinlocks import LOGCACHE_ACCESS, Counters
+from vnuma.workloads import log_obstacles
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.log_sessions import Load, Loaded, run_load
 
@@ -99,8 +100,8 @@ class LogSpinlockWorkload:
         self, connection: pyodbc.Connection, settings: LogSpinlock, dataset: Dataset
     ) -> Iterator[Obstacle]:
         """What keeps it from running on this server."""
-        del connection, settings, dataset
-        yield from ()
+        del dataset
+        yield from log_obstacles.obstacles(connection, settings)
 
     def prepare(self, site: Site) -> Document:
         """The database, large enough; its tables are made anew for each load."""
@@ -115,6 +116,8 @@ class LogSpinlockWorkload:
                     dataset.ensure_filegroup(connection, database)
                 log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
                 log_load.keep_log(connection, database)
+        if "native" in settings.forms:
+            site.resource_pool(settings.pool_percent)
         return {
             "database": database,
             "source": dataset.GENERATED,

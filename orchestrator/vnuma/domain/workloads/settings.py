@@ -14,7 +14,7 @@ from vnuma.domain.problem import Problem
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
 
-InstanceSetting = Literal["process_affinity", "tcp_ports"]
+InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
 """A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
 
 Seconds = Annotated[float, Field(gt=0)]
