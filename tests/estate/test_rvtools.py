@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tests.estate.workbooks import export, write
 from vnuma.domain.estate import Estate
 from vnuma.errors import InputError
-from vnuma.estate.rvtools import read_rvtools
-from vnuma.estate.sheet import number, truth
+from vnuma.estate.rvtools import COLUMNS, read_rvtools
+from vnuma.estate.sheet import NO, YES, number, truth
 
 
 def read(tmp_path: Path, sheets: dict[str, list[dict[str, Any]]]) -> Estate:
@@ -185,3 +185,65 @@ def test_no_text_breaks_a_cell(text: str) -> None:
     """Whatever stands in a cell is a value or none."""
     assert number(text) is None or isinstance(number(text), int)
     assert truth(text) in (True, False, None)
+
+
+HEADERS = [
+    (sheet, headers[0], header)
+    for sheet, columns in COLUMNS.items()
+    for headers in columns.values()
+    for header in headers
+]
+PAGE = Path(__file__).parents[2] / "docs" / "rvtools.md"
+
+
+@pytest.mark.parametrize(("sheet", "first", "header"), HEADERS)
+def test_every_header_that_is_known_means_the_same(
+    tmp_path: Path, sheet: str, first: str, header: str
+) -> None:
+    """Whatever a version calls a column, and with the sheet's name before it, what is read is the same."""
+    whole = read(tmp_path, export())
+    for spelt in (header, header.upper(), f"{sheet}{header.replace(' ', '')}"):
+        sheets = export()
+        sheets[sheet] = [
+            {spelt if key == first else key: cell for key, cell in row.items()} for row in sheets[sheet]
+        ]
+        renamed = read(tmp_path, sheets)
+        assert (renamed.vms, renamed.clusters, renamed.product) == (whole.vms, whole.clusters, whole.product)
+
+
+def test_the_page_names_every_header_and_every_word() -> None:
+    """docs/rvtools.md is what the reading knows."""
+    page = PAGE.read_text(encoding="utf-8")
+    rows = {line.split("|")[1].strip(): line for line in page.splitlines() if line.startswith("| v")}
+    for sheet, _, header in HEADERS:
+        assert f"`{header}`" in rows[sheet]
+    for word in (YES | NO) - {"0", "1"}:
+        assert f"`{word}`" in page
+
+
+@pytest.mark.parametrize("word", sorted(YES | NO))
+def test_yes_and_no_are_known_in_every_language_listed(tmp_path: Path, word: str) -> None:
+    """Excel's words for truth, in the language of whoever saved the file."""
+    sheets = export(vms=1, hosts=1)
+    sheets["vCPU"][0]["Hot Add"] = word.upper()
+    assert read(tmp_path, sheets).vms[0].facts.settings["cpuHotAddEnabled"] is (word in YES)
+
+
+def test_the_command_lines_names_are_read(tmp_path: Path) -> None:
+    """An export by the command line, with internal names for every column of the hosts' sheet."""
+    names = {
+        "Host": "vHostName",
+        "CPU Model": "vHostCpuModel",
+        "# CPU": "vHostNumCpu",
+        "Cores per CPU": "vHostCoresPerCPU",
+        "# Cores": "vHostNumCpuCores",
+        "# Memory": "vHostMemorySize",
+        "ESX Version": "vHostFullName",
+        "VI SDK Server": "vHostVISDKServer",
+    }
+    whole, sheets = read(tmp_path, export()), export()
+    sheets["vHost"] = [
+        {names.get(key, f"vHost{key.replace(' ', '')}"): cell for key, cell in row.items()}
+        for row in sheets["vHost"]
+    ]
+    assert read(tmp_path, sheets).clusters == whole.clusters

@@ -23,8 +23,8 @@ _VM_KEYS = {
     "server": ("VI SDK Server", "VISDKServer"),
 }
 
-# The columns that are used, each with the headers that versions of RVTools gave it (3.x, 4.x, and the
-# internal names that its command line once wrote: vInfoVMName).
+# The columns that are used, each with the headers that versions of RVTools gave it: 3.x and 4.x, and the
+# internal names that its command line writes (vInfoVMName, vHostNumCpuCores). docs/rvtools.md lists them.
 COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vInfo": {
         **_VM_KEYS,
@@ -55,7 +55,7 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "vMemory": {
         **_VM_KEYS,
         "size": ("Size MiB", "Size MB", "Size"),
-        "locked": ("Memory Reservation Locked To Max",),
+        "locked": ("Memory Reservation Locked To Max", "Reservation Locked To Max"),
         "reservation": ("Reservation",),
     },
     "vHost": {
@@ -63,14 +63,14 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "datacenter": ("Datacenter",),
         "cluster": ("Cluster",),
         "model_cpu": ("CPU Model",),
-        "speed": ("Speed",),
+        "speed": ("Speed", "CpuMhz"),
         "packages": ("# CPU", "#CPU", "NumCPU"),
         "per_package": ("Cores per CPU",),
-        "cores": ("# Cores", "#Cores"),
+        "cores": ("# Cores", "#Cores", "NumCpuCores"),
         "ht": ("HT Active",),
-        "memory": ("# Memory", "#Memory", "Memory"),
+        "memory": ("# Memory", "#Memory", "Memory", "MemorySize"),
         "policy": ("Host Power Policy", "Current CPU power man. policy"),
-        "version": ("ESX Version", "ESXVersion"),
+        "version": ("ESX Version", "ESXVersion", "FullName"),
         "vendor": ("Vendor",),
         "model": ("Model",),
         "bios": ("BIOS Version",),

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 _NOT_WORD = re.compile(r"[^a-z0-9#%]")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
 
-# Excel in the language of whoever saved the file last.
-_YES = {
+YES = {
     "true",
     "1",
     "yes",
@@ -26,7 +25,8 @@ _YES = {
     "sant",
     "prawda",
 }
-_NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
+NO = {"false", "0", "no", "falsch", "nein", "faux", "non", "falso", "onwaar", "nee", "falskt", "fałsz"}
+"""Excel's words for truth, in the language of whoever saved the file last."""
 
 
 def plain(header: object) -> str:
@@ -54,7 +54,7 @@ def truth(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     text = str(value).strip().lower().removesuffix(".0")
-    return True if text in _YES else False if text in _NO else None
+    return True if text in YES else False if text in NO else None
 
 
 @dataclass(frozen=True)
