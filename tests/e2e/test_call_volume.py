@@ -12,6 +12,7 @@ from tests.e2e.steps import Steps
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.dataset import prepare_cell
 from vnuma.engine.measure import measure_cell
+from vnuma.errors import MeasurementFailed
 from vnuma.store import facts
 from vnuma.store.rows import Sample
 from vnuma.store.samples import iter_samples
@@ -72,3 +73,14 @@ def test_calls_are_counted_by_both_sides_and_proven_to_be_remote_procedure_calls
     assert seen["noop: sent as"] == "RPC Event: dbo.noop;1"
     assert "no network card" in seen["noop: sent from"]
     assert seen["noop: scaling"].startswith("peaks at 3 connections")
+
+
+def test_a_window_in_which_others_use_the_server_does_not_count(tmp_path: Path, lab: LabFactory) -> None:
+    """Another client's requests are in the server's own counter: the attempt ends, and says so."""
+    running = lab("paper", cost={"calls": {"others_per_sec": 4000}})
+    steps = Steps.prepared(tmp_path / "a", running, **study(sizes=[2], forms=["noop"]))
+
+    with pytest.raises(MeasurementFailed, match=r"Other clients sent [\d,]+ requests in the window"):
+        measured(steps)
+
+    assert [sample.value for sample in samples(steps)] == [None]

@@ -1,6 +1,7 @@
 package tds
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,8 +13,8 @@ import (
 	"time"
 )
 
-// connection is one client. A goroutine listens, so that attention and the loss of the client are seen while
-// another goroutine runs the request.
+// connection is one client. While a request runs for long, another goroutine listens, so that attention and the
+// loss of the client are seen.
 type connection struct {
 	server *Server
 	net    net.Conn
@@ -41,10 +42,14 @@ type request struct {
 	cancel context.CancelCauseFunc
 }
 
-// listen reads messages until the connection ends, and gives them to serve one at a time.
-func (c *connection) listen(requests chan<- *request) error {
-	defer close(requests)
-	in := &packetReader{in: c.net, limit: c.server.options.MaxMessage}
+// hearing is what listen came back with: a request, or why there will be none.
+type hearing struct {
+	request *request
+	err     error
+}
+
+// listen reads until there is a request; attention for the running one is seen to on the way.
+func (c *connection) listen(in *packetReader) hearing {
 	for {
 		m, err := in.next()
 		if err == nil {
@@ -53,14 +58,13 @@ func (c *connection) listen(requests chan<- *request) error {
 			}
 			var r *request
 			if r, err = c.accept(m); err == nil {
-				requests <- r
-				continue
+				return hearing{request: r}
 			}
 		}
 		c.lose(ErrConnectionLost)
 		// A response may be blocked in a write to this client: closing ends that too.
 		_ = c.net.Close()
-		return err
+		return hearing{err: err}
 	}
 }
 
@@ -99,28 +103,45 @@ func (c *connection) release() (attention bool) {
 	return attention
 }
 
+// listenAfter is how long a request runs before somebody else listens meanwhile. Short requests, thousands a
+// second perhaps, are read and answered by one goroutine; attention waits that long at most.
+const listenAfter = 2 * time.Millisecond
+
 // serve runs requests until the connection ends.
 func (c *connection) serve() {
-	requests := make(chan *request, 1)
-	heard := make(chan error, 1)
-	go func() { heard <- c.listen(requests) }()
-	var fault error
-	for r := range requests {
-		if fault = c.handle(r); fault != nil {
-			break
+	in := &packetReader{in: bufio.NewReaderSize(c.net, defaultPacketSize), limit: c.server.options.MaxMessage}
+	meanwhile := make(chan hearing, 1)
+	patience := time.AfterFunc(time.Hour, func() { meanwhile <- c.listen(in) })
+	patience.Stop()
+	next := c.listen(in)
+	for next.err == nil {
+		patience.Reset(listenAfter)
+		fault := c.handle(next.request)
+		if fault != nil {
+			c.lose(ErrConnectionLost)
+			_ = c.net.Close() // ends the listening too
+		}
+		if patience.Stop() {
+			next = hearing{err: fault}
+			if fault == nil {
+				next = c.listen(in)
+			}
+			continue
+		}
+		next = <-meanwhile
+		// Of a lost connection the listener knows why.
+		if fault != nil && (next.err == nil || !errors.Is(fault, ErrConnectionLost)) {
+			next.err = fault
 		}
 	}
 	c.lose(ErrConnectionLost)
 	if err := c.net.Close(); err != nil && !errors.Is(err, net.ErrClosed) {
 		c.log.Debug("closing", "error", err)
 	}
-	if err := <-heard; fault == nil || errors.Is(fault, ErrConnectionLost) {
-		fault = err // why the connection was lost
-	}
 	if c.session != nil {
 		c.session.Close()
 	}
-	c.report(fault)
+	c.report(next.err)
 }
 
 // report says how the connection ended; only a client's fault and ours are worth more than a debug line.

@@ -24,7 +24,8 @@ _COUNTS = (
     "FROM sys.dm_os_sys_info AS i"
 )
 _SCHEDULERS = (
-    "SELECT scheduler_id, total_cpu_usage_ms FROM sys.dm_os_schedulers WHERE status = N'VISIBLE ONLINE'"
+    "SELECT i.ms_ticks, s.scheduler_id, s.total_cpu_usage_ms FROM sys.dm_os_schedulers AS s "
+    "CROSS JOIN sys.dm_os_sys_info AS i WHERE s.status = N'VISIBLE ONLINE'"
 )
 _ENDPOINT = (
     "SELECT net_transport, client_net_address, local_net_address FROM sys.dm_exec_connections "
@@ -34,10 +35,18 @@ _LOOPBACK = ("127.", "::1", "<local machine>")
 
 
 @dataclass(frozen=True)
+class SchedulerTimes:
+    """CPU time of each scheduler in ms, and the tick count of that moment."""
+
+    ms_ticks: int
+    used_ms: dict[int, int]
+
+
+@dataclass(frozen=True)
 class ServerCounts:
     """One look at the server: its clock, its process' CPU time, and what it has counted so far.
 
-    `scheduler_ms` is each scheduler's CPU time; None before SQL Server 2016 SP2, where it is not known.
+    `schedulers` is None before SQL Server 2016 SP2, where their CPU time is not known.
     """
 
     at: datetime
@@ -45,7 +54,7 @@ class ServerCounts:
     cpu_ms: int
     executions: int
     requests: int
-    scheduler_ms: dict[int, int] | None
+    schedulers: SchedulerTimes | None
 
 
 @dataclass(frozen=True)
@@ -78,8 +87,13 @@ def counts(connection: pyodbc.Connection, form: str, *, schedulers: bool) -> Ser
         )
     if requests is None:
         raise MeasurementFailed("SQL Server shows no counter Batch Requests/sec.")
-    used = {int(key): int(ms) for key, ms in fetch(connection, _SCHEDULERS)} if schedulers else None
+    used = _scheduler_times(connection) if schedulers else None
     return ServerCounts(at, int(ticks), int(cpu), int(executions), int(requests), used)
+
+
+def _scheduler_times(connection: pyodbc.Connection) -> SchedulerTimes:
+    rows = fetch(connection, _SCHEDULERS)
+    return SchedulerTimes(int(rows[0][0]), {int(one): int(used) for _ticks, one, used in rows})
 
 
 def counts_schedulers(connection: pyodbc.Connection) -> bool:

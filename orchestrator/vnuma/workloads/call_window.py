@@ -88,11 +88,14 @@ class Window:
     @property
     def schedulers(self) -> dict[int, float] | None:
         """Percent of each scheduler's time that it worked; None where SQL Server does not count it."""
-        before, after = self.before.server.scheduler_ms, self.after.server.scheduler_ms
-        if before is None or after is None:
+        before, after = self.before.server.schedulers, self.after.server.schedulers
+        if before is None or after is None or after.ms_ticks <= before.ms_ticks:
             return None
+        passed = after.ms_ticks - before.ms_ticks
         return {
-            one: 100 * (after[one] - before[one]) / (self.seconds * 1000) for one in after if one in before
+            one: 100 * (used - before.used_ms[one]) / passed
+            for one, used in after.used_ms.items()
+            if one in before.used_ms
         }
 
     def figures(self) -> dict[str, float]:

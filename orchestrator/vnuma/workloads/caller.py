@@ -27,6 +27,8 @@ from vnuma.sqlserver.odbc import pyodbc
 _KEYS = 997
 """Keys drawn beforehand: a prime, so that callers do not keep step."""
 
+_ANSWER_S = 10
+
 
 @dataclass
 class _State:
@@ -44,6 +46,11 @@ class _State:
             sys.stdout.write(line)
             sys.stdout.flush()
 
+    def fail(self, error: pyodbc.Error, *, lost: bool) -> None:
+        """What the driver said, and whether the connection is gone."""
+        sqlstate, text = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
+        self.answer("failed", sqlstate=sqlstate, text=text, lost=lost)
+
     def count(self, kind: str) -> None:
         """How many answers there were so far, and what they cost this process."""
         self.answer(kind, calls=self.calls, cpu_s=time.process_time(), at=time.monotonic())
@@ -58,10 +65,9 @@ def main() -> None:
         try:
             _work(state, order)
         except pyodbc.Error as error:
-            sqlstate, text = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
-            state.answer("failed", sqlstate=sqlstate, text=text, calls=state.calls)
+            state.fail(error, lost=False)
         except _WrongAnswerError as error:
-            state.answer("failed", sqlstate="", text=str(error), calls=state.calls)
+            state.answer("failed", sqlstate="", text=str(error), lost=False)
 
 
 class _WrongAnswerError(Exception):
@@ -74,10 +80,8 @@ def _listen(state: _State) -> None:
         order = json.loads(line)
         if order["do"] == "count":
             state.count("count")
-        elif order["do"] == "stop":
-            state.stopped = True
         else:
-            state.stopped = False
+            state.stopped = order["do"] == "stop"
             state.orders.put(order)
     os._exit(1)  # the parent is gone: a call that waits for the server must not keep this process
 
@@ -85,7 +89,7 @@ def _listen(state: _State) -> None:
 def _work(state: _State, order: dict[str, Any]) -> None:
     """Connect, call once, wait for `go`, call until `stop`, and leave the server."""
     if order["do"] != "connect":
-        return  # a `go` that came after a failure
+        return  # what came after a failure, or the `stop` that has ended the calling
     connection = pyodbc.connect(order["string"], autocommit=True, timeout=int(order["login_timeout_s"]))
     try:
         cursor = connection.cursor()
@@ -99,8 +103,20 @@ def _work(state: _State, order: dict[str, Any]) -> None:
             while not state.stopped:
                 _call(state, cursor, order["call"], keys, expected)
         state.count("stopped")
+    except pyodbc.Error as error:
+        state.fail(error, lost=not _answers(connection))
     finally:
         connection.close()
+
+
+def _answers(connection: pyodbc.Connection) -> bool:
+    """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
+    try:
+        connection.timeout = _ANSWER_S
+        connection.cursor().execute("SELECT 1 AS one").fetchval()
+    except pyodbc.Error:
+        return False
+    return True
 
 
 def _keys(count: int) -> Iterator[int]:
@@ -112,10 +128,13 @@ def _keys(count: int) -> Iterator[int]:
 def _call(
     state: _State, cursor: pyodbc.Cursor, statement: str, keys: Iterator[int], expected: int | None
 ) -> None:
-    """One call; its answer is looked at. Raises _WrongAnswerError."""
+    """One call; its answer is looked at and read to its end. Raises _WrongAnswerError.
+
+    With the end unread the next call would first cancel this one: an attention to the server for each call.
+    """
     key = next(keys)
     found = cursor.execute(statement, key).fetchval()
-    if found != (1 + key % 9 if expected is None else expected):
+    if found != (1 + key % 9 if expected is None else expected) or cursor.nextset():
         raise _WrongAnswerError(f"the call with {key} answered {found!r}")
     state.calls += 1
 

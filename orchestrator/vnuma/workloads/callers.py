@@ -124,8 +124,11 @@ class Callers:
         number = 1 + self._active.index(caller)
         who = f"Caller {number} of {len(self._active)}"
         error = translate(pyodbc.Error(str(answer.get("sqlstate", "")), text), self._server.where)
-        if isinstance(error, SqlUnreachable):
-            return ConnectionDropped(f"{who} lost its connection: {error.what}", fix=error.fix)
+        if answer.get("lost") or isinstance(error, SqlUnreachable):
+            return ConnectionDropped(
+                f"{who} lost its connection: {error.what}",
+                fix="Did the guest or SQL Server restart? See its error log.",
+            )
         what = error.what if answer.get("sqlstate") else text
         return MeasurementFailed(f"{who} failed: {what}", fix=error.fix if answer.get("sqlstate") else None)
 

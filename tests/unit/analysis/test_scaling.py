@@ -1,0 +1,58 @@
+"""Throughput by load: its peak, and where more gives less."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.analysis.scaling import LOSS, scaling
+
+RATES = st.dictionaries(st.integers(1, 64), st.floats(1, 1e6), min_size=2, max_size=12)
+
+
+def test_a_curve_that_falls_is_negative_scaling() -> None:
+    """Chang's Itanium by processors: a fifth more with two, nothing with four, less with eight."""
+    found = scaling({1: 13_500, 2: 16_500, 4: 16_500, 8: 14_000})
+
+    assert found is not None
+    assert (found.peak, found.negative) == (2, (8,))
+    assert found.words("calls/s", "processors") == (
+        "peaks at 2 processors (16,500 calls/s); negative scaling at 8 processors: up to 15% less"
+    )
+
+
+def test_a_curve_that_rises_or_stays_is_none() -> None:
+    """A loss below the threshold is noise."""
+    found = scaling({1: 100.0, 2: 200.0, 4: 200.0 * (1 - LOSS / 2)})
+
+    assert found is not None
+    assert found.negative == ()
+    assert found.words("calls/s", "connections").endswith("no negative scaling")
+
+
+def test_one_point_is_no_curve() -> None:
+    """Nothing can be said."""
+    assert scaling({4: 10.0}) is None
+
+
+@given(rates=RATES)
+def test_the_unit_does_not_matter(rates: dict[int, float]) -> None:
+    """Peak and losses are the same in another unit; the peak's rate is the highest."""
+    found, other = scaling(rates), scaling({load: rate * 2 for load, rate in rates.items()})
+
+    assert found is not None
+    assert other is not None
+    assert (found.peak, found.negative) == (other.peak, other.negative)
+    assert rates[found.peak] == max(rates.values())
+    assert found.peak not in found.negative
+    assert 0 <= found.worst_loss < 1
+
+
+@given(rates=RATES)
+def test_sorted_rates_never_scale_negatively(rates: dict[int, float]) -> None:
+    """The same rates in ascending order of load."""
+    rising = dict(zip(sorted(rates), sorted(rates.values()), strict=True))
+    found = scaling(rising)
+
+    assert found is not None
+    assert found.negative == ()
