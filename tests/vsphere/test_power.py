@@ -166,8 +166,12 @@ def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Lo
     """A VM that vSphere will not power on fails with the fault's name and message."""
     session, ref = start(lab, login, vms=[vm(power="off")], faults=[fault("power_on_refused")])
     host = read_vm(session, ref).host_moid
-    with pytest.raises(PowerFailed, match=r"vSphere could not power on sql16: \w+"):
+    with pytest.raises(PowerFailed, match=r"vSphere could not power on sql16: \w+") as caught:
         power_on(session, ref, host_moid=host)
+    assert (
+        caught.value.fix
+        == "The VM's settings do not go together on this host: vnuma plan STUDY, and its log."
+    )
     power_on(session, ref, host_moid=host)
 
 

@@ -10,7 +10,7 @@ from vnuma.domain.change import Change
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Value
 from vnuma.errors import ReadBackDiffers, ReconfigureRefused
-from vnuma.vsphere.faults import describe
+from vnuma.vsphere.faults import describe, what_helps
 from vnuma.vsphere.read import read_vm
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
@@ -86,7 +86,9 @@ def _refused(name: str, fault: vmodl.MethodFault) -> ReconfigureRefused:
             f"vSphere refused the change to {name}, which is {fault.existingState}: {describe(fault)}",
             fix=f"Shut {name} down first: CPU shape and affinity change only while it is off.",
         )
-    return ReconfigureRefused(f"vSphere refused the change to {name}: {describe(fault)}")
+    return ReconfigureRefused(
+        f"vSphere refused the change to {name}: {describe(fault)}", fix=what_helps(fault)
+    )
 
 
 def _refuse_unknown(session: Session, change: Change) -> None:

@@ -53,6 +53,31 @@ def describe(fault: Exception) -> str:
     return f"{text}: {words}" if words else text
 
 
+_LOOK = "Look at the VM's recent tasks and events in vCenter."
+
+# What helps, the more particular fault first (vSphere Web Services API reference, fault types).
+_HELPS: tuple[tuple[type[Exception], str], ...] = (
+    (vim.fault.NoDiskSpace, "Make room on that datastore: for the VM's settings, its log and its swap file."),
+    (vim.fault.InsufficientResourcesFault, "Free memory or CPU on the host, or reserve less in the arm."),
+    (vim.fault.MethodDisabled, "A backup or replication holds the VM; wait until it has ended."),
+    (
+        vim.fault.VmConfigFault,
+        "The VM's settings do not go together on this host: vnuma plan STUDY, and its log.",
+    ),
+    (vim.fault.FileFault, "Look whether the VM's files are there and held by no other host."),
+    (
+        vmodl.fault.InvalidArgument,
+        "This release or hardware version does not take the value: vnuma plan STUDY",
+    ),
+    (vmodl.fault.NotSupported, "This release or hardware version cannot do it: vnuma plan STUDY"),
+)
+
+
+def what_helps(fault: Exception) -> str:
+    """What to do about a fault with which vSphere refused to change a VM or its power."""
+    return next((words for kind, words in _HELPS if isinstance(fault, kind)), _LOOK)
+
+
 def _message(fault: Exception) -> str:
     """The localised message, if there is one that says more than the fault's name."""
     localised = [entry.message for entry in getattr(fault, "faultMessage", None) or [] if entry.message]

@@ -10,7 +10,7 @@ from pyVmomi import vim, vmodl
 
 from vnuma.errors import HostChanged, PowerFailed, ReconfigureRefused, ShutdownTimeout, ToolsTimeout
 from vnuma.vsphere.apply import no_fence, submit
-from vnuma.vsphere.faults import describe
+from vnuma.vsphere.faults import describe, what_helps
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
 
@@ -156,9 +156,13 @@ def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fenc
         )
     except vim.fault.InvalidPowerState as fault:
         if str(fault.existingState) != "poweredOff":
-            raise PowerFailed(f"vSphere could not power off {name}: {describe(fault)}") from fault
+            raise PowerFailed(
+                f"vSphere could not power off {name}: {describe(fault)}", fix=what_helps(fault)
+            ) from fault
     except vmodl.MethodFault as fault:
-        raise PowerFailed(f"vSphere could not power off {name}: {describe(fault)}") from fault
+        raise PowerFailed(
+            f"vSphere could not power off {name}: {describe(fault)}", fix=what_helps(fault)
+        ) from fault
 
 
 def power_on(
@@ -189,7 +193,9 @@ def power_on(
             fix="Look at the VM's recent tasks in vCenter; a longer deadline is power.task_timeout_s.",
         ) from error
     except vmodl.MethodFault as fault:
-        raise PowerFailed(f"vSphere could not power on {name}: {describe(fault)}") from fault
+        raise PowerFailed(
+            f"vSphere could not power on {name}: {describe(fault)}", fix=what_helps(fault)
+        ) from fault
     powered_on = clock()
     _refuse_other_host(session, ref, name, host_moid)
     return powered_on

@@ -66,7 +66,11 @@ def wait_for(
                     return seen
                 _refuse_question(session, vm, seen)
             if clock() >= deadline:
-                raise WaitTimeout(f"{what} in {spell(timeout_s)}.", seen=seen)
+                raise WaitTimeout(
+                    f"{what} in {spell(timeout_s)}.",
+                    fix="Look at the VM's recent tasks in vCenter; nothing here ends them.",
+                    seen=seen,
+                )
 
 
 def wait_for_task(

@@ -8,7 +8,7 @@ import pytest
 from pyVmomi import vim, vmodl
 
 from vnuma.errors import EnvironmentProblem, PrivilegeMissing, VmNotFound
-from vnuma.vsphere.faults import NotNow, SessionExpired, describe, expected
+from vnuma.vsphere.faults import NotNow, SessionExpired, describe, expected, what_helps
 
 VM = vim.VirtualMachine("vm-57")
 
@@ -29,6 +29,24 @@ def test_an_argument_is_named_with_the_message() -> None:
         invalidProperty="spec.cpuAffinity", msg="A parameter was not correct."
     )
     assert describe(fault) == "InvalidArgument (spec.cpuAffinity): A parameter was not correct."
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        (vim.fault.NoDiskSpace(), "Make room on that datastore"),
+        (vim.fault.InsufficientMemoryResourcesFault(), "reserve less in the arm"),
+        (vim.fault.GenericVmConfigFault(), "do not go together on this host"),
+        (vim.fault.FileLocked(), "held by no other host"),
+        (vim.fault.MethodDisabled(), "A backup or replication holds the VM"),
+        (vmodl.fault.InvalidArgument(), "does not take the value"),
+        (vmodl.fault.SystemError(), "recent tasks and events in vCenter"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
+)
+def test_a_refusal_says_what_helps(fault: Exception, words: str) -> None:
+    """By its kind; for one that nobody expected, where to look."""
+    assert words in what_helps(fault)
 
 
 def test_a_power_state_is_named() -> None:
