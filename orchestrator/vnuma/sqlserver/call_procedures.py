@@ -27,7 +27,11 @@ _COUNT = f"SELECT COUNT_BIG(*) AS row_count FROM {TABLE} WHERE id BETWEEN 1 AND 
 
 
 def call(form: str) -> str:
-    """The call in ODBC's notation, which drivers send as a remote procedure call by name."""
+    """The call in ODBC's notation, with `?` for the value that a caller writes there.
+
+    A value in the text is sent as a parameter of a remote procedure call by name, by FreeTDS and by
+    Microsoft's driver alike. Of a bound parameter the latter makes sp_prepexecrpc: another procedure's call.
+    """
     return f"{{CALL dbo.{form} (?)}}"
 
 

@@ -94,14 +94,14 @@ def _work(state: _State, order: dict[str, Any]) -> None:
     try:
         cursor = connection.cursor()
         session = int(cursor.execute("SELECT @@SPID AS session_id").fetchval())
-        keys = _keys(int(order["keys"]))
+        calls = _calls(order["call"], int(order["keys"]))
         expected = session if order["own_session"] else None
         state.calls = 0
-        _call(state, cursor, order["call"], keys, expected)
+        _call(state, cursor, calls, expected)
         state.answer("ready", session=session)
         if state.orders.get()["do"] == "go":
             while not state.stopped:
-                _call(state, cursor, order["call"], keys, expected)
+                _call(state, cursor, calls, expected)
         state.count("stopped")
     except pyodbc.Error as error:
         state.fail(error, lost=not _answers(connection))
@@ -119,21 +119,22 @@ def _answers(connection: pyodbc.Connection) -> bool:
     return True
 
 
-def _keys(count: int) -> Iterator[int]:
-    """Keys from 1 to `count` without end; drawing them costs nothing while calls are counted."""
+def _calls(call: str, keys: int) -> Iterator[tuple[str, int]]:
+    """Calls with keys from 1 to `keys`, without end; making them costs nothing while calls are counted."""
     draw = random.Random()
-    return cycle([draw.randint(1, count) for _ in range(_KEYS)])
+    drawn = [draw.randint(1, keys) for _ in range(_KEYS)]
+    return cycle([(call.replace("?", str(key)), key) for key in drawn])
 
 
 def _call(
-    state: _State, cursor: pyodbc.Cursor, statement: str, keys: Iterator[int], expected: int | None
+    state: _State, cursor: pyodbc.Cursor, calls: Iterator[tuple[str, int]], expected: int | None
 ) -> None:
     """One call; its answer is looked at and read to its end. Raises _WrongAnswerError.
 
     With the end unread the next call would first cancel this one: an attention to the server for each call.
     """
-    key = next(keys)
-    found = cursor.execute(statement, key).fetchval()
+    call, key = next(calls)
+    found = cursor.execute(call).fetchval()
     if found != (1 + key % 9 if expected is None else expected) or cursor.nextset():
         raise _WrongAnswerError(f"the call with {key} answered {found!r}")
     state.calls += 1
