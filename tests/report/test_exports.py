@@ -216,3 +216,14 @@ def test_a_document_without_a_verdict_breaks_the_schema(loaded: Load) -> None:
     del found["arms"][0]["verdict"]
 
     assert not Draft202012Validator(json.loads(results_schema())).is_valid(found)
+
+
+def test_waits_are_given_by_form_and_by_arm(loaded: Load) -> None:
+    """Every wait type as a share of the elapsed time; `arm` null is all of them."""
+    found = document(loaded(Story(text=study_text(sizes="500", forms="client"))))["waits"]
+
+    assert found[0]["arm"] is None
+    assert {item["arm"] for item in found[1:]} == set(ARMS)
+    for item in found:
+        assert [share["type"] for share in item["shares"]] == ["ASYNC_NETWORK_IO"]
+        assert item["shares"][0]["share"] == pytest.approx(0.93, abs=0.001)

@@ -379,6 +379,15 @@ def test_waits_stand_beside_each_other_by_form(loaded: Load) -> None:
     assert ">Waits</a>" in page
 
 
+def test_waits_are_told_by_arm_too(loaded: Load) -> None:
+    """A topology may wait where another does not: one column an arm, in percent of its own time."""
+    page = page_text(loaded(Story(text=study_text(sizes="500"))))
+    table = page[page.index("<h3>Form client, by arm</h3>") :].partition("</table>")[0]
+
+    assert [table.count(f">{arm}, %</th>") for arm in ARMS] == [1] * len(ARMS)
+    assert table.count(">93.0</td>") == len(ARMS)
+
+
 def test_the_hosts_nodes_are_drawn_with_what_was_pinned(loaded: Load) -> None:
     """The drawing and its words are on the page."""
     page = page_text(loaded(Story(text=study_text(sizes="500", forms="client"))))

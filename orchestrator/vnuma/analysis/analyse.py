@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 
 from vnuma.analysis.cautions import Findings, cautions
-from vnuma.analysis.cells import Boot, Cells, collect, grid
+from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, grid, grouped
 from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
@@ -49,7 +49,7 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
     counts = Counter((cell.vm, cell.outcome) for cell in cells)
     analyses = tuple(
         analyse_one(
-            collect(samples_of[vm, form], cells_of[vm], design, vm=vm, form=form, measure=measure),
+            collect_grouped(groups, cells_of[vm], design, vm=vm, measure=measure),
             design,
             vm,
             form,
@@ -57,6 +57,7 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
         )
         for vm in design.vms
         for form in design.forms
+        for groups in [grouped(samples_of[vm, form], vm, form)]
         for measure in _measures(samples_of[vm, form], design, form)
     )
     outcomes = tuple(OutcomeCount(vm, outcome, n) for (vm, outcome), n in sorted(counts.items()))

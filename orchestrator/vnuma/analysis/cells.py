@@ -9,8 +9,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from operator import attrgetter
 
 import numpy as np
 
@@ -20,6 +23,10 @@ from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
 
 # A block whose cells are all in these states was never begun.
 NOT_BEGUN = ("pending", "skipped")
+
+Place = tuple[str, int, int]
+"""Label, block, size."""
+Groups = Mapping[Place, Sequence[Sample]]
 
 
 @dataclass(frozen=True)
@@ -36,12 +43,12 @@ class Boot:
     iterations: tuple[tuple[float, ...], ...]
     sentinel_ms: float | None = None
 
-    @property
+    @cached_property
     def medians(self) -> tuple[float, ...]:
         """The boot's summary for each size: the median of its timed iterations."""
         return tuple(statistics.median(values) for values in self.iterations)
 
-    @property
+    @cached_property
     def log_mean(self) -> float:
         """The cell value Y: mean over sizes of ln(median)."""
         return statistics.fmean(math.log(median) for median in self.medians)
@@ -105,7 +112,14 @@ def collect(
     measure: Measure,
 ) -> Cells:
     """The cells of one VM, form and measure. Raises ValueError if an iteration is given twice."""
-    found = _figures(samples, vm, form, measure)
+    return collect_grouped(grouped(samples, vm, form), cells, design, vm=vm, measure=measure)
+
+
+def collect_grouped(
+    groups: Groups, cells: Sequence[CellRecord], design: AnalysisDesign, *, vm: str, measure: Measure
+) -> Cells:
+    """The same of samples that were grouped once for all their measures."""
+    found = _figures(groups, measure)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
     boots: list[Boot] = []
@@ -138,24 +152,33 @@ def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], f
     return Grid(present, blocks, y.reshape(len(blocks), len(present)))
 
 
-def _figures(
-    samples: Iterable[Sample], vm: str, form: str, measure: Measure
-) -> dict[tuple[str, int, int], list[float]]:
-    """Timed, measured values by (label, block, size), in the order of their iterations."""
-    found: dict[tuple[str, int, int], dict[int, float]] = defaultdict(dict)
+def grouped(samples: Iterable[Sample], vm: str, form: str) -> Groups:
+    """Timed, measured samples of one VM and form by (label, block, size), in the order of iterations.
+
+    Raises ValueError if an iteration is given twice.
+    """
+    found: dict[Place, list[Sample]] = defaultdict(list)
     for sample in samples:
-        if sample.vm != vm or sample.form != form or sample.warmup or sample.outcome != "measured":
-            continue
-        value: float | None = getattr(sample, measure.key)
-        if value is None:
-            continue
-        cell = found[sample.label, sample.block, sample.size]
-        if sample.iteration in cell:
-            raise ValueError(
-                f"two samples for {sample.label}, block {sample.block}, iteration {sample.iteration}"
-            )
-        cell[sample.iteration] = value
-    return {key: [cell[i] for i in sorted(cell)] for key, cell in found.items()}
+        if sample.vm == vm and sample.form == form and not sample.warmup and sample.outcome == "measured":
+            found[sample.label, sample.block, sample.size].append(sample)
+    for (label, block, _), mine in found.items():
+        mine.sort(key=_iteration)
+        for one, next_one in pairwise(mine):
+            if one.iteration == next_one.iteration:
+                raise ValueError(f"two samples for {label}, block {block}, iteration {one.iteration}")
+    return found
+
+
+_iteration = attrgetter("iteration")
+
+
+def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
+    """What was measured, by place, in the order of the iterations."""
+    figure = attrgetter(measure.key)
+    return {
+        place: [value for value in map(figure, samples) if value is not None]
+        for place, samples in groups.items()
+    }
 
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:

@@ -28,6 +28,8 @@ from vnuma.analysis.distributions import (
 )
 
 TAIL = 1e-15
+NOTHING = 1e-20
+"""A weight below this is lost in the rounding of a probability."""
 
 
 def probability(c: float, p: int, df: float, rho: float) -> float:
@@ -87,6 +89,12 @@ def _scale_nodes(df: float) -> tuple[FloatArray, FloatArray]:
 
 @lru_cache(maxsize=1)
 def _normal_nodes() -> tuple[FloatArray, FloatArray]:
-    """Nodes and weights of the standard normal expectation."""
+    """Nodes and weights of the expectation of an even function of a standard normal.
+
+    The bracket of G is the same for z and -z: the negative nodes are folded onto the positive ones. Nodes
+    whose weights together change nothing are left out.
+    """
     x, w = np.polynomial.hermite.hermgauss(120)
-    return x * math.sqrt(2), w / math.sqrt(math.pi)
+    z, weight = x * math.sqrt(2), 2 * w / math.sqrt(math.pi)
+    kept = (z > 0) & (weight > NOTHING)
+    return z[kept], weight[kept]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -61,12 +62,10 @@ def fit(grid: Grid) -> Fit:
     """Fit columns and blocks by least squares. The grid must be connected and hold a cell."""
     present = ~np.isnan(grid.y)
     y = np.where(present, grid.y, 0.0)
-    per_block, per_column = present.sum(axis=1), present.sum(axis=0)
+    per_block = present.sum(axis=1)
     block_means = y.sum(axis=1) / per_block
-    n = present.astype(np.float64)
-    information = np.diag(per_column) - n.T @ (n / per_block[:, None])
     totals = (np.where(present, y - block_means[:, None], 0.0)).sum(axis=0)
-    variance = np.linalg.pinv(information, hermitian=True)
+    variance = _variance(present.shape, present.tobytes())
     effects = variance @ totals
     block_effects = np.where(present, y - effects, 0.0).sum(axis=1) / per_block
     residuals = np.where(present, y - effects - block_effects[:, None], np.nan)
@@ -75,6 +74,14 @@ def fit(grid: Grid) -> Fit:
         rss = 0.0
     df = int(present.sum()) - len(grid.blocks) - (len(grid.labels) - 1)
     return Fit(grid, effects, block_effects, residuals, variance, rss, df)
+
+
+@lru_cache(maxsize=256)
+def _variance(shape: tuple[int, int], pattern: bytes) -> FloatArray:
+    """pinv(C): it depends on which cells are there alone, and most fits of a run have the same."""
+    n = np.frombuffer(pattern, dtype=bool).reshape(shape).astype(np.float64)
+    information = np.diag(n.sum(axis=0)) - n.T @ (n / n.sum(axis=1)[:, None])
+    return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
 
 
 def connected(grid: Grid, start: str) -> Grid:

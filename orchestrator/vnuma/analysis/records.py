@@ -33,7 +33,6 @@ class Sample:
     elapsed_ms: float | None = None
     cpu_ms: float | None = None
     client_ms: float | None = None
-    rows: int | None = None
     value: float | None = None
     figures: Mapping[str, float] | None = None
 

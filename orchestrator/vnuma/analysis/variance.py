@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -95,12 +96,12 @@ def noise(ms: float | None, df: int, boots: Sequence[Boot]) -> Noise:
 
 
 def _within_variance(boots: Sequence[Boot]) -> float | None:
-    """Pooled variance of ln(iteration) within boot and size."""
-    square, df = 0.0, 0
+    """Pooled variance of ln(iteration) within boot and size; those of equal number are taken at once."""
+    by_count: dict[int, list[tuple[float, ...]]] = defaultdict(list)
     for boot in boots:
         for times in boot.iterations:
-            if min(times) <= 0 or len(times) < 2:
-                continue
-            square += float(np.var(np.log(times))) * len(times)
-            df += len(times) - 1
+            if min(times) > 0 and len(times) > 1:
+                by_count[len(times)].append(times)
+    square = sum(float(np.log(rows).var(axis=1).sum()) * count for count, rows in by_count.items())
+    df = sum((count - 1) * len(rows) for count, rows in by_count.items())
     return square / df if df else None

@@ -14,9 +14,9 @@ from vnuma.domain.percent import percent_text
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
 from vnuma.store import attempts, cells, facts
-from vnuma.store.analysed import analysis_sample, cell_records
-from vnuma.store.rows import AttemptLine, Cell, Outcome
-from vnuma.store.samples import iter_samples
+from vnuma.store.analysed import cell_records
+from vnuma.store.rows import AttemptLine, Cell
+from vnuma.store.timed import timed_samples
 
 SCOPE = "stopping"
 """Scope of the facts that hold what each look saw."""
@@ -76,11 +76,7 @@ def settle(context: VmContext, following: Cell) -> str | None:
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
     name, target = context.vm.name, context.study.design.precision or 0.0
     with context.store.read() as connection:
-        timed = [
-            analysis_sample(stored)
-            for stored in iter_samples(connection, context.run.id)
-            if stored.vm_id == context.vm.id and stored.attempt_outcome is Outcome.VALID
-        ]
+        timed = timed_samples(connection, context.run.id, context.vm.id)
     return analysis.precision_look(
         timed,
         cell_records(planned, past, {context.vm.id: name}),

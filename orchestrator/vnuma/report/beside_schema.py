@@ -34,6 +34,23 @@ class PublishedFigures(BaseModel):
     rows: list[PublishedPart]
 
 
+class WaitPart(BaseModel):
+    """One wait type."""
+
+    type: str
+    share: float = Field(description="Wait time / elapsed time; above 1 when several workers wait at once.")
+
+
+class WaitsPart(BaseModel):
+    """What one form of a VM waited for, largest first."""
+
+    vm: str
+    form: str
+    arm: str | None = Field(description="null: all arms together.")
+    shares: list[WaitPart] | None
+    reason: Reason
+
+
 class FigureArm(BaseModel):
     """One arm's median of boot medians."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from vnuma.store.samples import StoredSample
+from vnuma.store.timed import TimedBatch
 
 CLOCK_WORDS = {
     "messages": "SET STATISTICS TIME, whole ms",
@@ -29,9 +30,9 @@ class FormExecutions:
     grants_kb: Counter[int] = field(default_factory=Counter)
     without_statistics: int = 0
 
-    def add(self, known: Mapping[str, Any]) -> None:
-        """One execution's document, as `engine.clock` writes it."""
-        self.clocks[str(known.get("clock"))] += 1
+    def add(self, known: Mapping[str, Any], times: int) -> None:
+        """A document of so many executions, as `workloads.clock` writes it."""
+        self.clocks[str(known.get("clock"))] += times
         for name, counter in (
             ("node_id", self.nodes),
             ("scheduler_id", self.schedulers),
@@ -40,8 +41,8 @@ class FormExecutions:
             ("plan_hash", self.plans),
         ):
             if known.get(name) is not None:
-                counter[known[name]] += 1
-        self.without_statistics += known.get("reason") is not None
+                counter[known[name]] += times
+        self.without_statistics += times * (known.get("reason") is not None)
 
     @property
     def words(self) -> str:
@@ -61,22 +62,25 @@ class FormExecutions:
 
 
 class ExecutionTotals:
-    """Gathered while the samples stream by."""
+    """Gathered while the samples stream by: most documents are alike, so each different one is read once."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[str, str], FormExecutions] = {}
+        self._found: Counter[tuple[str, str, str]] = Counter()
 
-    def add(self, stored: StoredSample) -> None:
-        """A sample; warm-ups and samples of older products say nothing."""
-        known = stored.sample.execution
-        if stored.sample.warmup or not isinstance(known, Mapping):
-            return
-        key = (stored.vm, stored.sample.form)
-        self._found.setdefault(key, FormExecutions(*key)).add(known)
+    def add(self, batch: TimedBatch) -> None:
+        """A batch; samples of older products say nothing."""
+        self._found.update(
+            (sample.vm, sample.form, text)
+            for sample, text in zip(batch.samples, batch.executions, strict=True)
+            if text is not None
+        )
 
     def forms(self) -> tuple[FormExecutions, ...]:
         """Every form of every VM for which anything is known."""
-        return tuple(self._found.values())
+        made: dict[tuple[str, str], FormExecutions] = {}
+        for (vm, form, text), times in self._found.items():
+            made.setdefault((vm, form), FormExecutions(vm, form)).add(json.loads(text), times)
+        return tuple(made.values())
 
 
 def _tallied(counter: Counter[int]) -> str:

@@ -18,6 +18,7 @@ from vnuma.report.figures import figures_document
 from vnuma.report.model import LoadedRun
 from vnuma.report.sides import boots_of
 from vnuma.report.trust import effective_count, repeated
+from vnuma.report.waits import waits_document
 from vnuma.store.rows import Vm
 
 SCHEMA = "vnuma/results/1"
@@ -70,6 +71,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         "effective": [{"vm": vm.name, "boots": boots_of(loaded, vm)} for vm in loaded.vms],
         "published": _published(loaded),
         "figures": figures_document(loaded),
+        "waits": waits_document(loaded),
     }
 
 

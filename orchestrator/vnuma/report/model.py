@@ -2,48 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vnuma import analysis
-from vnuma.analysis.records import Sample as AnalysisSample
+from vnuma.analysis.records import Sample
 from vnuma.analysis.result import RunResult
 from vnuma.domain.study import Published, Study
 from vnuma.domain.study_file import parse_study
 from vnuma.report.executions import ExecutionTotals, FormExecutions
+from vnuma.report.wait_totals import WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
-from vnuma.store.analysed import analysis_sample, cell_records
+from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, Fact, Outcome, Run, RunState, Vm
-from vnuma.store.samples import StoredSample, iter_samples
-
-_TOP_WAITS = 5
-
-
-@dataclass(frozen=True)
-class WaitShare:
-    """What one form of one VM waited for: `shares` are wait time over elapsed time, largest first.
-
-    Timed iterations of valid attempts whose waits are known; `shares` is None when none are.
-    """
-
-    vm: str
-    form: str
-    shares: tuple[tuple[str, float], ...] | None
-
-    @property
-    def words(self) -> str:
-        """The largest ones, as in "ASYNC_NETWORK_IO 93%, WRITELOG 1%"."""
-        if self.shares is None:
-            return "not known"
-        shown = [f"{name} {share * 100:.1f}%" for name, share in self.shares[:_TOP_WAITS] if share > 0]
-        return f"{', '.join(shown)} of the elapsed time" if shown else "none"
-
-    def of(self, wait_type: str) -> float | None:
-        """The share of one wait type; 0 if it did not occur, None if waits are not known."""
-        return None if self.shares is None else dict(self.shares).get(wait_type, 0.0)
+from vnuma.store.timed import timed_batches
 
 
 @dataclass(frozen=True)
@@ -60,6 +33,7 @@ class LoadedRun:
     attempts: tuple[Attempt, ...]
     facts: tuple[Fact, ...]
     waits: tuple[WaitShare, ...]
+    waits_by_arm: tuple[WaitShare, ...]
     executions: tuple[FormExecutions, ...]
 
     @property
@@ -124,9 +98,13 @@ def load_run(store: Store, run: str) -> LoadedRun:
         tried = attempts.attempts_of_run(connection, row.id)
         machines = vms.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
-        waits = _WaitTotals()
+        waits = WaitTotals()
         executions = ExecutionTotals()
-        timed = list(_counted(iter_samples(connection, row.id), waits, executions))
+        timed: list[Sample] = []
+        for batch in timed_batches(connection, row.id):
+            waits.add(batch)
+            executions.add(batch)
+            timed += batch.samples
     names = {vm.id: vm.name for vm in machines}
     result = analysis.analyse(timed, cell_records(planned, tried, names, known), analysis.design_of(study))
     return LoadedRun(
@@ -139,45 +117,7 @@ def load_run(store: Store, run: str) -> LoadedRun:
         planned,
         tried,
         known,
-        waits.shares(),
+        waits.by_form(),
+        waits.by_arm(),
         executions.forms(),
     )
-
-
-class _WaitTotals:
-    """Sums of wait and elapsed time by VM and form, taken while the samples stream by."""
-
-    def __init__(self) -> None:
-        self._elapsed: dict[tuple[str, str], float] = defaultdict(float)
-        self._waited: dict[tuple[str, str], dict[str, float]] = defaultdict(lambda: defaultdict(float))
-        self._forms: dict[tuple[str, str], None] = {}
-
-    def add(self, stored: StoredSample) -> None:
-        sample, key = stored.sample, (stored.vm, stored.sample.form)
-        self._forms[key] = None
-        if sample.warmup or sample.elapsed_ms is None or not isinstance(sample.waits, Mapping):
-            return
-        self._elapsed[key] += sample.elapsed_ms
-        for name, wait in sample.waits.items():
-            self._waited[key][name] += wait["wait_ms"]
-
-    def shares(self) -> tuple[WaitShare, ...]:
-        return tuple(WaitShare(vm, form, self._shares((vm, form))) for vm, form in self._forms)
-
-    def _shares(self, key: tuple[str, str]) -> tuple[tuple[str, float], ...] | None:
-        total = self._elapsed.get(key, 0.0)
-        if total <= 0:
-            return None
-        found = [(name, ms / total) for name, ms in self._waited[key].items()]
-        return tuple(sorted(found, key=lambda item: (-item[1], item[0])))
-
-
-def _counted(
-    stored: Iterable[StoredSample], waits: _WaitTotals, executions: ExecutionTotals
-) -> Iterator[AnalysisSample]:
-    """Samples of valid attempts, as the analysis takes them."""
-    for item in stored:
-        if item.attempt_outcome is Outcome.VALID:
-            waits.add(item)
-            executions.add(item)
-            yield analysis_sample(item)

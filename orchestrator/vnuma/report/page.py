@@ -24,7 +24,7 @@ from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
 from vnuma.report.trust import attempt_words, repeated
 from vnuma.report.verified import Verified, verified
-from vnuma.report.waits import WaitsTable, waits_table
+from vnuma.report.waits import WaitsTable, waits_tables
 from vnuma.report.warnings_list import Warning_, warnings_of
 from vnuma.report.words import (
     answer,
@@ -109,7 +109,7 @@ class VmPart:
     order: tuple[Figure, Figure] | None
     host: tuple[Figure, ...]
     topologies: tuple[tuple[ArmTopology, Figure], ...]
-    waits: WaitsTable | None
+    waits: tuple[WaitsTable, ...]
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
@@ -160,7 +160,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         forms=tuple(_forms(loaded, analysis, key)),
         order=(wide, narrow) if wide and narrow else None,
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
-        waits=waits_table(loaded, vm.name),
+        waits=tuple(waits_tables(loaded, vm.name)),
         figures=tuple(figures_tables(loaded, vm.name)),
         verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),

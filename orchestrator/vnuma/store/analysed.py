@@ -25,7 +25,6 @@ def analysis_sample(stored: StoredSample) -> Sample:
         sample.elapsed_ms,
         sample.cpu_ms,
         sample.client_ms,
-        sample.rows,
         sample.value,
         sample.figures,
     )

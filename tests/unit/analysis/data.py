@@ -126,7 +126,6 @@ def _samples(
             iteration=number,
             warmup=False,
             elapsed_ms=ms * (size / sizes[0]) ** 2 * factor,
-            rows=size * size,
         )
         for size in sizes
         for number, factor in enumerate(iterations, start=1)

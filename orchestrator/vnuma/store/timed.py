@@ -1,0 +1,98 @@
+"""The timed samples of boots that count, read in bulk: a million of them in seconds.
+
+Warm-ups, failed iterations and attempts that do not count stay where they are: `samples` reads them all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from sys import intern
+from typing import Any
+
+from sqlalchemy import Connection, Select, Text, select, type_coerce
+
+from vnuma.analysis.records import Sample
+from vnuma.store import tables
+from vnuma.store.rows import Outcome
+
+_sample, _attempt, _cell, _vm = tables.sample.c, tables.attempt.c, tables.cell.c, tables.vm.c
+
+_BATCH = 10_000
+
+
+@dataclass(frozen=True)
+class TimedBatch:
+    """Some samples in order of their attempts, and beside each the documents as stored: JSON or None."""
+
+    samples: list[Sample]
+    waits: tuple[str | None, ...]
+    executions: tuple[str | None, ...]
+
+
+def timed_batches(conn: Connection, run_id: int, vm_id: int | None = None) -> Iterator[TimedBatch]:
+    """The run's timed samples, or those of one VM; use within the read unit."""
+    places = {
+        attempt_id: (intern(label), intern(arm), block, intern(vm))
+        for attempt_id, label, arm, block, vm in conn.execute(_places(run_id, vm_id))
+    }
+    found = conn.execute(_timed(run_id, vm_id).execution_options(yield_per=_BATCH))
+    for rows in found.partitions():
+        *_, waits, executions = zip(*rows, strict=True)
+        yield TimedBatch([_made(row, places) for row in rows], waits, executions)
+
+
+def timed_samples(conn: Connection, run_id: int, vm_id: int | None = None) -> list[Sample]:
+    """All of them, without their documents."""
+    return [sample for batch in timed_batches(conn, run_id, vm_id) for sample in batch.samples]
+
+
+def _made(row: Any, places: dict[int, tuple[str, str, int, str]]) -> Sample:
+    attempt_id, size, form, iteration, elapsed_ms, cpu_ms, client_ms, value, figures, _, _ = row
+    return Sample(
+        *places[attempt_id],
+        size,
+        intern(form),
+        iteration,
+        False,
+        "measured",
+        elapsed_ms,
+        cpu_ms,
+        client_ms,
+        value,
+        None if figures is None else json.loads(figures),
+    )
+
+
+def _timed(run_id: int, vm_id: int | None) -> Select[Any]:
+    query = (
+        select(
+            _sample.attempt_id,
+            _sample.size,
+            _sample.form,
+            _sample.iteration,
+            _sample.elapsed_ms,
+            _sample.cpu_ms,
+            _sample.client_ms,
+            _sample.value,
+            *(type_coerce(_sample[f"{name}_json"], Text) for name in ("figures", "waits", "execution")),
+        )
+        .join(tables.attempt, _attempt.id == _sample.attempt_id)
+        .join(tables.cell, _cell.id == _attempt.cell_id)
+        .where(_cell.run_id == run_id, _attempt.outcome == str(Outcome.VALID))
+        .where(_sample.warmup.is_(False), _sample.outcome == "measured")
+        .order_by(_sample.attempt_id)
+    )
+    return query if vm_id is None else query.where(_cell.vm_id == vm_id)
+
+
+def _places(run_id: int, vm_id: int | None) -> Select[Any]:
+    """One row per attempt that counts: where its samples belong."""
+    query = (
+        select(_attempt.id, _cell.label, _cell.arm, _cell.block, _vm.name)
+        .join(tables.cell, _cell.id == _attempt.cell_id)
+        .join(tables.vm, _vm.id == _cell.vm_id)
+        .where(_cell.run_id == run_id, _attempt.outcome == str(Outcome.VALID))
+    )
+    return query if vm_id is None else query.where(_cell.vm_id == vm_id)
