@@ -141,7 +141,7 @@ def _table(rows: list[Forecast]) -> list[str]:
             str(row.topology),
             f"{row.prediction.vnuma_nodes} ({sizes(row.prediction.node_sizes)})",
             _sure(row),
-            f"{row.prediction.vnuma_nodes}/{row.sql_cpu_nodes}",
+            _sql_nodes(row),
             _cores(row),
             _memory(row),
             *([some(row.hosts)] if unlike else []),
@@ -160,6 +160,12 @@ def sizes(nodes: tuple[int, ...]) -> str:
 def _sure(row: Forecast) -> str:
     others = "".join(f", else {count}" for count in row.prediction.alternatives)
     return row.prediction.confidence + others
+
+
+def _sql_nodes(row: Forecast) -> str:
+    online = row.sql_cpu_nodes_online
+    unused = f", {online} online" if online < row.sql_cpu_nodes else ""
+    return f"{row.prediction.vnuma_nodes}/{row.sql_cpu_nodes}{unused}"
 
 
 def _cores(row: Forecast) -> str:
@@ -207,6 +213,7 @@ def _document(row: Forecast) -> dict[str, Any]:
         "because": row.prediction.because,
         "sql_memory_nodes": row.prediction.vnuma_nodes,
         "sql_cpu_nodes": row.sql_cpu_nodes,
+        "sql_cpu_nodes_online": row.sql_cpu_nodes_online,
         "usable_cores": row.usable_cores,
         "by_sql": asdict(row.by_sql),
         "by_windows": asdict(row.by_windows) if row.by_windows else None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from vnuma.domain.facts import HostFacts
 from vnuma.domain.layout import Confidence, Prediction
@@ -35,6 +36,8 @@ class Forecast:
     release: str
     prediction: Prediction
     sql_cpu_nodes: int
+    sql_cpu_nodes_online: int
+    """Those with a CPU that the edition uses; the schedulers of the others are VISIBLE OFFLINE."""
     by_sql: Usable
     by_windows: Usable | None
     remote_mb: int | None
@@ -65,13 +68,16 @@ def forecast(settings: Settings, hardware: int, host: HostFacts, guest: Guest) -
     shape = Topology(max(1, vcpus // per_socket), per_socket)
     seen = predict(host_shape(host), settings, hardware)
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
+    by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
+    sizes = seen.cpu_node_sizes(soft_numa=automatic)
     return Forecast(
         topology=shape,
         hosts=(host.name,),
         release=host.release.version,
         prediction=seen,
-        sql_cpu_nodes=seen.cpu_nodes(soft_numa=automatic),
-        by_sql=usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape),
+        sql_cpu_nodes=len(sizes),
+        sql_cpu_nodes_online=_online(sizes, by_sql.cores),
+        by_sql=by_sql,
         by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
         remote_mb=_remote_mb(_number(settings, "memoryMB"), vcpus, seen, host),
         too_wide=vcpus > host.cores,
@@ -93,6 +99,11 @@ def forecast_on(
 
 def _joined(known: Forecast, other: Forecast) -> Forecast:
     return replace(known, hosts=known.hosts + other.hosts)
+
+
+def _online(sizes: tuple[int, ...], cores: int) -> int:
+    """Nodes that the first so many CPUs lie on: an edition takes them in the order of their numbers."""
+    return sum(before < cores for before in accumulate(sizes[:-1], initial=0))
 
 
 def _remote_mb(memory_mb: int, vcpus: int, seen: Prediction, host: HostFacts) -> int | None:

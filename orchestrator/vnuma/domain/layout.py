@@ -66,4 +66,12 @@ class Prediction:
 
     def cpu_nodes(self, *, soft_numa: bool) -> int:
         """SQLOS nodes with automatic soft-NUMA on or off."""
-        return sum(soft_numa_nodes(size) if soft_numa else 1 for size in self.node_sizes)
+        return len(self.cpu_node_sizes(soft_numa=soft_numa))
+
+    def cpu_node_sizes(self, *, soft_numa: bool) -> tuple[int, ...]:
+        """vCPUs of each SQLOS node, in order: soft-NUMA splits a vNUMA node as evenly as it can."""
+        sizes: list[int] = []
+        for size in self.node_sizes:
+            parts = soft_numa_nodes(size) if soft_numa else 1
+            sizes += [size // parts + (part < size % parts) for part in range(parts)]
+        return tuple(sizes)

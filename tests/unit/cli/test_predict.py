@@ -17,7 +17,7 @@ def test_every_shape_is_predicted_with_its_confidence() -> None:
     shown = vnuma(*PAPER, "--edition", "standard", "--sql", "2019")
 
     assert shown.code == 0, shown.text
-    assert "8x2    8 (8 x 2)    low, else 1  8/8                   8 of 16, else 16  local" in shown.out
+    assert "8x2    8 (8 x 2)    low, else 1  8/8, 4 online         8 of 16, else 16  local" in shown.out
     assert max(map(len, shown.out.splitlines())) <= 100
 
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
 from vnuma.domain.forecast import Forecast, Guest, forecast, forecast_on
+from vnuma.domain.layout import Prediction
 from vnuma.domain.setting import Settings
 from vnuma.domain.topology import Topology, topologies
 
@@ -111,3 +114,32 @@ def test_hosts_that_give_the_same_are_told_together() -> None:
 
     assert [row.hosts for row in rows] == [("esx01", "esx02"), ("esx09",)]
     assert [row.prediction.vnuma_nodes for row in rows] == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("edition", "nodes", "online"),
+    [
+        ("standard", [2, 2, 4, 8, 2], [2, 2, 4, 4, 1]),
+        ("express", [2, 2, 4, 8, 2], [1, 1, 1, 1, 1]),
+        ("developer", [2, 2, 4, 8, 2], [2, 2, 4, 8, 2]),
+    ],
+)
+def test_nodes_without_a_cpu_in_use_are_offline(edition: str, nodes: list[int], online: list[int]) -> None:
+    """Where the edition leaves CPUs unused, SQL Server has schedulers on the first nodes only."""
+    host = host_of(release="6.0.0")
+    arms = [
+        forecast(settings_of(shape), 11, host, Guest(sql_edition=edition, sql_major=15)) for shape in ARMS
+    ]
+
+    assert [arm.sql_cpu_nodes for arm in arms] == nodes
+    assert [arm.sql_cpu_nodes_online for arm in arms] == online
+
+
+@given(st.lists(st.integers(1, 64), min_size=1, max_size=8), st.booleans())
+def test_sqlos_nodes_hold_every_vcpu(sizes: list[int], soft_numa: bool) -> None:
+    """Splitting loses none, and no part is larger than its vNUMA node."""
+    parts = Prediction(tuple(sizes), "high", "").cpu_node_sizes(soft_numa=soft_numa)
+
+    assert sum(parts) == sum(sizes)
+    assert min(parts) >= 1
+    assert max(parts) <= max(sizes)
