@@ -146,8 +146,8 @@ def test_the_actual_plan_flags_the_spool_and_its_absence(study: pyodbc.Connectio
         plan.actual_plan(study, query.sql, setup=query.setup, cleanup=query.cleanup) for query in queries
     )
 
-    assert spooled.has_spool
-    assert not direct.has_spool
+    assert spooled.spools
+    assert not direct.spools
     assert spooled.query_plan_hash != direct.query_plan_hash
     assert spooled.degree_of_parallelism == 1
     assert spooled.execution_modes

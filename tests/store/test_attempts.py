@@ -21,7 +21,7 @@ from vnuma.store.types import canonical_json
 
 
 def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
-    """Intended, predicted, effective, change, timings and step, with the cell's place."""
+    """Intended, predicted, effective, change and step, with the cell's place."""
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     with store.write() as conn:
@@ -34,16 +34,15 @@ def test_what_an_attempt_was_and_saw_is_read_back(store: Store) -> None:
             predicted={"nodes": 2, "confidence": "low"},
         )
         attempts.save_effective(conn, got.attempt_id, leased.token, {"nodes": None})
-        attempts.save_timings(conn, got.attempt_id, leased.token, {"power_on_s": 41.5})
         attempts.set_step(conn, got.attempt_id, leased.token, "guest_ready")
     with store.read() as conn:
-        (attempt,) = attempts.open_attempts(conn, leased.run.id)
+        (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
     assert (attempt.intended, attempt.predicted) == (
         {"topology": "2x8"},
         {"nodes": 2, "confidence": "low"},
     )
     assert (attempt.effective, attempt.change) == ({"nodes": None}, [["numCoresPerSocket", 16, 8]])
-    assert (attempt.timings, attempt.step) == ({"power_on_s": 41.5}, "guest_ready")
+    assert attempt.step == "guest_ready"
     assert (attempt.label, attempt.block, attempt.vm_id) == ("arm0", 0, leased.vm.id)
     assert attempt.step_at is not None
     assert attempt.step_at >= attempt.started_at
@@ -100,10 +99,27 @@ def test_the_cell_follows_its_attempt(store: Store, outcome: Outcome, state: Cel
     with store.read() as conn:
         (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
         (cell,) = cells.cells_of_run(conn, leased.run.id)
-        assert attempts.open_attempts(conn, leased.run.id) == ()
     assert (attempt.outcome, attempt.reason, attempt.detail) == (outcome, reason, "after 10 min")
     assert attempt.ended_at is not None
     assert cell.state is state
+
+
+def test_seconds_are_added_up_by_stage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stage is a step's first word; the steps of one stage count together, the last one up to the end."""
+    leased = new_vm(store, arms=1)
+    got = claim(store, leased)
+    moments = iter([START + timedelta(seconds=second) for second in (0, 40, 41, 50, 52.5)])
+    monkeypatch.setattr(attempts, "utc_now", lambda: next(moments))
+    for step in ("power_on", "measure", "measure 500 x 500, client", "measure sentinel"):
+        with store.write() as conn:
+            attempts.set_step(conn, got.attempt_id, leased.token, step)
+    with store.write() as conn:
+        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+
+    with store.read() as conn:
+        (attempt,) = attempts.attempts_of_run(conn, leased.run.id)
+    assert isinstance(attempt.timings, dict)
+    assert (attempt.timings["power_on"], attempt.timings["measure"]) == (40.0, 12.5)
 
 
 def test_an_outcome_without_a_result_needs_a_reason(store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +10,20 @@ from typing import Any
 from vnuma.report.executions import of_vm
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
-from vnuma.store.rows import Vm
+from vnuma.store.rows import Outcome, Vm
 
 Pairs = list[tuple[str, str]]
 
 UNKNOWN = "not known"
+
+_STAGES = {
+    "shutdown": "Shutting down, reconfiguring",
+    "power_on": "From power-on to running Tools",
+    "guest_ready": "Until SQL Server is ready and quiet",
+    "dataset": "Making or verifying the data",
+    "measure": "Measuring",
+}
+"""The stages of a cell in the order in which they come, as people call them."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +42,7 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
         ("VM before the run", _machine(loaded, vm)),
         ("SQL Server", _server(loaded, vm)),
         ("Timed executions", _executions(loaded, vm)),
+        ("Time of a cell", _time_of_a_cell(loaded, vm)),
         ("Dataset", _dataset(loaded, vm)),
         ("Client", _client(loaded)),
         ("Product and study", _product(loaded)),
@@ -126,6 +137,22 @@ def _executions(loaded: LoadedRun, vm: Vm) -> Pairs:
         *((f"Form {form}", known.get(form, UNKNOWN)) for form in forms),
         *((f"Waits of form {form}", waited.get(form, UNKNOWN)) for form in forms),
     ]
+
+
+def _time_of_a_cell(loaded: LoadedRun, vm: Vm) -> Pairs:
+    """Where the hours go: the median of each stage over the cells that count."""
+    spent: dict[str, list[float]] = {}
+    for attempt in loaded.attempts_of(vm, Outcome.VALID):
+        for stage, seconds in (attempt.timings if isinstance(attempt.timings, Mapping) else {}).items():
+            if stage != "claim":
+                spent.setdefault(stage, []).append(seconds)
+    return [
+        (
+            _STAGES.get(stage, stage),
+            f"{statistics.median(every):.1f} s, median of {count(len(every), 'cell')}",
+        )
+        for stage, every in spent.items()
+    ] or [("Stages", UNKNOWN)]
 
 
 def _dataset(loaded: LoadedRun, vm: Vm) -> Pairs:

@@ -35,11 +35,6 @@ class PlanFacts:
     spools: tuple[str, ...]
     xml: str
 
-    @property
-    def has_spool(self) -> bool:
-        """Whether any rows are read from a spool."""
-        return bool(self.spools)
-
 
 def actual_plan(
     connection: pyodbc.Connection,

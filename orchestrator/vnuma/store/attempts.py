@@ -6,13 +6,14 @@ when it is outdated, StoreError when the attempt has already ended.
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.leases import check_attempt, ownership
+from vnuma.store.leases import AttemptOwner, check_attempt, ownership
 from vnuma.store.rows import Attempt, AttemptLine, CellState, Outcome
 from vnuma.store.types import utc_now
 
@@ -28,8 +29,13 @@ _CELL_AFTER = {
 
 
 def set_step(conn: Connection, attempt_id: int, token: int, step: str) -> None:
-    """Say what is being done now: the one source of progress bar, `status` and AWX."""
-    _save(conn, attempt_id, token, step=step, step_at=utc_now())
+    """Say what is being done now: the one source of progress bar, `status` and AWX.
+
+    A step's first word is its stage; how long each stage takes is added up meanwhile.
+    """
+    now = utc_now()
+    timings = _timings(check_attempt(conn, attempt_id, token), now)
+    _update(conn, attempt_id, step=step, step_at=now, timings_json=timings)
 
 
 def save_plan(
@@ -52,11 +58,6 @@ def amend_effective(conn: Connection, attempt_id: int, value: object) -> None:
     _update(conn, attempt_id, effective_json=value)
 
 
-def save_timings(conn: Connection, attempt_id: int, token: int, value: object) -> None:
-    """How long each step took."""
-    _save(conn, attempt_id, token, timings_json=value)
-
-
 def finish(
     conn: Connection,
     attempt_id: int,
@@ -69,8 +70,9 @@ def finish(
     """End the attempt; its cell follows. Every outcome but `valid` needs a `reason`, a stable word."""
     if (outcome is Outcome.VALID) != (reason is None):
         raise ValueError(f"an attempt ends as valid, or with a reason; not as {outcome} with {reason!r}")
-    owner = check_attempt(conn, attempt_id, token)
-    _update(conn, attempt_id, outcome=outcome, reason=reason, detail=detail, ended_at=utc_now())
+    owner, now = check_attempt(conn, attempt_id, token), utc_now()
+    ended = {"outcome": outcome, "reason": reason, "detail": detail, "ended_at": now}
+    _update(conn, attempt_id, **ended, timings_json=_timings(owner, now))
     conn.execute(update(tables.cell).where(_cell.id == owner.cell_id).values(state=_CELL_AFTER[outcome]))
 
 
@@ -116,12 +118,6 @@ def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
     return tuple(conn.scalars(query))
 
 
-def open_attempts(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
-    """The attempts of the run that have not ended: at most one a VM."""
-    query = _joined().where(_cell.run_id == run_id, _attempt.ended_at.is_(None))
-    return tuple(_attempt_of(row) for row in conn.execute(query))
-
-
 def rehearse(conn: Connection) -> None:
     """Write what every step writes about an attempt that does not exist: nothing changes.
 
@@ -129,12 +125,21 @@ def rehearse(conn: Connection) -> None:
     """
     conn.execute(ownership(0)).one_or_none()
     for names in (
-        ("step", "step_at"),
+        ("step", "step_at", "timings_json"),
         ("intended_json", "change_json", "predicted_json"),
         ("effective_json",),
-        ("outcome", "reason", "detail", "ended_at"),
+        ("outcome", "reason", "detail", "ended_at", "timings_json"),
     ):
         _update(conn, 0, **dict.fromkeys(names))
+
+
+def _timings(owner: AttemptOwner, now: datetime) -> dict[str, float]:
+    """Seconds by stage so far, with what has passed since the present step began."""
+    if owner.step is None or owner.step_at is None:
+        return dict(owner.timings)
+    stage = owner.step.split(" ", 1)[0].rstrip(":")
+    spent = owner.timings.get(stage, 0.0) + (now - owner.step_at).total_seconds()
+    return {**owner.timings, stage: round(spent, 3)}
 
 
 def _save(conn: Connection, attempt_id: int, token: int, **values: object) -> None:

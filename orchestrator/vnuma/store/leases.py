@@ -7,7 +7,9 @@ raised between the check and the commit.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Row, Select, select, update
@@ -25,11 +27,14 @@ _run = tables.run.c
 
 @dataclass(frozen=True)
 class AttemptOwner:
-    """Which run, VM and cell an attempt belongs to."""
+    """Which run, VM and cell an attempt belongs to, and how far it is: `timings` are seconds by stage."""
 
     run_id: int
     vm_id: int
     cell_id: int
+    step: str | None
+    step_at: datetime | None
+    timings: Mapping[str, float]
 
 
 def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
@@ -89,7 +94,7 @@ def check_attempt(conn: Connection, attempt_id: int, token: int) -> AttemptOwner
             f"Attempt {attempt_id} on {row.name} has already ended ({row.outcome}): nothing is added to it.",
             fix="Claim the cell again: vnuma run --resume RUN",
         )
-    return AttemptOwner(run_id=row.run_id, vm_id=row.vm_id, cell_id=row.cell_id)
+    return AttemptOwner(row.run_id, row.vm_id, row.cell_id, row.step, row.step_at, row.timings_json or {})
 
 
 def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
@@ -98,6 +103,7 @@ def ownership(attempt_id: int) -> Select[*tuple[Any, ...]]:
     return (
         select(
             *(attempt.token, attempt.ended_at, attempt.outcome),
+            *(attempt.step, attempt.step_at, attempt.timings_json),
             *(_vm.vm_key, _vm.name),
             *(tables.cell.c.vm_id, tables.cell.c.run_id, tables.cell.c.id.label("cell_id")),
         )

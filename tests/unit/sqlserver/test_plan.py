@@ -29,7 +29,7 @@ def test_hash_parallelism_modes_and_spools_are_read() -> None:
     assert facts.degree_of_parallelism == 1
     assert facts.operators == ("Nested Loops", "Top", "Table Spool")
     assert facts.spools == ("Table Spool (Lazy Spool)",)
-    assert facts.has_spool
+    assert facts.spools
     assert facts.execution_modes == ("Row",), "as run, not as estimated"
     assert facts.xml == PLAN
 
@@ -38,12 +38,12 @@ def test_a_plan_without_a_spool_says_so() -> None:
     """The variant NO_PERFORMANCE_SPOOL is checked against the plan, not believed."""
     facts = parse_plan(PLAN.replace("Table Spool", "Index Scan").replace("Lazy Spool", "Index Scan"))
 
-    assert not facts.has_spool
+    assert not facts.spools
 
 
 def test_a_plan_that_names_its_encoding_is_read() -> None:
     """SQL Server's files start with a declaration of UTF-16, although the driver hands over text."""
-    assert parse_plan(f'\ufeff<?xml version="1.0" encoding="utf-16"?>{PLAN}').has_spool
+    assert parse_plan(f'\ufeff<?xml version="1.0" encoding="utf-16"?>{PLAN}').spools
 
 
 @pytest.mark.parametrize(
