@@ -13,7 +13,7 @@ from sqlalchemy import Connection, insert, text
 
 from tests.store.build import START, claim, new_vm, samples
 from vnuma.errors import StoreError
-from vnuma.store import attempts, cells, facts, tables
+from vnuma.store import attempts, cells, facts, leases, tables
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
 from vnuma.store.rows import CellState, Outcome, Sample
@@ -145,6 +145,33 @@ def test_nothing_is_added_to_an_ended_attempt(store: Store) -> None:
     for write in writes:
         with pytest.raises(StoreError, match="already ended"), store.write() as conn:
             write(conn)
+
+
+def test_evidence_that_comes_late_completes_an_ended_attempt_and_changes_nothing_else(store: Store) -> None:
+    """It takes no token, since the attempt's own is outdated; the outcome stays; it is the VM's last fact."""
+    leased = new_vm(store, arms=1)
+    other = new_vm(store, leased.run, key="vc/2", name="sql17", host="esx02")
+    got = claim(store, leased)
+    with store.write() as conn:
+        attempts.save_effective(conn, got.attempt_id, leased.token, {"log": None})
+        facts.add_attempt_facts(conn, got.attempt_id, leased.token, "log", {"owed": 1})
+        attempts.finish(conn, got.attempt_id, leased.token, Outcome.VALID)
+        leases.raise_token(conn, "vc/1", leased.run.id)
+        owed = facts.last_of_vm(conn, leased.run.id, "vc/1", "log")
+    assert owed is not None
+    assert (owed.key, owed.attempt_id) == ("owed", got.attempt_id)
+
+    with store.write() as conn:
+        attempts.amend_effective(conn, got.attempt_id, {"log": "late"})
+        facts.add_late_facts(conn, got.attempt_id, "log", {"late": 2})
+
+    with store.read() as conn:
+        attempt = attempts.get_attempt(conn, got.attempt_id)
+        last = facts.last_of_vm(conn, leased.run.id, "vc/1", "log")
+        assert facts.last_of_vm(conn, leased.run.id, other.vm.vm_key, "log") is None
+    assert (attempt.outcome, attempt.effective) == (Outcome.VALID, {"log": "late"})
+    assert last is not None
+    assert (last.key, last.value, last.vm_id) == ("late", 2, leased.vm.id)
 
 
 def test_an_unknown_attempt_is_named(store: Store) -> None:
