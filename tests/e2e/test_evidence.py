@@ -6,9 +6,18 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory, write_study
+from vnuma.engine.attempt import finish
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.identity import find_own
+from vnuma.store import attempts
+from vnuma.store.rows import Outcome
+from vnuma.vsphere.power import shut_down
 
 
 def boots(run: str) -> list[dict[str, Any]]:
@@ -54,6 +63,30 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
     assert [boot["log"]["source"] for boot in seen] == sources
     unseen = [any(words.startswith("vmware.log:") for words in boot["not_evaluated"]) for boot in seen]
     assert unseen == [reason is not None for reason in reasons]
+
+
+@pytest.mark.parametrize("then", ["next cell", "restore"])
+def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
+    tmp_path: Path, lab: LabFactory, then: str
+) -> None:
+    """Before the next power-on, be it the next cell's or the restore's, whoever shut it down."""
+    running = lab(faults=[{"kind": "ticket_refused", "boot": 2}])
+    steps = Steps.prepared(tmp_path / "home", running)
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    finish(context, attempt, Outcome.VALID, None, None)
+    with context.vsphere() as session:
+        shut_down(session, find_own(session, context.vm), timeout_s=20)
+
+    if then == "next cell":
+        steps.shape(context)
+    steps.put_back()
+
+    with steps.store.read() as connection:
+        effective: Any = attempts.get_attempt(connection, attempt.id).effective
+    assert (effective["log"]["source"], effective["log"]["not_evaluated"]) == ("vcenter", None)
 
 
 def test_a_study_may_leave_the_log_out(tmp_path: Path, lab: LabFactory) -> None:

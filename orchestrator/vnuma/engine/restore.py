@@ -15,6 +15,7 @@ from pathlib import Path
 from vnuma.domain.change import Change, change_back, differences, net
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power, is_evidence
+from vnuma.engine import late_log
 from vnuma.engine.audit import Journal
 from vnuma.engine.back import Choice, is_anothers, settings_back, unmarking
 from vnuma.engine.baseline import baseline_power, foreign_mark
@@ -135,6 +136,8 @@ def _on_vsphere(
     ref = find_own(session, vm)
     settle(session, ref, rules.task_s)
     facts = read.read_vm(session, ref)
+    if facts.power is Power.OFF:
+        late_log.collect(store, run, vm.vm_key, session, ref)
     if vm.baseline is None or is_anothers(store, run, vm, facts):
         outcome = Restored(vm.name, 0, 0, facts.power)
     else:

@@ -11,7 +11,7 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power, Settings
-from vnuma.engine import soft_numa
+from vnuma.engine import late_log, soft_numa
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.context import VmContext
@@ -129,6 +129,8 @@ def _shape_once(
         )
     planned = plan_shape(arm, vm, host)
     refuse_somebodys(context, vm)
+    if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
+        late_log.collect(context.store, context.run, context.vm.vm_key, session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         vms.mark_changing(connection, context.vm.id, context.token)
