@@ -40,11 +40,12 @@ class Counters:
 
     @property
     def hz(self) -> float | None:
-        """Of a difference: the rate of the time stamp counter, in cycles a second; None under a second.
+        """Of a difference: the rate of the time stamp counter, in cycles a second.
 
-        That is the CPU's nominal clock, which turbo and idle states do not change.
+        That is the CPU's nominal clock, which turbo and idle states do not change. None under 100 ms, of
+        which a millisecond would be more than 1%.
         """
-        return self.cpu_ticks * 1000 / self.ms_ticks if self.ms_ticks >= 1000 else None
+        return self.cpu_ticks * 1000 / self.ms_ticks if self.ms_ticks >= 100 else None
 
     def top(self, count: int = 5) -> dict[str, Spinlock]:
         """The spinlocks with most spins; those without any are left out."""
