@@ -165,3 +165,42 @@ func TestRand(t *testing.T) {
 		t.Errorf("the seed gives %s, then %s", first, again)
 	}
 }
+
+// Many sessions call, come and go while another looks: every call is counted, and the clock never goes back.
+func TestManyCallersAtOnce(t *testing.T) {
+	observer := open(t, nil)
+	must(t, observer, callProcedures)
+	const callers, calls = 8, 50
+	done := make(chan *record)
+	for n := range callers {
+		s, refused := observer.inst.Open(tds.Login{User: "sa", Password: "right", Database: "v", SPID: uint16(100 + n)})
+		if refused != nil {
+			t.Fatal(refused)
+		}
+		go func() {
+			var last *record
+			for range calls {
+				last = s.(*Session).rpc(t, "dbo.noop", 3)
+			}
+			s.Close()
+			done <- last
+		}()
+	}
+	ended, before := 0, 0.0
+	for ended < callers {
+		select {
+		case <-done:
+			ended++
+		default:
+			text := must(t, observer, "SELECT ms_ticks, SUM(total_cpu_usage_ms) FROM sys.dm_os_sys_info CROSS JOIN sys.dm_os_schedulers GROUP BY ms_ticks").text()
+			at, err := strconv.ParseFloat(strings.Split(text, ",")[0], 64)
+			if err != nil || at < before {
+				t.Fatalf("the clock shows %s after %g", text, before)
+			}
+			before = at
+		}
+	}
+	if got := must(t, observer, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats").text(); got != strconv.Itoa(callers*calls) {
+		t.Errorf("%s executions, want %d", got, callers*calls)
+	}
+}

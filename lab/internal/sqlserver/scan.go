@@ -12,6 +12,7 @@ type scanPlan struct {
 	rows  *store
 	index *uniqueKey // read in the order of this key
 	order *keyOrder
+	seek  *seek // reads these rows alone
 	run   *run
 
 	read int64 // rows read by the last run
@@ -22,15 +23,23 @@ func (p *scanPlan) columns() []column { return p.cols }
 func (p *scanPlan) each(_ *frame, yield func([]any) error) error {
 	buffer := make([]any, len(p.cols))
 	p.read = 0
-	for place := range p.rows.rows {
+	from, to, order := 0, p.rows.rows, p.order
+	if p.seek != nil {
+		var err error
+		if from, to, err = p.seek.rows(p.rows, p.run); err != nil {
+			return err
+		}
+		order = p.seek.order
+	}
+	for place := from; place < to; place++ {
 		if place&1023 == 1023 {
 			if err := p.run.ended(); err != nil {
 				return err
 			}
 		}
 		row := place
-		if p.order != nil {
-			row = p.order.at(place)
+		if order != nil {
+			row = order.at(place)
 		}
 		p.rows.read(row, buffer)
 		p.read++

@@ -63,6 +63,9 @@ func (b *block) where() error {
 		return nil
 	}
 	cond, err := b.at.expr(b.sel.Where)
+	if err == nil {
+		b.seekKey()
+	}
 	b.input = &filterPlan{input: b.input, cond: cond, run: b.run}
 	return err
 }
