@@ -20,6 +20,8 @@ from vnuma.errors import InputError
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.waivers import Waiver, load
 from vnuma.report.check.as_json import as_json
+from vnuma.report.check.as_page import as_page
+from vnuma.report.check.words import mixed_words
 
 TODAY = date(2026, 11, 20)
 
@@ -200,3 +202,19 @@ def test_an_export_is_checked_as_far_as_it_goes(tmp_path: Path) -> None:
     (vm,) = [vm for vm in result.vms if vm.name == "vm0"]
     assert vm.not_evaluated["A02"] == "an RVTools export does not have it"
     assert "T22" in vm.not_evaluated
+
+
+def test_a_rule_that_weighs_differently_says_how_often() -> None:
+    """A rule's line has its worst severity; where it is milder on others, both counts stand there."""
+    result = checked(estate_of("a", "b", "c"))
+    assert mixed_words(result, "T11") == ""
+    vms = list(result.vms)
+    for number in (1, 2):
+        (hot_add,) = [item for item in vms[number].findings if item.finding.rule == "T11"]
+        info = replace(hot_add, finding=replace(hot_add.finding, severity=Severity.INFO))
+        vms[number] = replace(vms[number], findings=(info,))
+    mixed = replace(result, vms=tuple(vms))
+    assert mixed.severities["T11"] == {Severity.BLOCK: 1, Severity.INFO: 2}
+    assert mixed_words(mixed, "T11") == "1 block, 2 info"
+    assert "(1 block, 2 info)" in as_page(mixed)
+    assert next(entry[1:] for entry in mixed.by_rule if entry[0].id == "T11") == (Severity.BLOCK, 3)

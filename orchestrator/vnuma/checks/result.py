@@ -148,18 +148,28 @@ class CheckResult:
         return tuple(sorted(groups, key=_order))
 
     @cached_property
-    def by_rule(self) -> tuple[tuple[Rule, Severity, int], ...]:
-        """Each rule that failed, its worst severity and on how many objects, worst and most first."""
-        objects: dict[str, set[Key]] = defaultdict(set)
-        worst: dict[str, Severity] = {}
+    def severities(self) -> Mapping[str, Mapping[Severity, int]]:
+        """Objects by the severity that a rule has on each, by rule; the worst first."""
+        worst: dict[str, dict[Key, Severity]] = defaultdict(dict)
         for vm in self.vms:
             for item in vm.findings:
-                if item.waived:
-                    continue
-                rule = item.finding.rule
-                objects[rule].add(item.key)
-                worst[rule] = min(worst.get(rule, item.severity), item.severity, key=lambda s: s.rank)
-        found = [(rule, worst[rule.id], len(objects[rule.id])) for rule in self.rules if rule.id in objects]
+                if not item.waived:
+                    of = worst[item.finding.rule]
+                    of[item.key] = min(of.get(item.key, item.severity), item.severity, key=lambda s: s.rank)
+        counted = {rule: Counter(objects.values()) for rule, objects in worst.items()}
+        return {
+            rule: {severity: count[severity] for severity in Severity if count[severity]}
+            for rule, count in counted.items()
+        }
+
+    @cached_property
+    def by_rule(self) -> tuple[tuple[Rule, Severity, int], ...]:
+        """Each rule that failed, its worst severity and on how many objects, worst and most first."""
+        found = [
+            (rule, next(iter(counts)), sum(counts.values()))
+            for rule in self.rules
+            if (counts := self.severities.get(rule.id))
+        ]
         return tuple(sorted(found, key=lambda entry: (entry[1].rank, -entry[2], entry[0].id)))
 
     @cached_property

@@ -11,7 +11,7 @@ from markupsafe import Markup
 from vnuma import __version__
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
-from vnuma.report.check.words import plural, unseen_words
+from vnuma.report.check.words import mixed_words, plural, unseen_words
 from vnuma.report.template import filled
 from vnuma.report.words import banner
 
@@ -25,7 +25,10 @@ Item = TypeVar("Item", bound=Hashable)
 
 def as_page(result: CheckResult) -> str:
     """The page's text."""
-    rules = [(rule, severity, objects, SIGNS[severity]) for rule, severity, objects in result.by_rule]
+    rules = [
+        (rule, severity, objects, SIGNS[severity], mixed_words(result, rule.id))
+        for rule, severity, objects in result.by_rule
+    ]
     return filled(
         "check.html.j2",
         "check.css",
@@ -34,7 +37,7 @@ def as_page(result: CheckResult) -> str:
         banner=banner(result.simulated),
         lead=_lead(result),
         rules=rules,
-        most=max((objects for _, _, objects, _ in rules), default=1),
+        most=max((objects for _, _, objects, _, _ in rules), default=1),
         reasons=[(plural(len(names), "rule"), plural(vms, "VM"), why) for why, names, vms in result.reasons],
         unseen=unseen_words(result),
         title=_title(result),

@@ -52,6 +52,12 @@ def headline(result: CheckResult) -> str:
     )
 
 
+def mixed_words(result: CheckResult, rule: str) -> str:
+    """`42 warn, 6,619 info` where a rule weighs differently from object to object; else empty."""
+    counts = result.severities.get(rule, {})
+    return ", ".join(f"{count:,} {severity}" for severity, count in counts.items()) if len(counts) > 1 else ""
+
+
 def since_words(since: Since) -> str:
     """How much changed since the earlier check."""
     counts = f"{since.new} new, {len(since.fixed)} gone, {since.unchanged} unchanged"
