@@ -8,6 +8,7 @@ from typing import TextIO
 
 from rich.console import Console
 
+from vnuma.domain import provenance
 from vnuma.errors import VnumaError
 
 # Nothing is wider than this, however wide the terminal.
@@ -32,7 +33,7 @@ def error_text(error: VnumaError) -> str:
 
 def simulated_banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
-    return f"SIMULATED (lab, scenario {scenario}): not measured on hardware" if scenario else ""
+    return provenance.banner(scenario)
 
 
 def duration(seconds: float | None) -> str:

@@ -7,9 +7,6 @@ from dataclasses import dataclass
 
 from vnuma.logs import linux_nodes
 
-EMULATED = "emulated"
-"""How a run's provenance begins whose machine is emulated: its figures are no hardware's."""
-
 _UNDER_THE_CPU = "TCG"
 
 
@@ -36,6 +33,8 @@ class MachineFacts:
     distances: Mapping[int, tuple[int, ...]]
     is_root: bool
     numactl: bool
+    dd_times: bool
+    """Whether its dd says how long it took: some builds of busybox do not."""
     emulated: str | None
     """What emulates it in software; None for hardware, and for a VM that hardware runs."""
     virtualization: str
@@ -81,6 +80,7 @@ def machine_facts(text: str) -> MachineFacts:
         distances=_distances(part.get("distances", "")),
         is_root=_line(part, "uid") == "0",
         numactl=bool(_line(part, "numactl")),
+        dd_times=bool(linux_nodes.copied(part.get("dd", ""))),
         emulated=_emulator(model, virtualization, part),
         virtualization=virtualization,
         numa_balancing=_line(part, "numa_balancing") or None,

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.provenance import measured_on
 from vnuma.report.executions import of_vm
+from vnuma.report.machine_words import machine_of, machine_pairs
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
 from vnuma.store.rows import Outcome, Vm
@@ -37,6 +39,8 @@ class SettingRow:
 
 def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
     """Groups of (name, value), each value with its unit."""
+    if machine_of(loaded, vm):
+        return [("Machine", machine_pairs(loaded, vm)), ("Product and study", _product(loaded))]
     return [
         ("Host", _host(loaded, vm)),
         ("VM before the run", _machine(loaded, vm)),
@@ -184,7 +188,7 @@ def _product(loaded: LoadedRun) -> Pairs:
         ("Change ticket", run.ticket or "none"),
         ("Seed of the order", str(run.seed)),
         ("Study file, SHA-256", loaded.study_sha256),
-        ("Measured on", f"the lab, scenario {run.simulated}" if run.simulated else "real machines"),
+        ("Measured on", measured_on(run.simulated)),
     ]
 
 

@@ -12,8 +12,10 @@ from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
+from vnuma.domain.provenance import says_nothing
 from vnuma.report.contention import contention
 from vnuma.report.executions import of_vm
+from vnuma.report.machine_words import PASSES, machine_of
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
@@ -40,6 +42,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
     """Every statement about one VM's deciding analysis, what limits it first."""
     statements = [
         *_simulated(loaded),
+        *_passes(loaded, vm),
         *_progress(loaded, analysis),
         *_workload(loaded, vm, analysis),
         *_same_nodes(topologies_of(loaded, vm)),
@@ -57,10 +60,16 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
 
 def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
     if loaded.simulated:
-        text = (
-            f"The times come from the cost model of the lab's scenario {loaded.simulated}: they say nothing "
-        )
-        yield Statement("limits it", "No hardware was measured.", text + "about any machine.")
+        yield Statement("limits it", "No hardware was measured.", says_nothing(loaded.simulated))
+
+
+def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """What a machine's replicates are, and which arms it could not have."""
+    machine = machine_of(loaded, vm)
+    if machine:
+        yield Statement("limits it", "Passes, not boots.", PASSES)
+    for label, why in (machine.get("left_out") or {}).items():
+        yield Statement("not run", f"Arm {label} was left out.", str(why))
 
 
 def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:

@@ -8,6 +8,7 @@ from vnuma.analysis.wording import percent_up
 from vnuma.domain.design import Design
 from vnuma.domain.percent import percent_text
 from vnuma.domain.study import Study
+from vnuma.report.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import ORDER_WORDS, count, direction, listed, named
 from vnuma.store.rows import CellState, Vm
@@ -33,13 +34,19 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     order = ORDER_WORDS[study.design.order]
     release = host.get("esxi", "of unknown release")
     measure, size_word = analysis.measure, loaded.result.design.size_word
+    place = (
+        scope_words(loaded, vm)
+        if machine_of(loaded, vm)
+        else f"VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, ESXi {release}, SQL Server {version}"
+    )
     text = (
         f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, {sizes} "
-        f"{size_word}, form {_form(study, analysis.form)}. VM {vm.name} with {study.vcpus} vCPUs on "
-        f"{vm.esxi_host}, ESXi {release}, SQL Server {version}. {boots} compared per arm, blocks {order}; "
-        f"95% intervals that hold for all arms together."
+        f"{size_word}, form {_form(study, analysis.form)}. {place}. {boots} compared per arm, "
+        f"blocks {order}; 95% intervals that hold for all arms together."
     )
-    return f"{text} Simulated, lab scenario {loaded.simulated}." if loaded.simulated else text
+    if loaded.simulated and not machine_of(loaded, vm):
+        return f"{text} Simulated, lab scenario {loaded.simulated}."
+    return text
 
 
 def _work(study: Study) -> str:
@@ -63,6 +70,8 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     sizes = listed([f"{size:,}" for size in study.workload.sizes])
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
     maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
+    if machine_of(loaded, vm):
+        return " ".join([*method_words(loaded, vm, analysis), _error(analysis), _equivalence(analysis)])
     parts = [
         f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
         f"sockets x cores per socket unless named) were compared in "

@@ -98,8 +98,9 @@ class ArmTopology:
 
 
 def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
-    """The arms of the study as this VM had them."""
-    return [_arm(loaded, vm, label) for label in loaded.study.labels]
+    """The arms of the study as this VM had them; an arm that keeps a machine as it is has no shape."""
+    shaped = [label for label in loaded.study.labels if loaded.study.arm(label).topology != "keep"]
+    return [_arm(loaded, vm, label) for label in shaped]
 
 
 def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:

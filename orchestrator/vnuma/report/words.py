@@ -10,6 +10,7 @@ from vnuma.analysis.measure import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, sentence
+from vnuma.domain import provenance
 from vnuma.domain.design import Order
 from vnuma.report.model import LoadedRun
 from vnuma.store.rows import CellState
@@ -44,7 +45,7 @@ def size_words(size: int, size_word: str) -> str:
 
 def banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
-    return f"SIMULATED (lab, scenario {scenario}): not measured on hardware" if scenario else ""
+    return provenance.banner(scenario)
 
 
 def count(number: int, noun: str) -> str:

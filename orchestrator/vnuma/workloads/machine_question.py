@@ -19,6 +19,7 @@ say cpu; sed -n 's/^model name[[:space:]]*: //p' /proc/cpuinfo | head -n 1
 say virt; systemd-detect-virt --vm 2>/dev/null
 say clocks; cat /sys/devices/system/clocksource/clocksource0/available_clocksource 2>/dev/null
 say numactl; command -v numactl
+say dd; dd if=/dev/zero of=/dev/null bs=1024 count=1024 2>&1
 say meminfo; cat NODES/node[0-9]*/meminfo
 say cpulists; for n in NODES/node[0-9]*; do echo "${n##*/node} $(cat $n/cpulist)"; done
 say distances; for n in NODES/node[0-9]*; do echo "${n##*/node} $(cat $n/distance)"; done

@@ -27,6 +27,11 @@ def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacl
         yield Obstacle(
             f"{name} has no numactl.", "Install it there: apt install numactl, or dnf install numactl."
         )
+    if not machine.dd_times:
+        yield Obstacle(
+            f"{name}: its dd does not say how long it took, as some builds of busybox do not.",
+            "Install GNU coreutils there.",
+        )
     if machine.spread_page == "1":
         yield Obstacle(
             f"{name}: the cpuset's memory_spread_page is on, so the kernel spreads the page cache itself.",

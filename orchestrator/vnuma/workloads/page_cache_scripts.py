@@ -87,7 +87,7 @@ def read_back(path: str, cpu_node: int, readers: int) -> str:
     All wait at a named pipe until the last has started: numactl's own start is in nobody's time.
     """
     reader = f"dd if={quote(path)} of=/dev/null bs={BLOCK}"
-    start = f"numactl --cpunodebind={cpu_node} --localalloc sh -c"
+    start = f"numactl --cpunodebind={cpu_node} --localalloc /bin/sh -c"
     wait = quote(f'echo r >> "$1/ready"; read go < "$1/gate"; exec {reader} 2> "$1/$2"')
     return (
         f"{_START}at=$(mktemp -d)\ntrap 'rm -rf \"$at\"' EXIT\n"
@@ -111,7 +111,7 @@ def read_with_rests(path: str, cpu_node: int, size_mb: int, rest_s: float) -> st
     return (
         f"{_START}echo '@@ before'; {_PAGES}\n"
         f"echo '@@ up'; cat /proc/uptime\n"
-        f"echo '@@ read'; numactl --cpunodebind={cpu_node} --localalloc sh -c {quote(loop)} 2>&1\n"
+        f"echo '@@ read'; numactl --cpunodebind={cpu_node} --localalloc /bin/sh -c {quote(loop)} 2>&1\n"
         f"echo '@@ down'; cat /proc/uptime\n"
         f"echo '@@ after'; {_PAGES}\n"
     )

@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from vnuma.domain.machine import EMULATED, MachineFacts, machine_facts
+from vnuma.domain.machine import MachineFacts, machine_facts
 from vnuma.domain.order import columns
+from vnuma.domain.provenance import emulated_by
 from vnuma.domain.study import Study
 from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.linux import shell
@@ -57,7 +58,7 @@ class MachinePlan:
     @property
     def simulated(self) -> str | None:
         """That its figures are an emulator's; None for hardware."""
-        return f"{EMULATED}: {self.machine.emulated}" if self.machine.emulated else None
+        return emulated_by(self.machine.emulated) if self.machine.emulated else None
 
     def documents(self) -> dict[str, dict[str, object]]:
         """What is known of it, by scope, for the store."""

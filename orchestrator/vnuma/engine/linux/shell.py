@@ -22,7 +22,7 @@ LONGEST_S = 3600
 
 def command(script: str) -> str:
     """A script as one command that the remote shell of any machine can run."""
-    return f"timeout {LONGEST_S} sh -c {quote(script)}"
+    return f"timeout {LONGEST_S} /bin/sh -c {quote(script)}"
 
 
 def output_of(result: Mapping[str, Any]) -> Output:

@@ -1,0 +1,42 @@
+"""What a run's figures were measured on, from the one word that a store keeps of it. Pure.
+
+None is hardware; `emulated: ...` is a machine that a program emulates; any other word is the lab's scenario.
+"""
+
+from __future__ import annotations
+
+_EMULATED = "emulated: "
+
+
+def emulated_by(program: str) -> str:
+    """The word for a machine that this program emulates."""
+    return f"{_EMULATED}{program}"
+
+
+def banner(word: str | None) -> str:
+    """The first line of every output about figures that no hardware gave; empty for real ones."""
+    if not word:
+        return ""
+    if word.startswith(_EMULATED):
+        return f"EMULATED ({word.removeprefix(_EMULATED)}): not measured on hardware"
+    return f"SIMULATED (lab, scenario {word}): not measured on hardware"
+
+
+def measured_on(word: str | None) -> str:
+    """For a table of what was measured on what."""
+    if not word:
+        return "real machines"
+    if word.startswith(_EMULATED):
+        return f"a machine emulated by {word.removeprefix(_EMULATED)}"
+    return f"the lab, scenario {word}"
+
+
+def says_nothing(word: str) -> str:
+    """Why figures of the lab or of an emulator say nothing about any machine."""
+    if word.startswith(_EMULATED):
+        return (
+            f"The machine is emulated by {word.removeprefix(_EMULATED)}, where local and remote memory cost "
+            "the same: the times say nothing about any machine."
+        )
+    model = f"the cost model of the lab's scenario {word}"
+    return f"The times come from {model}: they say nothing about any machine."

@@ -1,0 +1,78 @@
+"""How reports speak of a run on machines that were measured as they are: passes, not boots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from vnuma.analysis.result import Analysis
+from vnuma.domain.provenance import measured_on
+from vnuma.report.model import LoadedRun
+from vnuma.report.words import ORDER_WORDS, count, listed
+from vnuma.store.rows import CellState, Vm
+
+PASSES = (
+    "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "
+    "was not booted between passes, so what differs from boot to boot is in no interval."
+)
+
+
+def machine_of(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
+    """What is known of the machine; empty for a VM in vCenter."""
+    return loaded.vm_facts(vm, "machine")
+
+
+def scope_words(loaded: LoadedRun, vm: Vm) -> str:
+    """What the answer is about, of a machine."""
+    facts = machine_of(loaded, vm)
+    nodes, processor = facts.get("nodes") or [], facts.get("cpu_model") or "unknown CPU"
+    return (
+        f"Machine {vm.name} ({vm.esxi_host}, {processor}, {count(len(nodes), 'NUMA node')}, Linux "
+        f"{facts.get('kernel', 'of unknown release')}), measured as it is on {measured_on(loaded.simulated)}"
+    )
+
+
+def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]:
+    """How the cells of a machine came about."""
+    study, cells = loaded.study, loaded.cells_of(vm)
+    valid = sum(cell.state is CellState.VALID for cell in cells)
+    arms = list(dict.fromkeys(cell.arm for cell in cells))
+    design = study.design
+    twice = f", the reference {study.reference} twice in each block as an A/A check" if design.a_a else ""
+    sizes = listed([f"{size:,}" for size in study.workload.sizes])
+    yield (
+        f"{count(len(arms), 'arm')} ({listed(arms)}) in {count(analysis.blocks, 'block')}: complete blocks "
+        f"{ORDER_WORDS[design.order]} (seed {loaded.run.seed}){twice}."
+    )
+    yield f"{PASSES} Of {len(cells)} cells {valid} are valid."
+    yield (
+        f"A cell ran the workload {study.workload.name} at {sizes} {study.workload.size_word}, with "
+        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}; "
+        "each node's FilePages proved before the first of them where the file's pages lay."
+    )
+    for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():
+        yield f"Arm {label} was left out: {why}"
+
+
+def machine_pairs(loaded: LoadedRun, vm: Vm) -> list[tuple[str, str]]:
+    """Everything that decides whether another run on a machine may be compared with this one."""
+    facts = machine_of(loaded, vm)
+    known = {
+        "Name": facts.get("hostname"),
+        "Processor": facts.get("cpu_model"),
+        "Kernel": facts.get("kernel"),
+        "Virtualization": facts.get("virtualization") or "none seen",
+        "NUMA nodes": ", ".join(
+            f"node {node['id']}: {count(len(node['cpus']), 'CPU')}, {node['memory_mb']:,} MB"
+            for node in facts.get("nodes") or []
+        ),
+        "Distances": "; ".join(
+            f"node {node}: {' '.join(map(str, row))}" for node, row in (facts.get("distances") or {}).items()
+        ),
+        "kernel.numa_balancing": facts.get("numa_balancing"),
+        "Transparent huge pages": facts.get("transparent_hugepages"),
+        "memory_spread_page": facts.get("spread_page"),
+        "Memory limit of the cgroup": facts.get("memory_limit_mb"),
+        "File system": facts.get("file_system"),
+    }
+    return [(name, "not known" if value in (None, "") else str(value)) for name, value in known.items()]

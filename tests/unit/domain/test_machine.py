@@ -1,0 +1,97 @@
+"""What a machine answers is read into facts; an emulator is told from hardware."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnuma.domain.machine import machine_facts
+from vnuma.domain.provenance import banner, emulated_by
+
+ANSWER = """Last login: never
+@@ hostname
+emulated
+@@ kernel
+6.1.0-56-cloud-amd64
+@@ machine-id
+@@ uid
+0
+@@ uuid
+@@ vendor
+QEMU
+@@ cpu
+{cpu}
+@@ virt
+@@ clocks
+{clocks}
+@@ numactl
+/usr/bin/numactl
+@@ dd
+1+0 records in
+1+0 records out
+1048576 bytes (1.0 MB, 1.0 MiB) copied, 0.001 s, 1.0 GB/s
+@@ meminfo
+Node 0 MemTotal:         256000 kB
+Node 0 MemFree:          235520 kB
+Node 1 MemTotal:         223232 kB
+Node 1 MemFree:          202752 kB
+@@ cpulists
+0 0
+1
+@@ distances
+0 10 20
+1 20 10
+@@ numa_balancing
+1
+@@ thp
+always [madvise] never
+@@ spread_page
+@@ memory_limit
+max
+@@ mems_allowed
+0-1
+@@ file_system
+ext2/ext3
+@@ disk_kb
+226000
+"""
+
+
+def test_an_answer_is_read() -> None:
+    """Nodes with and without CPUs, kernel settings, limits: as the machine shows them."""
+    facts = machine_facts(ANSWER.format(cpu="QEMU TCG CPU version 2.5+", clocks="tsc hpet acpi_pm"))
+
+    assert [(node.id, node.cpus, node.memory_mb) for node in facts.nodes] == [(0, (0,), 250), (1, (), 218)]
+    assert facts.identity == "emulated"
+    assert (facts.numa_balancing, facts.transparent_hugepages) == ("1", "madvise")
+    assert facts.memory_limit_mb is None
+    assert facts.allowed_nodes == (0, 1)
+    assert facts.is_root
+    assert facts.numactl
+    assert facts.dd_times
+
+
+@pytest.mark.parametrize(
+    ("cpu", "clocks", "emulated"),
+    [
+        ("QEMU TCG CPU version 2.5+", "tsc hpet acpi_pm", True),
+        ("QEMU Virtual CPU version 2.5+", "tsc hpet acpi_pm", True),
+        ("QEMU Virtual CPU version 2.5+", "kvm-clock tsc acpi_pm", False),
+    ],
+    ids=["the CPU's name", "no kvm-clock", "KVM"],
+)
+def test_an_emulator_is_told_from_a_virtual_machine(cpu: str, clocks: str, emulated: bool) -> None:
+    """QEMU without KVM is an emulator; the same QEMU with KVM is hardware at work."""
+    assert bool(machine_facts(ANSWER.format(cpu=cpu, clocks=clocks)).emulated) is emulated
+
+
+def test_silence_is_no_answer() -> None:
+    """A machine that tells no node is refused, not taken for one without nodes."""
+    with pytest.raises(ValueError, match="meminfo"):
+        machine_facts("sudo: a password is required")
+
+
+def test_figures_of_an_emulator_say_so() -> None:
+    """Emulated, simulated and real figures have three different first lines."""
+    assert banner(emulated_by("QEMU without KVM")) == "EMULATED (QEMU without KVM): not measured on hardware"
+    assert banner("paper") == "SIMULATED (lab, scenario paper): not measured on hardware"
+    assert banner(None) == ""

@@ -1,0 +1,56 @@
+"""FilePages by node prove where a file lies, or say why they do not."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.domain.page_placement import Placed, growth, not_proven
+from vnuma.domain.workloads.page_cache import MemoryPlace
+
+FILE_KB = 100_000
+
+
+@pytest.mark.parametrize(
+    ("wanted", "grown"),
+    [
+        (0, {0: 100_500, 1: 300}),
+        (1, {0: -4_000, 1: 100_000}),
+        ("interleave", {0: 50_400, 1: 49_900}),
+        ("depleted", {0: 12_000, 1: 88_500}),
+    ],
+)
+def test_pages_where_they_were_put_prove_it(wanted: MemoryPlace, grown: dict[int, int]) -> None:
+    """Nine tenths on the node, an even spread, or all in memory: that is proof."""
+    assert not_proven(Placed(FILE_KB, grown), wanted) is None
+
+
+@pytest.mark.parametrize(
+    ("wanted", "grown", "why"),
+    [
+        (0, {0: 20_000, 1: 80_000}, "not on node 0: node 0 20%, node 1 80%"),
+        ("interleave", {0: 90_000, 1: 10_000}, "not spread evenly"),
+        (0, {0: 40_000, 1: 0}, "only 39 of the file's 97 MiB"),
+        ("depleted", {0: 0, 1: 0}, "only 0 of the file's"),
+    ],
+)
+def test_pages_elsewhere_say_where(wanted: MemoryPlace, grown: dict[int, int], why: str) -> None:
+    """What does not prove the placement is said in figures."""
+    assert why in str(not_proven(Placed(FILE_KB, grown), wanted))
+
+
+@given(grown=st.dictionaries(st.integers(0, 7), st.integers(-200_000, 200_000), min_size=1))
+def test_shares_add_up(grown: dict[int, int]) -> None:
+    """The nodes' shares of what came in are between none and all of it."""
+    placed = Placed(FILE_KB, grown)
+
+    shares = [placed.share(node) for node in grown]
+
+    assert all(0 <= share <= 1 for share in shares)
+    assert placed.total_kb == 0 or sum(shares) == pytest.approx(1)
+
+
+def test_pages_that_left_are_negative_growth() -> None:
+    """Growth is told by node, down as well as up."""
+    assert growth({0: 10, 1: 30}, {0: 15, 1: 20}) == {0: 5, 1: -10}

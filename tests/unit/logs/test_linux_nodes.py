@@ -1,0 +1,126 @@
+"""What Linux prints of its NUMA nodes, and dd of its time, is read as it stands."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.logs import linux_nodes
+
+# Closson 2009, https://kevinclosson.net: numactl 0.9 on a two-socket Xeon 5500.
+CLOSSON = """available: 2 nodes (0-1)
+node 0 size: 8052 MB
+node 0 free: 5946 MB
+node 1 size: 8080 MB
+node 1 free: 7987 MB
+node distances:
+node   0   1
+  0:  10  20
+  1:  20  10
+"""
+
+# numactl 2.0.16, with a node that has no CPUs.
+NOW = """available: 2 nodes (0-1)
+node 0 cpus: 0 1 4 5
+node 0 size: 250 MB
+node 0 free: 230 MB
+node 1 cpus:
+node 1 size: 218 MB
+node 1 free: 198 MB
+node distances:
+node   0   1
+  0:  10  20
+  1:  20  10
+"""
+
+MEMINFO = """Node 0 MemTotal:        8087764 kB
+Node 0 MemFree:         4757576 kB
+Node 0 Active(file):     915920 kB
+Node 0 FilePages:       2006640 kB
+Node 1 MemTotal:         222996 kB
+Node 1 FilePages:          1024 kB
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("1472114768 bytes (1.5 GB) copied, 0.30021 seconds, 4.9 GB/s", (1472114768, 0.30021)),
+        ("314572800 bytes (315 MB, 300 MiB) copied, 0.371725 s, 846 MB/s", (314572800, 0.371725)),
+        ("67108864 bytes (64.0MB) copied, 0.021 seconds, 3.0GB/s", (67108864, 0.021)),
+        ("512 bytes copied, 6.5e-05 s, 7.9 MB/s", (512, 6.5e-05)),
+    ],
+    ids=["coreutils 2009", "coreutils 9", "busybox", "below a kilobyte"],
+)
+def test_dd_tells_bytes_and_seconds(line: str, expected: tuple[int, float]) -> None:
+    """Every dd's last line gives bytes and its own seconds, whatever stands around it."""
+    found = linux_nodes.copied(f"1403+1 records in\n1403+1 records out\n{line}\n")
+
+    assert [(one.bytes, one.seconds) for one in found] == [expected]
+
+
+def test_a_dd_without_a_time_tells_nothing() -> None:
+    """Some builds of busybox print records only: no time is made up."""
+    assert linux_nodes.copied("61+1 records in\n61+1 records out\n") == ()
+
+
+def test_a_dd_that_took_no_time_is_refused() -> None:
+    """A throughput over zero seconds is no figure."""
+    with pytest.raises(ValueError, match="no time"):
+        linux_nodes.copied("512 bytes copied, 0.0 s, Infinity B/s")
+
+
+def test_another_language_is_no_time() -> None:
+    """Text that is not of the C locale is not half understood."""
+    assert linux_nodes.copied("314572800 Bytes (315 MB) kopiert, 0,371725 s, 846 MB/s") == ()
+
+
+@pytest.mark.parametrize(("text", "cpus"), [(CLOSSON, {}), (NOW, {0: (0, 1, 4, 5), 1: ()})])
+def test_numactl_tells_nodes_and_distances(text: str, cpus: dict[int, tuple[int, ...]]) -> None:
+    """Old and new numactl give sizes and distances; CPUs where it prints them."""
+    shown = linux_nodes.hardware(text)
+
+    assert dict(shown.cpus) == cpus
+    assert set(shown.size_mb) == {0, 1}
+    assert dict(shown.distances) == {0: (10, 20), 1: (20, 10)}
+
+
+def test_meminfo_is_told_by_node() -> None:
+    """Each node has its own figures, names with brackets included."""
+    shown = linux_nodes.meminfo(MEMINFO)
+
+    assert shown[0]["FilePages"] == 2006640
+    assert shown[0]["Active(file)"] == 915920
+    assert shown[1] == {"MemTotal": 222996, "FilePages": 1024}
+
+
+@pytest.mark.parametrize("parse", [linux_nodes.meminfo, linux_nodes.hardware])
+@given(text=st.text())
+def test_what_is_no_answer_is_refused_or_read(parse: object, text: str) -> None:
+    """Any text is read or refused with ValueError; nothing else is raised."""
+    assert callable(parse)
+    try:
+        parse(text)
+    except ValueError:
+        return
+
+
+@given(numbers=st.sets(st.integers(0, 2000), max_size=40))
+def test_a_kernel_list_gives_its_numbers_back(numbers: set[int]) -> None:
+    """A list written as single numbers is read as written; an empty one has none."""
+    text = ",".join(str(number) for number in sorted(numbers))
+
+    assert set(linux_nodes.number_list(text)) == numbers
+
+
+def test_ranges_of_a_kernel_list_are_whole() -> None:
+    """`0-3,8` are five numbers; a range that runs backwards is none."""
+    assert linux_nodes.number_list("0-3,8\n") == (0, 1, 2, 3, 8)
+    with pytest.raises(ValueError, match="no range"):
+        linux_nodes.number_list("3-0")
+
+
+def test_sections_are_cut_at_their_marks() -> None:
+    """What stands before the first mark, such as a login banner, belongs to no section."""
+    assert linux_nodes.sections("Welcome!\n@@ a\n1\n2\n@@ b\n") == {"a": "1\n2", "b": ""}

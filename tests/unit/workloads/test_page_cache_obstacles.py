@@ -1,0 +1,67 @@
+"""Everything that keeps the page cache workload from a machine is one clear sentence."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from vnuma.domain.machine import MachineFacts, Node
+from vnuma.domain.workloads.page_cache import PageCache
+from vnuma.workloads.page_cache_obstacles import obstacles_of
+
+MACHINE = MachineFacts(
+    hostname="db1",
+    kernel="6.1.0",
+    identity="abc",
+    cpu_model="Xeon",
+    nodes=(Node(0, (0, 1), 8000, 6000), Node(1, (2, 3), 8000, 6000)),
+    distances={0: (10, 20), 1: (20, 10)},
+    is_root=True,
+    numactl=True,
+    dd_times=True,
+    emulated=None,
+    virtualization="",
+    numa_balancing="1",
+    transparent_hugepages="madvise",
+    spread_page="0",
+    memory_limit_mb=None,
+    allowed_nodes=(0, 1),
+    file_system="ext2/ext3",
+    free_disk_mb=50_000,
+)
+ONE_NODE = replace(MACHINE, nodes=MACHINE.nodes[:1], allowed_nodes=(0,))
+
+
+def test_a_fit_machine_has_no_obstacle() -> None:
+    """Two nodes, root, numactl, a disk: nothing stands in the way of any placement."""
+    for place in (0, 1, "interleave", "depleted"):
+        assert list(obstacles_of(PageCache(memory_node=place), MACHINE)) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "settings", "words"),
+    [
+        (replace(MACHINE, is_root=False), {}, "db1: no root"),
+        (replace(MACHINE, numactl=False), {}, "db1 has no numactl"),
+        (replace(MACHINE, dd_times=False), {}, "dd does not say how long"),
+        (replace(MACHINE, spread_page="1"), {}, "memory_spread_page is on"),
+        (replace(MACHINE, file_system="tmpfs"), {}, "is a tmpfs"),
+        (replace(MACHINE, free_disk_mb=100), {}, "has 100 MB free; the files take 1,472"),
+        (replace(MACHINE, memory_limit_mb=512), {}, "memory limit is 512 MB"),
+        (replace(MACHINE, allowed_nodes=(0,)), {"memory_node": 1}, "may not use memory of node 1"),
+        (MACHINE, {"sizes": (9000,)}, "too little for a file of 9,000 MB"),
+        (MACHINE, {"cpu_node": 2}, "has no NUMA node 2 to read from (nodes: 0, 1)"),
+        (ONE_NODE, {"memory_node": 1}, "has no memory on NUMA node 1"),
+        (ONE_NODE, {"memory_node": "interleave"}, "has one NUMA node only"),
+        (ONE_NODE, {"memory_node": "depleted"}, "has one NUMA node only"),
+    ],
+)
+def test_each_obstacle_is_one_sentence(
+    machine: MachineFacts, settings: dict[str, object], words: str
+) -> None:
+    """One thing is wrong: one obstacle names it, and says what helps."""
+    (found,) = obstacles_of(PageCache.model_validate(settings), machine)
+
+    assert words in found.what
+    assert found.fix
