@@ -1,0 +1,173 @@
+"""studies/adkin2014.yml from end to end: the effect, none, a boot that cannot count, putting back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
+from tests.support.site import SMALL, write_inventory
+from vnuma.assets import asset
+from vnuma.domain.workloads.log_spinlock import LogSpinlock
+from vnuma.engine.audit import audit_lines, journal_of
+from vnuma.engine.baseline import baseline_affinity, baseline_pool
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.connections import sql_server
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.engine.process_affinity import switch
+from vnuma.engine.resource_pool import GOVERNOR_OFF
+from vnuma.errors import PlacementNotProven, PreflightBlocked
+from vnuma.sqlserver.affinity import AUTO, read_affinity
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.resource_pool import read_governor
+from vnuma.store import facts
+from vnuma.store.samples import iter_samples
+
+STUDY = "adkin2014.yml"
+TWO_NODES = {"physical_cores": [0, 1]}
+LOG: dict[str, Any] = {
+    "reference": "same_node",
+    "arms": [
+        {"topology": "2x8", "name": "same_node", "workload": {"workers": "same_node"}},
+        {"topology": "2x8", "name": "other_node", "workload": {"workers": "other_node"}},
+    ],
+    "all_arms": {"affinity": TWO_NODES},
+    "design": {"blocks": 1, "order": "fixed", "iterations": 1},
+    "workload": {"name": "log_spinlock", "sizes": [2_000_000], "forms": ["disk", "native"]},
+}
+"""The small study of steps with this workload: two cells."""
+
+
+def small_study(folder: Path) -> Path:
+    """The shipped study in the fewest blocks that words need, with the deadlines of a lab."""
+    study = yaml.safe_load(asset(f"studies/{STUDY}").read_text(encoding="utf-8"))
+    study["design"] |= {"blocks": 6, "a_a": False, "warmups": 0}
+    study |= {"quiet": {"for_s": 0}, "power": SMALL["power"], "limits": SMALL["limits"]}
+    path = folder / STUDY
+    path.write_text(json.dumps(study), encoding="utf-8")
+    return path
+
+
+def verdicts(folder: Path, running: LabHandle) -> dict[str, tuple[str, float]]:
+    """Word and ratio of the arm away from the log writer, by form."""
+    ran = vnuma("run", small_study(folder), "-i", write_inventory(folder, running))
+    assert ran.code == 0, ran.text
+    document = json.loads(vnuma("results", "latest", "--format", "json").out)
+    return {
+        analysis["form"]: (analysis["arms"][0]["verdict"], analysis["arms"][0]["ratio"])
+        for analysis in document["analyses"]
+    }
+
+
+def test_the_published_ratios_come_out_beside_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
+    """1.55 on disk and 1.76 natively compiled: slower, in either form; the page has both sides' figures."""
+    found = verdicts(tmp_path, lab("adkin2014"))
+
+    assert [found[form][0] for form in ("disk", "native")] == ["slower", "slower"]
+    assert found["disk"][1] == pytest.approx(1.545, rel=0.01)
+    assert found["native"][1] == pytest.approx(1.762, rel=0.01)
+    assert vnuma("report", "latest", cwd=tmp_path).code == 0
+    page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
+    for words in ("Adkin 2014 (SQL 2014, one log writer)", "spins per insert", "log_writers", "1.7"):
+        assert words in page
+
+
+def test_without_an_effect_the_nodes_are_equivalent(tmp_path: Path, lab: LabFactory) -> None:
+    """Scenario null: the log writer's place changes nothing, and nothing is found."""
+    found = verdicts(tmp_path, lab("null"))
+
+    assert [found[form][0] for form in ("disk", "native")] == ["equivalent", "equivalent"]
+    assert found["disk"][1] == pytest.approx(1, rel=0.01)
+    assert found["native"][1] == pytest.approx(1, rel=0.01)
+
+
+def measured(steps: Steps, context: Any) -> None:
+    """The next cell, from its shape to its last sample."""
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    measure_cell(context, attempt)
+
+
+def state(steps: Steps) -> tuple[str, int | None, bool]:
+    """SQL Server's process affinity, our pool's share, and whether the Resource Governor is on."""
+    with connect(sql_server(steps.target)) as connection:
+        governor = read_governor(connection)
+        return read_affinity(connection), governor.pool_percent, governor.enabled
+
+
+def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: LabFactory) -> None:
+    """Affinity only while it is measured; the pool up to the restore; figures with every sample."""
+    steps = Steps.prepared(tmp_path / "a", lab("adkin2014"), **LOG)
+    context = steps.take()
+    assert (baseline_affinity(steps.vm), baseline_pool(steps.vm)) == (AUTO, GOVERNOR_OFF)
+
+    measured(steps, context)
+    measured(steps, context)
+
+    assert state(steps) == (AUTO, 50, True)
+    with steps.store.read() as connection:
+        known = facts.facts_of_run(connection, steps.run.id, "workload")
+        samples = [stored.sample for stored in iter_samples(connection, steps.run.id)]
+    assert [fact.value for fact in known if fact.key == "worker_node"] == [0, 1]
+    assert [fact.value for fact in known if fact.key == "log_writer_node"] == [0, 0]
+    assert [fact.value for fact in known if fact.key == "cpus_left_out"] == [[0, 8], [0, 8]]
+    for sample in samples:
+        assert sample.figures is not None
+        assert set(sample.figures) == {metric.name for metric in LogSpinlock.figures}
+        assert sample.rows == {"disk": 4_000_000, "native": 2_000_000}[sample.form]
+    changes = [line.action for line in audit_lines(steps.store, None)]
+    assert changes.count("process affinity") == 4
+    assert changes.count("resource pool") == 1
+
+    done = steps.put_back()
+
+    assert done.equal == done.settings
+    assert state(steps) == (AUTO, None, False)
+
+
+def test_what_a_dead_controller_left_is_put_back(tmp_path: Path, lab: LabFactory) -> None:
+    """The affinity of a load that was cut off, the pool, and the Resource Governor that was off."""
+    steps = Steps.prepared(tmp_path / "a", lab("adkin2014"), **LOG)
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    switch(context.sql(), "9,10,11", journal_of(context))
+    assert state(steps) == ("9,10,11", 50, True)
+
+    done = steps.put_back()
+
+    assert done.equal == done.settings
+    assert state(steps) == (AUTO, None, False)
+
+
+def test_log_writers_on_both_nodes_make_a_boot_invalid(tmp_path: Path, lab: LabFactory) -> None:
+    """One node before the study, so it was not seen; each boot looks again, and does not count."""
+    sql = {"version": "15.0.4430.1", "edition": "Developer", "log_writers": "spread"}
+    running = lab("paper", vms=[{"name": "sql16", "cores_per_socket": 16, "sql": sql}])
+    steps = Steps.prepared(tmp_path / "a", running, **LOG)
+    context = steps.take()
+    with pytest.raises(PlacementNotProven, match="2 log writers on memory nodes 0, 1, of 2 nodes"):
+        measured(steps, context)
+    assert state(steps)[0] == AUTO
+
+
+def test_nodes_on_one_host_node_are_refused(tmp_path: Path, lab: LabFactory) -> None:
+    """What is virtually remote has to be remote."""
+    with pytest.raises(
+        PreflightBlocked, match=r"C03 workload log_spinlock needs vNUMA nodes on two physical"
+    ):
+        Steps.prepared(
+            tmp_path / "a", lab("adkin2014"), **{**LOG, "all_arms": {"affinity": "physical_cores"}}
+        )
