@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sqlite3
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ import pytest
 
 from tests.report.build import Lost, Story, build, study_text
 from vnuma.engine.recover import reopen
-from vnuma.errors import InputError, StoreError
+from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.raw import COLUMNS, dictionary
 from vnuma.report.archive.read import differences, import_run
@@ -23,7 +22,7 @@ from vnuma.report.archive.write import default_path, export_run
 from vnuma.report.json_export import document
 from vnuma.report.model import LoadedRun, load_run
 from vnuma.report.pictures import palette, pictures
-from vnuma.store import samples
+from vnuma.store import runs, samples
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import RunState, Sample
 
@@ -231,17 +230,20 @@ def test_a_newer_format_names_the_version_needed(
 def test_a_store_of_a_newer_product_inside_is_refused(
     exported: tuple[Store, LoadedRun, Path], store: Store, tmp_path: Path
 ) -> None:
-    """The store's own guard speaks, with the version that wrote it."""
-    inner = tmp_path / "inner.db"
-    with zipfile.ZipFile(exported[2]) as archive:
-        inner.write_bytes(archive.read("vnuma.db"))
-    conn = sqlite3.connect(inner)
-    conn.execute("UPDATE vnuma_schema_version SET version_num = '9999'")
-    conn.execute("UPDATE schema_history SET revision = '9999', product_version = '7.1.0'")
-    conn.commit()
-    conn.close()
-    with pytest.raises(StoreError, match=r"written by vnuma 7\.1\.0"):
-        open_store(f"sqlite:///{inner}", create=False)
+    """The archive is named with the version that reads it, and nothing was imported."""
+
+    def newer(name: str, content: bytes) -> bytes:
+        if name != "manifest.json":
+            return content
+        document = json.loads(content) | {"store_schema": "9999", "product_version": "7.1.0"}
+        return json.dumps(document).encode()
+
+    path = rewritten(exported[2], tmp_path / "x.zip", newer)
+    with pytest.raises(InputError, match=r"store in x\.zip was written by vnuma 7\.1\.0") as caught:
+        import_run(store, path)
+    assert caught.value.fix == "Install vnuma 7.1.0 or newer. Nothing was imported."
+    with store.read() as connection:
+        assert runs.list_runs(connection) == ()
 
 
 @pytest.mark.parametrize("state", [RunState.RUNNING, RunState.PLANNED, RunState.CONFLICT])

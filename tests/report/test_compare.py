@@ -219,3 +219,32 @@ def test_the_command_exits_with_10_and_writes_junit(runs: Runs, tmp_path: Path) 
     assert "sql16 1x16" in str(result.exception)
     assert ET.parse(junit).getroot().get("failures") == "5"
     assert CliRunner().invoke(app, arguments).exit_code == 0
+
+
+def test_an_allowance_that_allows_nothing_is_refused(runs: Runs) -> None:
+    """A misspelt key, or a change that was not made, must not pass unseen."""
+    with pytest.raises(InputError, match=r"--allow study\.sizs: nothing that must agree differs") as caught:
+        runs.compared("plain", "two sizes", "study.sizes", "study.sizs")
+    assert caught.value.fix == "These differ: study.sizes."
+
+    with pytest.raises(InputError, match=r"study\.sizes"):
+        runs.compared("plain", "slower", "study.sizes")
+
+
+def test_vms_of_other_names_are_paired_by_the_user(runs: Runs) -> None:
+    """Two runs of VMs that are called differently: the pair is named, a stranger refused."""
+    found = compare_runs(runs["plain"], runs["running"], (), {"sql16": "sql17"})
+
+    assert [(pair.before.name, pair.after.name) for pair in found.pairs] == [("sql16", "sql17")]
+    with pytest.raises(InputError, match=r"has no VM sql99") as caught:
+        compare_runs(runs["plain"], runs["running"], (), {"sql16": "sql99"})
+    assert caught.value.fix == "It has sql17."
+
+
+@pytest.mark.parametrize("text", ["sql16", "=sql17", "sql16=", ""])
+def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
+    """Both names, with an equals sign between them."""
+    done = CliRunner().invoke(app, ["compare", "a.1", "a.2", "--vm", text])
+
+    assert isinstance(done.exception, InputError)
+    assert "is no pair of VMs" in str(done.exception)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +26,10 @@ def compare(
         list[str] | None,
         typer.Option(metavar="KEY", help="A difference in what must agree that is meant; may be repeated."),
     ] = None,
+    vm: Annotated[
+        list[str] | None,
+        typer.Option(metavar="BEFORE=AFTER", help="A VM of each run that belong together; may be repeated."),
+    ] = None,
     fail_if: Annotated[
         str | None, typer.Option(metavar="CONDITION", help="'slower>2%' or 'faster>2%': then exit code 10.")
     ] = None,
@@ -38,7 +43,8 @@ def compare(
 
     --fail-if is met when a whole 95% interval lies beyond the limit, and never by an arm without a word.
 
-    Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%' --junit x.xml
+    Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
+    vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.engine.context import store_url
     from vnuma.errors import InputError, ThresholdMet
@@ -49,11 +55,11 @@ def compare(
     from vnuma.report.words import listed
     from vnuma.store.open import open_store
 
-    condition = parse_condition(fail_if) if fail_if else None
+    condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
     if junit and condition is None:
         raise InputError("--junit reports a condition: give --fail-if too.", fix="--fail-if 'slower>2%'")
     opened = open_store(store_url(store), create=False)
-    found = compare_runs(load_run(opened, before), load_run(opened, after), allow or ())
+    found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
     typer.echo(render(found, condition), nl=False)
     if condition is None:
@@ -72,3 +78,16 @@ def compare(
     ]
     if met:
         raise ThresholdMet(f"{condition} is true of {listed(met)}.", fix=f"vnuma report {after}")
+
+
+def _twins(options: Sequence[str]) -> dict[str, str]:
+    """`--vm A=B` as pairs; InputError for anything else."""
+    from vnuma.errors import InputError
+
+    pairs = dict[str, str]()
+    for text in options:
+        one, equals, other = text.partition("=")
+        if not (one and equals and other) or one in pairs:
+            raise InputError(f"'--vm {text}' is no pair of VMs of its own.", fix="As in: --vm sql16=sql17")
+        pairs[one] = other
+    return pairs

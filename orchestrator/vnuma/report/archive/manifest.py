@@ -11,6 +11,7 @@ from typing import Any
 
 from vnuma import __version__
 from vnuma.errors import InputError
+from vnuma.store.schema import HEAD
 
 NAME = "manifest.json"
 KIND = "vnuma/archive"
@@ -66,6 +67,13 @@ def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
                 f"{name} was written by vnuma {writer} in archive format {document['format']}; "
                 f"vnuma {__version__} reads up to {FORMAT}.",
                 fix=f"Install vnuma {writer} or newer. Nothing was changed.",
+            )
+        if document["store_schema"] > HEAD:
+            writer = document["product_version"]
+            raise InputError(
+                f"The store in {name} was written by vnuma {writer}: it has schema "
+                f"{document['store_schema']}, vnuma {__version__} knows up to {HEAD}.",
+                fix=f"Install vnuma {writer} or newer. Nothing was imported.",
             )
         files = tuple(Entry(**entry) for entry in document["files"])
         return Manifest(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from vnuma.analysis.between import Change, boot_values, changes
@@ -33,18 +33,30 @@ class Comparison:
     pairs: tuple[Pair, ...]
 
 
-def compare_runs(before: LoadedRun, after: LoadedRun, allowed: Collection[str] = ()) -> Comparison:
-    """Compare two runs. InputError names everything that must agree and does not, unless allowed."""
+def compare_runs(
+    before: LoadedRun, after: LoadedRun, allowed: Collection[str] = (), twins: Mapping[str, str] | None = None
+) -> Comparison:
+    """Compare two runs. InputError names everything that must agree and does not, unless allowed.
+
+    `twins` names the VMs to compare: one of the first run -> one of the second.
+    """
     if before.run.id == after.run.id:
         raise InputError(
             f"{before.run.name} cannot be compared with itself.", fix="vnuma status lists the runs."
         )
-    pairs = []
-    for one, other in _vms(before, after):
-        differ = differences(before, one, after, other)
-        _refuse(before, after, [item for item in differ if item.key and item.key not in allowed])
-        pairs.append(_pair(before, one, after, other, tuple(differ)))
-    return Comparison(before, after, tuple(pairs))
+    vms = _named(before, after, twins) if twins else _vms(before, after)
+    differ = [differences(before, one, after, other) for one, other in vms]
+    must = [item for items in differ for item in items if item.key]
+    _refuse(before, after, [item for item in must if item.key not in allowed])
+    _refuse_idle(allowed, {item.key for item in must if item.key})
+    return Comparison(
+        before,
+        after,
+        tuple(
+            _pair(before, one, after, other, tuple(items))
+            for (one, other), items in zip(vms, differ, strict=True)
+        ),
+    )
 
 
 def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
@@ -56,14 +68,41 @@ def _vms(before: LoadedRun, after: LoadedRun) -> list[tuple[Vm, Vm]]:
         names = [", ".join(vm.name for vm in run.vms) or "no VM" for run in (before, after)]
         raise InputError(
             f"{before.run.name} ({names[0]}) and {after.run.name} ({names[1]}) have no VM in common.",
-            fix="Compare runs of the same VMs, or runs of one VM each.",
+            fix="Say which VM stands for which: --vm BEFORE=AFTER.",
         )
     return pairs
+
+
+def _named(before: LoadedRun, after: LoadedRun, twins: Mapping[str, str]) -> list[tuple[Vm, Vm]]:
+    """The VMs that the user pairs."""
+    found = []
+    for run, names in ((before, twins.keys()), (after, twins.values())):
+        strangers = [name for name in names if run.vm(name) is None]
+        if strangers:
+            known = ", ".join(vm.name for vm in run.vms)
+            raise InputError(f"{run.run.name} has no VM {', '.join(strangers)}.", fix=f"It has {known}.")
+    for one, other in twins.items():
+        pair = before.vm(one), after.vm(other)
+        assert pair[0] is not None
+        assert pair[1] is not None
+        found.append((pair[0], pair[1]))
+    return found
+
+
+def _refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
+    """An allowance that allows nothing is a misspelling, or hides that the change was not made."""
+    idle = [key for key in allowed if key not in differing]
+    if idle:
+        raise InputError(
+            f"--allow {', '.join(idle)}: nothing that must agree differs under that name.",
+            fix=f"These differ: {', '.join(sorted(differing))}." if differing else "Leave it out.",
+        )
 
 
 def _refuse(before: LoadedRun, after: LoadedRun, broken: list[Difference]) -> None:
     if not broken:
         return
+    broken = list({item.key: item for item in broken}.values())
     lines = "\n".join(f"  {item.key}: {item.before} -> {item.after}" for item in broken)
     options = " ".join(f"--allow {item.key}" for item in broken)
     raise InputError(
