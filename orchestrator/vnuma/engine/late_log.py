@@ -15,6 +15,8 @@ from typing import Any
 from vnuma.domain.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
 from vnuma.domain.facts import GuestTopology
 from vnuma.engine import evidence
+from vnuma.engine.audit import Journal
+from vnuma.errors import StoreError
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.store import attempts, facts
 from vnuma.store.open import Store
@@ -44,15 +46,23 @@ def owed_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
     return {OWED: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
 
 
-def collect(store: Store, run: Run, vm_key: str, session: Session, ref: VmRef) -> None:
-    """Fetch the log that the VM's last boot in this run owes, if it does. The VM is off.
+def collect(journal: Journal, session: Session, ref: VmRef) -> None:
+    """Fetch the log that the VM's last boot in the journal's run owes, if it does. The VM is off.
 
-    Asked for once. What cannot be had stays not evaluated, with both reasons. Raises StoreError and
-    VCenterUnreachable.
+    Asked for once. What cannot be had stays not evaluated, with both reasons. A store that fails is the
+    journal's to judge: it does not keep a VM from being put back. Raises VCenterUnreachable.
     """
-    owed = _owed(store, run, vm_key)
-    if owed is None:
+    if journal.run is None:
         return
+    try:
+        owed = _owed(journal.store, journal.run, journal.vm_key)
+        if owed is not None:
+            _fetch(journal.store, owed, session, ref)
+    except StoreError as error:
+        journal.lost(error)
+
+
+def _fetch(store: Store, owed: _Owed, session: Session, ref: VmRef) -> None:
     try:
         file = fetch_log(session, read.read_vm(session, ref))
     except LogUnavailable as error:

@@ -62,5 +62,4 @@ def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, jou
             ask=rules.ask,
             fence=fence,
         )
-    if journal.run is not None:
-        late_log.collect(journal.store, journal.run, journal.vm_key, session, ref)
+    late_log.collect(journal, session, ref)

@@ -137,7 +137,7 @@ def _on_vsphere(
     settle(session, ref, rules.task_s)
     facts = read.read_vm(session, ref)
     if facts.power is Power.OFF:
-        late_log.collect(store, run, vm.vm_key, session, ref)
+        late_log.collect(journal, session, ref)
     if vm.baseline is None or is_anothers(store, run, vm, facts):
         outcome = Restored(vm.name, 0, 0, facts.power)
     else:

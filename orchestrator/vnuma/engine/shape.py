@@ -130,7 +130,7 @@ def _shape_once(
     planned = plan_shape(arm, vm, host)
     refuse_somebodys(context, vm)
     if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
-        late_log.collect(context.store, context.run, context.vm.vm_key, session, ref)
+        late_log.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         vms.mark_changing(connection, context.vm.id, context.token)

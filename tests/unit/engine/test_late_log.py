@@ -1,0 +1,44 @@
+"""A log that is owed, and a store that cannot tell of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import text
+
+from tests.store.build import new_run
+from vnuma.engine import late_log
+from vnuma.engine.audit import Journal
+from vnuma.errors import StoreError
+from vnuma.store.open import Store, open_store
+
+NOBODY: Any = None
+"""No session is needed where nothing is fetched."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """A store of one test."""
+    return open_store(f"sqlite:///{tmp_path / 'vnuma.db'}")
+
+
+def test_a_store_that_fails_does_not_keep_a_vm_from_being_put_back(store: Store) -> None:
+    """Restoring loses the evidence and nothing else; a cell ends on it, as on every write that fails."""
+    run = new_run(store)
+    with store.write() as connection:
+        connection.execute(text("DROP TABLE fact"))
+    lost: list[StoreError] = []
+
+    late_log.collect(Journal(store, "vc/1", "sql16", run, lost=lost.append), NOBODY, NOBODY)
+    with pytest.raises(StoreError):
+        late_log.collect(Journal(store, "vc/1", "sql16", run), NOBODY, NOBODY)
+
+    assert len(lost) == 1
+
+
+def test_where_nothing_is_owed_nothing_is_asked(store: Store) -> None:
+    """Neither in a run whose logs were had, nor outside a run."""
+    late_log.collect(Journal(store, "vc/1", "sql16", new_run(store)), NOBODY, NOBODY)
+    late_log.collect(Journal(store, "vc/1", "sql16"), NOBODY, NOBODY)
