@@ -14,11 +14,15 @@ import (
 	"vnuma.dev/lab/internal/vcenter"
 )
 
-const sqlUser = "sa"
+const (
+	sqlUser   = "sa"
+	nodePorts = 2 // further ports of each SQL Server, to be mapped to NUMA nodes
+)
 
 // services are the SQL Servers inside the scenario's VMs.
 type services struct {
 	guests map[string]guest.Service // by inventory path
+	ports  map[string][]int         // further ones of each
 }
 
 func newServices(played *scenario.Scenario, password string) (*services, error) {
@@ -30,7 +34,7 @@ func newServices(played *scenario.Scenario, password string) (*services, error) 
 	if err != nil {
 		return nil, err
 	}
-	made := &services{guests: map[string]guest.Service{}}
+	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
 		instance, err := sqlserver.New(sqlserver.Config{
@@ -38,12 +42,14 @@ func newServices(played *scenario.Scenario, password string) (*services, error) 
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
+			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
 			Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
 		}
 		made.guests[vm.Path()] = instance
+		made.ports[vm.Path()] = instance.NodePorts()
 	}
 	return made, nil
 }
@@ -53,7 +59,8 @@ func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser}, nil
+	return vcenter.Event{"host": address.IP.String(), "port": address.Port, "user": sqlUser,
+		"node_ports": s.ports[vm.Path()]}, nil
 }
 
 // fullEdition spells an edition as SERVERPROPERTY('Edition') does.

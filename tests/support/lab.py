@@ -43,6 +43,7 @@ class SqlEndpoint:
     port: int
     user: str
     password: str = field(repr=False)
+    node_ports: tuple[int, ...] = ()
 
 
 class LabHandle:
@@ -137,7 +138,9 @@ class LabHandle:
 
 def _sql_endpoint(vm: Event, password: str) -> SqlEndpoint:
     sql = vm["sql"]
-    return SqlEndpoint(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], password)
+    return SqlEndpoint(
+        vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], password, tuple(sql["node_ports"])
+    )
 
 
 def _by_name(vms: list[SqlEndpoint]) -> Mapping[str, SqlEndpoint]:

@@ -60,6 +60,7 @@ def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = No
                 "host": lab.vms[name].host,
                 "port": lab.vms[name].port,
                 "user": lab.vms[name].user,
+                "node_ports": list(lab.vms[name].node_ports),
                 "password": {"file": str(secret)},
                 "encrypt": "no",
             },

@@ -112,10 +112,15 @@ func (m Model) placed(n float64, r Run) float64 {
 
 // noise is the multiplier of one execution: boot effect, iteration noise, drift and outliers.
 func (m Model) noise(r Run) float64 {
-	boot := random(r.Seed, r.VM, "boot", r.Boot)
-	iteration := random(r.Seed, r.VM, "iteration", r.Boot, r.Iteration)
-	log := boot.NormFloat64()*m.BootSD + iteration.NormFloat64()*m.IterationSD
-	log += m.DriftPerBoot * float64(max(r.Boot-1, 0))
+	return m.deviation(r.Seed, r.VM, "iteration", r.Boot, r.Iteration)
+}
+
+// deviation is the noise of one draw within a boot.
+func (m Model) deviation(seed int64, vm, draw string, boot int, numbers ...int) float64 {
+	whole := random(seed, vm, "boot", boot)
+	iteration := random(seed, vm, draw, append([]int{boot}, numbers...)...)
+	log := whole.NormFloat64()*m.BootSD + iteration.NormFloat64()*m.IterationSD
+	log += m.DriftPerBoot * float64(max(boot-1, 0))
 	if iteration.Float64() < m.OutlierRate {
 		log += math.Log(m.OutlierFactor)
 	}

@@ -40,7 +40,9 @@ type Model struct {
 	ServerEffect  float64 `yaml:"server_effect"`  // relative effect of the server form / client form
 	IntoShare     float64 `yaml:"into_share"`     // the same for SELECT ... INTO
 	IntoEffect    float64 `yaml:"into_effect"`
-	CPUShare      float64 `yaml:"cpu_share"` // CPU time / elapsed time
+	CPUShare      float64 `yaml:"cpu_share"`    // CPU time / elapsed time
+	PageMicros    float64 `yaml:"page_micros"`  // CPU time of one page of a disk-based table, in microseconds
+	PagePenalty   float64 `yaml:"page_penalty"` // added time of a page on another physical node, at saturation
 	Calls         Calls   `yaml:"calls"`
 
 	LogCache LogCache `yaml:"log_cache"` // inserts in a loop
@@ -51,7 +53,8 @@ func Default() Model {
 	return Model{
 		Effect: Paper, BootSD: 0.003, IterationSD: 0.003, OutlierFactor: 1.3, RemotePenalty: 0.4,
 		ServerShare: 0.12, ServerEffect: 3, IntoShare: 0.35, IntoEffect: 1.5, CPUShare: 0.97, Calls: DefaultCalls(),
-		LogCache: defaultLogCache(),
+		LogCache:   defaultLogCache(),
+		PageMicros: 60, PagePenalty: 0.05,
 	}
 }
 
@@ -105,5 +108,6 @@ func (m Model) fields() []field {
 		{"remote_penalty", m.RemotePenalty, 0, 100}, {"server_share", m.ServerShare, 0.001, 10},
 		{"server_effect", m.ServerEffect, 0, 100}, {"into_share", m.IntoShare, 0.001, 10},
 		{"into_effect", m.IntoEffect, 0, 100}, {"cpu_share", m.CPUShare, 0.01, 64},
+		{"page_micros", m.PageMicros, 0.001, 1e6}, {"page_penalty", m.PagePenalty, 0, 100},
 	}
 }

@@ -26,6 +26,7 @@ type Faults struct {
 	DropAfterRows      int64   // >0: connection is cut in the middle of a result after so many rows
 	SlowFactor         float64 // >0: every timing multiplied
 	DatabaseRecovering bool    // user databases never ONLINE
+	ForeignPages       float64 // share of the pages read that land on another memory node than the reader's
 }
 
 // Service is what runs inside a guest: started at the end of a boot, stopped at power-off.

@@ -49,13 +49,14 @@ const (
 	DropMidResult      = "drop_mid_result"
 	DatabaseRecovering = "database_recovering"
 	Slow               = "slow"
+	ForeignPages       = "foreign_pages"
 )
 
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
 	Question, LogMissing, LogStale, TicketRefused,
-	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow,
+	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages,
 }
 
 // field is one that belongs to some kinds only, and whether those need it.
@@ -68,7 +69,7 @@ type field struct {
 
 var fields = []field{
 	{"rows (above 0)", func(f Fault) bool { return f.Rows > 0 }, []string{DropMidResult}, nil},
-	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow}, nil},
+	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow, ForeignPages}, nil},
 	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
 	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
 	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged}},

@@ -121,6 +121,8 @@ type SQL struct {
 	AdventureWorks bool   `yaml:"adventure_works"` // a source database AdventureWorks2019 exists
 	LogWriters     string `yaml:"log_writers"`     // node0, or spread: one on each memory node
 	Use            SQLUse `yaml:"use"`
+
+	RegistryReadOnly bool `yaml:"registry_read_only"` // its account may not write the registry
 }
 
 // Boot is how long things take, in real seconds.

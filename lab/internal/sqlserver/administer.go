@@ -82,6 +82,9 @@ func (b *batch) alterDatabase(st *tsql.AlterDatabase) error {
 		if err := db.set(o, b.s.inst.version); err != nil {
 			return err
 		}
+		if o.Name == "OFFLINE" {
+			b.s.inst.pool.forget(db)
+		}
 	}
 	return nil
 }

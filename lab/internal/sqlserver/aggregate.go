@@ -81,6 +81,19 @@ func (t *total) add(v any) error {
 	return nil
 }
 
+var timesWhole = wholeOperator("*", typeBigInt)
+
+// addWhole adds an integer several times.
+func (t *total) addWhole(n, times int64) error {
+	product, err := timesWhole(n, times)
+	if err != nil {
+		return err
+	}
+	t.count += times
+	t.n, err = sumWhole(t.n, product)
+	return err
+}
+
 func (t *total) result() (any, error) {
 	if t.count == 0 {
 		return nil, nil

@@ -44,6 +44,7 @@ type table struct {
 	rows            *store
 	product         *product    // instead of rows
 	looped          []*loopRows // besides rows
+	repeated        *repeated   // instead of rows
 	unique          []*uniqueKey
 	identity        int64 // last value given
 }
@@ -145,6 +146,9 @@ func (t *table) count() int64 {
 	if t.product != nil {
 		return t.product.count()
 	}
+	if t.repeated != nil {
+		return t.repeated.count()
+	}
 	n := int64(t.rows.rows)
 	for _, s := range t.looped {
 		n += s.count()
@@ -173,8 +177,11 @@ func (t *table) place(name string) int {
 // empty is a store for rows of the table.
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
-// expand turns a product or the rows of loops into plain rows, before they are changed.
+// expand turns a product, recurring rows or the rows of loops into plain rows, before they are changed.
 func (t *table) expand() error {
+	if t.repeated != nil {
+		t.rows, t.repeated = t.repeated.expanded(), nil
+	}
 	if t.product == nil {
 		return t.expandLoops()
 	}

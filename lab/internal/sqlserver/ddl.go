@@ -248,10 +248,12 @@ func (b *batch) createIndex(st *tsql.CreateIndex) error {
 	if t.memoryOptimized {
 		return tsql.Errorf(10794, st.Line(), "The operation 'CREATE INDEX' is not supported with memory optimized tables.")
 	}
-	if err := t.expand(); err != nil {
-		return err
-	}
 	x := st.Index
+	if t.repeated == nil || x.Unique {
+		if err := t.expand(); err != nil {
+			return err
+		}
+	}
 	if err := t.addIndex(&x); err != nil {
 		return err
 	}

@@ -38,6 +38,9 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return outcome{}, b.transaction(st)
 	case *tsql.Accepted:
 		b.s.rowCount = 0
+		if st.What == "DBCC DROPCLEANBUFFERS" {
+			b.s.inst.dropBuffers()
+		}
 		return outcome{}, nil
 	}
 	return b.control(st)

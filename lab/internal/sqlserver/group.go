@@ -61,10 +61,10 @@ func (c *compiler) stringAgg(a *aggregate, call *tsql.Call) error {
 	return nil
 }
 
-// feed gives one row to the accumulator.
-func (a *aggregate) feed(acc accumulator, f *frame, seen map[string]bool) error {
+// feed gives one row to the accumulator, as often as it is there.
+func (a *aggregate) feed(acc accumulator, f *frame, seen map[string]bool, times int64) error {
 	if a.arg == nil {
-		return acc.add(nil)
+		return addTimes(acc, nil, times)
 	}
 	v, err := a.arg.eval(f)
 	if err != nil || v == nil {
@@ -75,9 +75,31 @@ func (a *aggregate) feed(acc accumulator, f *frame, seen map[string]bool) error 
 		if seen[key] {
 			return nil
 		}
-		seen[key] = true
+		seen[key], times = true, 1
 	}
-	return acc.add(v)
+	return addTimes(acc, v, times)
+}
+
+// addTimes adds a value as often as it is there.
+func addTimes(acc accumulator, v any, times int64) error {
+	if n, ok := v.(int64); ok && times > 1 {
+		if sum, ok := acc.(*total); ok {
+			return sum.addWhole(n, times)
+		}
+	}
+	switch acc := acc.(type) {
+	case *counter:
+		acc.n += times
+		return nil
+	case *extreme:
+		return acc.add(v)
+	}
+	for range times {
+		if err := acc.add(v); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // aggregatePlan groups its input; without GROUP BY there is one group, even of nothing.
@@ -151,7 +173,7 @@ func (p *aggregatePlan) gather(f *frame) ([]*group, error) {
 	fr := &frame{outer: f, run: p.run}
 	all := places(len(p.keys))
 	n := 0
-	err := p.input.each(f, func(row []any) error {
+	err := eachTimes(p.input, f, func(row []any, times int64) error {
 		if n++; n&4095 == 0 {
 			if err := p.run.ended(); err != nil {
 				return err
@@ -174,7 +196,7 @@ func (p *aggregatePlan) gather(f *frame) ([]*group, error) {
 			}
 		}
 		for i, a := range p.aggregates {
-			if err := a.feed(g.accs[i], fr, g.seen[i]); err != nil {
+			if err := a.feed(g.accs[i], fr, g.seen[i], times); err != nil {
 				return err
 			}
 		}

@@ -34,6 +34,8 @@ type Config struct {
 	LogWritersSpread bool
 	AdventureWorks   bool         // a database AdventureWorks2019 with synthetic rows exists
 	Use              Use          // what else it is used for
+	NodePorts        int          // how many further ports it keeps for mapping to NUMA nodes
+	RegistryReadOnly bool         // the service account may not write the registry
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -47,6 +49,7 @@ type Instance struct {
 	config  Config
 	version version
 	address string
+	extra   []int // further ports that are kept for this instance
 
 	mu          sync.Mutex // guards all below, the databases included
 	boot        guest.Boot
@@ -68,6 +71,11 @@ type Instance struct {
 	companies   int // of sessions since the boot
 	logCache    logCache
 	governor    governor
+	registry    map[string]string
+	ports       []listenPort
+	turns       map[int]int // connections so far, by place in ports
+	pool        bufferPool
+	scans       map[int]int // scans of disk-based tables since the boot, by stream
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -88,6 +96,10 @@ func New(cfg Config) (*Instance, error) {
 	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
 	now := time.Now().UTC()
+	if err := i.keepPorts(); err != nil {
+		return nil, err
+	}
+	i.registry = i.newRegistry()
 	for n, name := range []string{"master", "tempdb", "model", "msdb"} {
 		i.databases = append(i.databases, newDatabase(n+1, name, now))
 	}
@@ -113,11 +125,13 @@ func (i *Instance) Start(b guest.Boot) error {
 	i.clock.reset()
 	i.boot, i.started, i.joins = b, i.clock.now(), 0
 	i.stats, i.load = nil, callLoad{}
+	i.turns, i.scans = map[int]int{}, map[int]int{}
 	i.forgetProcedureStats()
 	i.companies, i.logCache = 0, logCache{}
 	i.locks = map[string]*appLock{}
 	i.softNUMANow = i.softNUMA
 	i.topology = i.layout(b)
+	i.pool = newBufferPool(i.topology.memoryNodes)
 	if i.bound, _ = i.cpusOf(i.affinity); len(i.usableSchedulers()) == 0 {
 		i.bound = nil // an affinity to CPUs that are gone binds nothing
 	}
@@ -125,9 +139,9 @@ func (i *Instance) Start(b guest.Boot) error {
 	if b.Faults.NeverListens {
 		return nil
 	}
-	listener, err := net.Listen("tcp", i.address)
+	listener, err := i.listen()
 	if err != nil {
-		return fmt.Errorf("SQL Server cannot listen: %w", err)
+		return err
 	}
 	i.server = tds.Serve(listener, i, tds.Options{
 		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
@@ -160,6 +174,33 @@ func (i *Instance) Stop() {
 		server.Close()
 		server.Wait()
 	}
+}
+
+// NodePorts are the further ports that are kept for this instance.
+func (i *Instance) NodePorts() []int { return i.extra }
+
+// keepPorts reserves free ports beside the instance's own, for a TcpPort setting to name.
+func (i *Instance) keepPorts() error {
+	host, _, err := net.SplitHostPort(i.address)
+	if err != nil {
+		return err
+	}
+	for range i.config.NodePorts {
+		address, err := ports.Reserve(net.JoinHostPort(host, "0"))
+		if err != nil {
+			return fmt.Errorf("reserving a port for SQL Server: %w", err)
+		}
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			return err
+		}
+		number, err := strconv.Atoi(port)
+		if err != nil {
+			return err
+		}
+		i.extra = append(i.extra, number)
+	}
+	return nil
 }
 
 // port is the number of the port that the instance listens on.
@@ -199,6 +240,7 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 			Text: fmt.Sprintf("Cannot open database \"%s\" requested by the login. The login failed.", name)}
 	}
 	s := newSession(i, int(l.SPID), l, db)
+	i.assign(s)
 	i.sessions[s.id] = s
 	return s, nil
 }

@@ -48,17 +48,18 @@ func (p *crossPlan) each(f *frame, yield func([]any) error) error {
 	})
 }
 
-// joinPlan is an INNER, LEFT, RIGHT or FULL join by nested loops.
+// joinPlan is an INNER, LEFT, RIGHT or FULL join, by nested loops unless a hash will do.
 type joinPlan struct {
 	kind        string
 	left, right plan
 	on          scalar
+	equal       *equalities // nil: nested loops
 	run         *run
 }
 
 func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.kind) }
 
-func (p *joinPlan) each(f *frame, yield func([]any) error) error {
+func (p *joinPlan) nested(f *frame, yield func([]any) error) error {
 	inner, err := collect(p.right, f)
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 	if j.Kind == "CROSS" {
 		return &crossPlan{left: left, right: right, run: c.run}, nil
 	}
-	p := &joinPlan{kind: j.Kind, left: left, right: right, run: c.run}
+	p := &joinPlan{kind: j.Kind, left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
 	p.on, err = c.with(&scope{columns: p.columns(), outer: c.scope}).expr(j.On)
 	return p, err
 }

@@ -119,7 +119,7 @@ func (t *table) insert(rows *store) (undo func(), err error) {
 
 // replace puts other rows in place of all; stores handed out before stay as they were.
 func (t *table) replace(rows *store) {
-	t.product, t.looped = nil, nil
+	t.product, t.repeated, t.looped = nil, nil, nil
 	t.rows = rows.clipped()
 	for _, u := range t.unique {
 		u.order = nil

@@ -29,7 +29,9 @@ func stoppable(err error) error {
 func collect(p plan, f *frame) ([][]any, error) {
 	switch p := p.(type) {
 	case *rowsPlan:
-		return p.rows, nil
+		if p.times == nil {
+			return p.rows, nil
+		}
 	case *renamedPlan:
 		return collect(p.plan, f)
 	}
@@ -43,21 +45,37 @@ func collect(p plan, f *frame) ([][]any, error) {
 
 // rowsPlan gives rows that are at hand: those of a system view, or of a step before.
 type rowsPlan struct {
-	cols []column
-	rows [][]any
-	run  *run
+	cols  []column
+	rows  [][]any
+	times []int64 // how often each row is there; nil: once
+	run   *run
 }
 
 func (p *rowsPlan) columns() []column { return p.cols }
 
 func (p *rowsPlan) each(_ *frame, yield func([]any) error) error {
+	return p.eachTimes(nil, func(row []any, times int64) error {
+		for range times {
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *rowsPlan) eachTimes(_ *frame, yield func([]any, int64) error) error {
 	for i, row := range p.rows {
 		if i&1023 == 1023 {
 			if err := p.run.ended(); err != nil {
 				return err
 			}
 		}
-		if err := yield(row); err != nil {
+		times := int64(1)
+		if p.times != nil {
+			times = p.times[i]
+		}
+		if err := yield(row, times); err != nil {
 			return err
 		}
 	}

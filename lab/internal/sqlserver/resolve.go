@@ -46,6 +46,9 @@ func (c *compiler) scan(t *table) plan {
 	if t.product != nil {
 		return &productPlan{cols: t.plainColumns(), of: t.product, name: t.fullName(), run: c.run}
 	}
+	if t.repeated != nil {
+		return &repeatedPlan{cols: t.plainColumns(), table: t, of: t.repeated, run: c.run}
+	}
 	rows := &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
 	if len(t.looped) > 0 {
 		return &loopRowsPlan{cols: t.plainColumns(), rows: rows, looped: slices.Clone(t.looped), run: c.run}

@@ -25,7 +25,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	var made *table
 	if into := intoTarget(st.Query); into != nil {
 		form = cost.Into
-		made, err = b.selectInto(into, p, r)
+		made, err = b.selectInto(into, st.Query, p, r)
 	} else if _, assigns := p.(*assignPlan); assigns {
 		b.s.rowCount = 0
 		err = p.each(nil, nil)
@@ -36,6 +36,10 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 		return outcome{}, err
 	}
 	out.timing = b.modelledTime(p, form, time.Since(started))
+	pages := (*cost.Timing)(nil)
+	if out.timing == nil && form == cost.Client {
+		pages = b.pageTime(p, time.Since(started))
+	}
 	if made != nil {
 		if out.done, err = b.keep(made, r); err != nil {
 			return outcome{}, err
@@ -43,6 +47,9 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	}
 	if out.timing != nil {
 		b.s.inst.remember(queryStatOf(st, p, r, *out.timing))
+	}
+	if pages != nil {
+		out.timing = pages
 	}
 	if b.s.options.statisticsXML {
 		out.plan = showplanXML(st, p, r)
@@ -153,12 +160,15 @@ func (p *crossPlan) sides(f *frame) (left, right [][]any, err error) {
 }
 
 // selectInto makes a table from a query. A cross join of whole sides is kept as its two sides.
-func (b *batch) selectInto(name *tsql.Name, p plan, r *run) (*table, error) {
+func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*table, error) {
 	t, err := b.tableFor(*name, p.columns())
 	if err != nil {
 		return nil, err
 	}
 	t.rows = t.empty()
+	if t.repeated, err = recurring(q, p, r); err != nil || t.repeated != nil {
+		return t, err
+	}
 	sides := wholeSides(p)
 	if sides == nil {
 		t.rows, err = stored(p, r)

@@ -25,6 +25,12 @@ type Session struct {
 	tx        transaction
 	random    *rand.Rand // of RAND with a seed
 
+	// node and the following say where its worker runs; they stay as the login found them.
+	node   int  // SQLOS node
+	port   int  // local port
+	mapped bool // the port is mapped to nodes
+	stream int  // its number among the sessions of that port
+
 	// waits and requests are guarded by Instance.mu: other sessions look at them.
 	networkWaits  int64
 	networkWaitMS int64

@@ -168,6 +168,9 @@ func (d *drawing) operator(p plan, runs int64) operator {
 	case *crossPlan:
 		return d.product(p)
 	case *joinPlan:
+		if p.byHash() != nil {
+			return d.node("Hash Match", "Inner Join", 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
+		}
 		return d.node("Nested Loops", p.kind, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
 	case *limitPlan:
 		return d.limit(p, runs)

@@ -12,6 +12,8 @@ type store struct {
 	types []tds.Type
 	cells []cells
 	rows  int
+
+	hashes hashes // of joins that read it
 }
 
 func newStore(columns []column) *store {

@@ -26,6 +26,9 @@ type viewColumn struct {
 // viewRow holds the values of one row by column name; what is missing is NULL.
 type viewRow map[string]any
 
+// timesKey holds how often a row of a view is there, in every row of it or in none.
+const timesKey = "*"
+
 // viewContext is what a view is read in. Instance.mu is held.
 type viewContext struct {
 	run *run
@@ -75,14 +78,27 @@ func (v *view) columns(ver version) []column {
 // plan takes the rows of the moment.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
 	p := &rowsPlan{cols: v.columns(ctx.inst().version), run: ctx.run}
-	for _, given := range v.rows(ctx) {
+	given := v.rows(ctx)
+	for _, values := range given {
 		row := make([]any, len(p.cols))
 		for i, c := range p.cols {
-			row[i] = cell(v.name, c, given[c.name])
+			row[i] = cell(v.name, c, values[c.name])
 		}
 		p.rows = append(p.rows, row)
 	}
+	p.times = timesOf(given)
 	return p
+}
+
+// timesOf is how often each row is there; nil where each is there once.
+func timesOf(rows []viewRow) []int64 {
+	var out []int64
+	for _, row := range rows {
+		if times, ok := row[timesKey].(int64); ok {
+			out = append(out, times)
+		}
+	}
+	return out
 }
 
 // cell turns a Go value into a value of the column's type.

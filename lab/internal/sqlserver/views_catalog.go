@@ -40,7 +40,7 @@ func init() {
 	addView("sys.indexes", "", `object_id int, name sysname?, index_id int, type tinyint, type_desc nvarchar(60), is_unique bit,
 		is_primary_key bit, is_unique_constraint bit`, indexes)
 	addView("sys.hash_indexes", "12.0.0", `object_id int, name sysname?, index_id int, type tinyint, bucket_count bigint`, hashIndexes)
-	addView("sys.partitions", "", "partition_id bigint, object_id int, index_id int, partition_number int, rows bigint", partitions)
+	addView("sys.partitions", "", "partition_id bigint, object_id int, index_id int, partition_number int, hobt_id bigint, rows bigint", partitions)
 	addView("sys.dm_db_xtp_table_memory_stats", "12.0.0", `object_id int, memory_allocated_for_table_kb bigint,
 		memory_used_by_table_kb bigint, memory_allocated_for_indexes_kb bigint, memory_used_by_indexes_kb bigint`, xtpMemory)
 	addView("sys.configurations", "", `configuration_id int, name nvarchar(35), value bigint, minimum bigint, maximum bigint,
@@ -304,7 +304,7 @@ func partitions(v *viewContext) []viewRow {
 	var out []viewRow
 	eachIndex(v.db, func(t *table, id int, _ *tsql.IndexDef) {
 		out = append(out, viewRow{"partition_id": int64(t.id)<<20 | int64(id), "object_id": t.id, "index_id": id, "partition_number": 1,
-			"rows": t.count()})
+			"hobt_id": int64(t.id)<<20 | int64(id), "rows": t.count()})
 	})
 	return out
 }

@@ -86,9 +86,9 @@ func execConnections(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, s := range i.sortedSessions() {
 		out = append(out, viewRow{"session_id": s.id, "most_recent_session_id": s.id, "connect_time": s.opened, "net_transport": "TCP",
-			"protocol_type": "TSQL", "encrypt_option": "FALSE", "auth_scheme": "SQL", "node_affinity": s.id % max(len(i.topology.nodes), 1),
+			"protocol_type": "TSQL", "encrypt_option": "FALSE", "auth_scheme": "SQL", "node_affinity": i.topology.nodes[s.node].memoryNode,
 			"num_reads": int64(s.requests), "num_writes": int64(s.requests), "net_packet_size": 4096, "client_net_address": "127.0.0.1",
-			"local_net_address": "127.0.0.1", "local_tcp_port": i.port()})
+			"local_net_address": "127.0.0.1", "local_tcp_port": s.port})
 	}
 	return out
 }

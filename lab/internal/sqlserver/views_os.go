@@ -3,7 +3,6 @@ package sqlserver
 import (
 	"fmt"
 	"math"
-	"net"
 	"time"
 )
 
@@ -39,8 +38,6 @@ func init() {
 		cntr_value bigint, cntr_type int`, performanceCounters)
 	addView("sys.dm_os_wait_stats", "", `wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint,
 		max_wait_time_ms bigint, signal_wait_time_ms bigint`, waitStats)
-	addView("sys.dm_os_buffer_descriptors", "", `database_id int?, file_id int?, page_id int?, numa_node int?`, none)
-	addView("sys.dm_server_registry", "", "registry_key nvarchar(256)?, value_name nvarchar(256)?, value_data nvarchar(512)?", serverRegistry)
 	addView("sys.dm_os_host_info", "14.0.0", `host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256)`,
 		func(*viewContext) []viewRow {
 			return []viewRow{{"host_platform": "Windows", "host_distribution": "Windows Server 2016 Standard", "host_release": "10.0"}}
@@ -117,7 +114,7 @@ func memoryNodes(v *viewContext) []viewRow {
 	var out []viewRow
 	count := max(i.topology.memoryNodes, 1)
 	for n := range i.topology.memoryNodes {
-		pages := i.targetKB()/20/int64(count) + int64(math.Round(float64(i.xtpKB())*i.topology.xtpShare[n]))
+		pages := i.targetKB()/20/int64(count) + int64(math.Round(float64(i.xtpKB())*i.topology.xtpShare[n])) + i.pool.on(n)*pageKB
 		out = append(out, viewRow{"memory_node_id": n, "virtual_address_space_reserved_kb": int64(100_000_000),
 			"virtual_address_space_committed_kb": pages, "locked_page_allocations_kb": 0, "pages_kb": pages, "shared_memory_reserved_kb": 0,
 			"shared_memory_committed_kb": 0, "cpu_affinity_mask": 0, "online_scheduler_mask": 0, "processor_group": 0,
@@ -216,17 +213,6 @@ func memoryClerks(v *viewContext) []viewRow {
 	return out
 }
 
-// serverRegistry is where the instance's ports are, among much that is not modelled.
-func serverRegistry(v *viewContext) []viewRow {
-	i := v.inst()
-	key := fmt.Sprintf(`HKLM\Software\Microsoft\Microsoft SQL Server\MSSQL%d.MSSQLSERVER\MSSQLServer\SuperSocketNetLib\Tcp\IPAll`, i.version.major)
-	_, port, _ := net.SplitHostPort(i.Addr())
-	return []viewRow{
-		{"registry_key": key, "value_name": "TcpPort", "value_data": port},
-		{"registry_key": key, "value_name": "TcpDynamicPorts", "value_data": ""},
-	}
-}
-
 // idle is the share of the guest's CPU that is idle in every record.
 const idle = 98
 
@@ -254,10 +240,10 @@ func performanceCounters(v *viewContext) []viewRow {
 	}
 	for n := range i.topology.memoryNodes {
 		node := fmt.Sprintf("%03d", n)
-		add("Buffer Node", "Database pages", node, 2560, 65792)
+		add("Buffer Node", "Database pages", node, 2560+i.pool.on(n), 65792)
 		add("Buffer Node", "Page life expectancy", node, time.Since(i.started).Milliseconds()/1000, 65792)
-		add("Buffer Node", "Local node page lookups/sec", node, 0, 272696576)
-		add("Buffer Node", "Remote node page lookups/sec", node, 0, 272696576)
+		add("Buffer Node", "Local node page lookups/sec", node, i.pool.lookups[n].local, 272696576)
+		add("Buffer Node", "Remote node page lookups/sec", node, i.pool.lookups[n].remote, 272696576)
 	}
 	add("SQL Statistics", "Batch Requests/sec", "", i.load.requests+i.otherRequests(), 272696576)
 	add("General Statistics", "User Connections", "", int64(len(i.sessions)), 65792)

@@ -1,5 +1,7 @@
 package tds
 
+import "net"
+
 // answerPrelogin answers PRELOGIN. A client that demands encryption reads that there is none and gives up.
 func (c *connection) answerPrelogin(r *request) error {
 	options, err := parsePrelogin(r.data)
@@ -20,6 +22,9 @@ func (c *connection) answerLogin(r *request) error {
 		return err
 	}
 	login.SPID = c.spid
+	if local, ok := c.net.LocalAddr().(*net.TCPAddr); ok {
+		login.LocalPort = local.Port
+	}
 	session, refusal := c.openSession(&login)
 	if refusal != nil {
 		c.release()

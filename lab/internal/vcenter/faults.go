@@ -160,5 +160,8 @@ func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	if fault := in.take(scenario.Slow, vm, boot); fault != nil {
 		faults.SlowFactor = fault.Factor
 	}
+	if fault := in.take(scenario.ForeignPages, vm, boot); fault != nil {
+		faults.ForeignPages = fault.Factor
+	}
 	return faults
 }

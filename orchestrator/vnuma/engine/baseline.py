@@ -34,6 +34,9 @@ PROCESS_AFFINITY = "sql.processAffinity"
 RESOURCE_POOL = "sql.resourcePool"
 """Our resource pool for memory-optimised data; a baseline tells whether the Resource Governor was on."""
 
+TCP_PORTS = "sql.tcpPorts"
+"""SQL Server's TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
+
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
@@ -122,6 +125,12 @@ def baseline_affinity(vm: Vm) -> str | None:
 def baseline_pool(vm: Vm) -> str | None:
     """What there was of our resource pool; None for a run that does not make one."""
     value = _document(vm).get("guest", {}).get(RESOURCE_POOL)
+    return value if isinstance(value, str) else None
+
+
+def baseline_ports(vm: Vm) -> str | None:
+    """SQL Server's TcpPort setting; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(TCP_PORTS)
     return value if isinstance(value, str) else None
 
 

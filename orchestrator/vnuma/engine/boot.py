@@ -13,9 +13,10 @@ from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Evidence
-from vnuma.engine import evidence, process_affinity, soft_numa
+from vnuma.engine import evidence, process_affinity, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
+from vnuma.engine.baseline import baseline_ports
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import require_own_host
@@ -161,11 +162,16 @@ def _look_inside(context: VmContext) -> _Inside:
 def _judged(
     context: VmContext, attempt: Attempt, looked: _Looked, inside: _Inside, log: LogEvidence
 ) -> Judgement:
-    """All that speaks against this boot: its topology, the VM's settings, and SQL Server's soft-NUMA."""
+    """All that speaks against this boot: its topology, the VM's settings, soft-NUMA and TCP ports."""
     arm = attempt.settings(context)
     judgement = _judge(arm, looked.vm, looked.host, inside.guest, inside.start, log)
-    wrong = soft_numa.mismatch(arm, context.sql(), journal_of(context))
-    return replace(judgement, mismatches=(*judgement.mismatches, wrong)) if wrong else judgement
+    server, journal = context.sql(), journal_of(context)
+    found = (
+        soft_numa.mismatch(arm, server, journal),
+        tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
+    )
+    wrong = tuple(sentence for sentence in found if sentence)
+    return replace(judgement, mismatches=(*judgement.mismatches, *wrong)) if wrong else judgement
 
 
 def _record(

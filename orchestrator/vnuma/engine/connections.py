@@ -57,6 +57,7 @@ def sql_server(target: Target) -> SqlServer:
         trust_server_certificate=wanted.trust_server_certificate,
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
+        node_ports=wanted.node_ports,
     )
 
 

@@ -31,6 +31,7 @@ def lab_hosts() -> dict[str, dict[str, Any]]:
                 "host": vm.sql_host,
                 "port": vm.sql_port,
                 "user": vm.sql_user,
+                "node_ports": list(vm.node_ports),
                 "password": password,
                 "encrypt": "no",
             },

@@ -138,3 +138,6 @@ def measurement_findings(study: Study) -> Iterator[Finding]:
             f"{study.design.most_blocks} blocks: verdicts need at least 6.",
             "Set blocks: 6 or more.",
         )
+    caution = study.workload.caution()
+    if caution is not None:
+        yield Finding("D03", "warn", *caution)

@@ -1,4 +1,4 @@
-"""What of a restore only SQL Server itself can do: soft-NUMA, process affinity, our resource pool."""
+"""What of a restore only SQL Server can do: soft-NUMA, process affinity, resource pool, TCP ports."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Protocol
 from vnuma.domain.change import Edit
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
-from vnuma.engine import process_affinity, resource_pool, soft_numa
+from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import (
     PROCESS_AFFINITY,
     RESOURCE_POOL,
     SOFT_NUMA,
+    TCP_PORTS,
     baseline_affinity,
     baseline_pool,
+    baseline_ports,
     baseline_soft_numa,
 )
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
@@ -125,13 +127,36 @@ class _Pool:
         resource_pool.verify(server, self.wanted)
 
 
+@dataclass(frozen=True)
+class _Ports:
+    wanted: str
+
+    def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
+        now = tcp_ports.now(server, self.wanted) if server else None
+        if now is None:
+            return Edit(TCP_PORTS, NOT_KNOWN, self.wanted), True
+        edit = None if now.setting == self.wanted else Edit(TCP_PORTS, now.setting, self.wanted)
+        return edit, not now.in_use
+
+    def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
+        return tcp_ports.try_put_back(server, self.wanted, journal)
+
+    def back(self, server: SqlServer, journal: Journal, deadline_s: float) -> bool:
+        return tcp_ports.put_back(server, self.wanted, journal, deadline_s=deadline_s)
+
+    def verify(self, server: SqlServer, deadline_s: float) -> None:
+        tcp_ports.verify(server, self.wanted, deadline_s=deadline_s)
+
+
 def parts_of(vm: Vm) -> tuple[Part, ...]:
     """What of SQL Server the run changed on this VM, by its baseline."""
-    numa, affinity, pool = baseline_soft_numa(vm), baseline_affinity(vm), baseline_pool(vm)
+    numa, affinity = baseline_soft_numa(vm), baseline_affinity(vm)
+    pool, ports = baseline_pool(vm), baseline_ports(vm)
     found: list[Part] = [] if numa is None else [_SoftNuma(numa)]
-    if affinity is not None:
-        found.append(_Affinity(affinity))
-    return (*found, *([] if pool is None else [_Pool(pool)]))
+    found += [] if affinity is None else [_Affinity(affinity)]
+    found += [] if pool is None else [_Pool(pool)]
+    found += [] if ports is None else [_Ports(ports)]
+    return tuple(found)
 
 
 @dataclass

@@ -11,9 +11,10 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Power, Settings
-from vnuma.engine import late_log, soft_numa
+from vnuma.engine import late_log, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
+from vnuma.engine.baseline import baseline_ports
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
@@ -143,7 +144,10 @@ def _shape_once(
             predicted=prediction_document(planned.prediction),
         )
     if vm.power is Power.ON:
-        soft_numa.switch_for(arm, context.sql, journal_of(context))
+        journal = journal_of(context)
+        soft_numa.switch_for(arm, context.sql, journal)
+        before = baseline_ports(context.vm)
+        tcp_ports.switch_for(context.study, arm, planned.prediction, before, context.sql, journal)
     return shape(
         session,
         ref,

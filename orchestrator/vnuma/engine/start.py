@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vnuma.domain.order import plan_cells
 from vnuma.domain.study import Study
-from vnuma.engine import process_affinity, resource_pool, soft_numa
+from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.baseline import refuse_if_marked, take_over
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.findings import refuse_blocked
@@ -134,7 +134,7 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
 
 def _inside(study: Study, target: Target) -> dict[str, object]:
     """The guest's own settings that the study changes, as they are now."""
-    parts = (soft_numa, process_affinity, resource_pool)
+    parts = (soft_numa, process_affinity, resource_pool, tcp_ports)
     return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}
 
 

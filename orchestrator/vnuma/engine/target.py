@@ -67,6 +67,7 @@ class SqlTarget(Strict):
     encrypt: Literal["optional", "no", "strict"] = "optional"
     trust_server_certificate: bool = False
     driver: str = "auto"
+    node_ports: tuple[int, ...] = ()
 
     @model_validator(mode="after")
     def _has_a_way_to_log_in(self) -> SqlTarget:

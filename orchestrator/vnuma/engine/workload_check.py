@@ -5,6 +5,7 @@ from __future__ import annotations
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
+from vnuma.engine import tcp_ports
 from vnuma.engine.connections import sql_server
 from vnuma.engine.findings import Finding
 from vnuma.engine.target import Target
@@ -21,8 +22,10 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
         return [_not_asked(study, f"{vm.name} is powered off.")]
     workload = workload_named(study.workload.name)
     try:
-        with connect(sql_server(target)) as connection:
+        server = sql_server(target)
+        with connect(server) as connection:
             found = list(workload.obstacles(connection, study.workload, study.dataset))
+            found += tcp_ports.obstacles(study, server, connection)
     except EnvironmentProblem as error:
         return [_not_asked(study, error.what)]
     return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]

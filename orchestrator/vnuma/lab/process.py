@@ -31,6 +31,7 @@ class LabVm:
     sql_host: str
     sql_port: int
     sql_user: str
+    node_ports: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,9 @@ class LabState:
         """The state that the lab's `ready` line tells."""
         vcenter = event["vcenter"]
         vms = (
-            LabVm(vm["name"], vm["path"], vm["sql"]["host"], vm["sql"]["port"], vm["sql"]["user"])
+            LabVm(vm["name"], vm["path"], sql["host"], sql["port"], sql["user"], tuple(sql["node_ports"]))
             for vm in event["vms"]
+            for sql in (vm["sql"],)
         )
         return cls(
             pid=event["pid"],

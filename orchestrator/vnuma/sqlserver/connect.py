@@ -37,6 +37,8 @@ class SqlServer:
     encrypt: Encrypt = "optional"
     trust_server_certificate: bool = False
     kerberos: bool = False
+    node_ports: tuple[int, ...] = ()
+    """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
 
     @property
     def where(self) -> str:

@@ -11,6 +11,7 @@ from vnuma.workloads.call_volume import CallVolumeWorkload
 from vnuma.workloads.cross_join import CrossJoinWorkload
 from vnuma.workloads.log_spinlock import LogSpinlockWorkload
 from vnuma.workloads.page_cache import PageCacheWorkload
+from vnuma.workloads.reporting_streams import ReportingStreamsWorkload
 from vnuma.workloads.scan_aggregate import ScanAggregateWorkload
 from vnuma.workloads.sql_script import SqlScriptWorkload
 
@@ -19,6 +20,7 @@ WORKLOADS: Mapping[str, Workload] = {
     "log_spinlock": LogSpinlockWorkload(),
     "page_cache": PageCacheWorkload(),
     "scan_aggregate": ScanAggregateWorkload(),
+    "reporting_streams": ReportingStreamsWorkload(),
     "sql_script": SqlScriptWorkload(),
     "call_volume": CallVolumeWorkload(),
 }

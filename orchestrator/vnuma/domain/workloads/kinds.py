@@ -18,6 +18,7 @@ from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.domain.workloads.page_cache import PageCache
+from vnuma.domain.workloads.reporting_streams import ReportingStreams
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.domain.workloads.sql_script import SqlScript
@@ -26,7 +27,15 @@ GROUP = "vnuma.workloads"
 
 KINDS: Mapping[str, type[WorkloadSettings]] = {
     get_args(kind.model_fields["name"].annotation)[0]: kind
-    for kind in (CallVolume, CrossJoin, LogSpinlock, PageCache, ScanAggregate, SqlScript)
+    for kind in (
+        CallVolume,
+        CrossJoin,
+        LogSpinlock,
+        PageCache,
+        ReportingStreams,
+        ScanAggregate,
+        SqlScript,
+    )
 }
 """Our own workloads' settings, by name."""
 

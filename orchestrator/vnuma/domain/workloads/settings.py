@@ -73,6 +73,10 @@ class WorkloadSettings(Strict):
         """A database that has to be online before any boot is measured, besides the study's own."""
         return None
 
+    def caution(self) -> tuple[str, str] | None:
+        """What a reader of its verdicts has to know, and what to do about it; None for nothing."""
+        return None
+
     def assumed_seconds(self, size: int, form: str) -> float:
         """How long one iteration likely takes on real hardware, before anything was measured."""
         del size, form

@@ -1,0 +1,172 @@
+package sqlserver
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// listenPort is one entry of the TcpPort setting: a port, and the SQLOS nodes that it is mapped to (0 = all).
+// Source: https://learn.microsoft.com/sql/database-engine/configure-windows/map-tcp-ip-ports-to-numa-nodes-sql-server
+type listenPort struct {
+	number int
+	mask   uint64
+}
+
+// parsePorts reads a TcpPort setting: `1433,50001[0x1],50002[2]`.
+func parsePorts(text string) ([]listenPort, error) {
+	var out []listenPort
+	for _, part := range strings.Split(text, ",") {
+		number, mask, mapped := strings.Cut(strings.TrimSpace(part), "[")
+		port, err := strconv.ParseUint(strings.TrimSpace(number), 10, 16)
+		if err != nil || port == 0 {
+			return nil, fmt.Errorf("TcpPort %q: %q is no port", text, part)
+		}
+		p := listenPort{number: int(port)}
+		if mapped {
+			digits, ok := strings.CutSuffix(mask, "]")
+			if p.mask, err = strconv.ParseUint(digits, 0, 64); err != nil || !ok {
+				return nil, fmt.Errorf("TcpPort %q: %q is no node mask", text, part)
+			}
+		}
+		out = append(out, p)
+	}
+	return out, nil
+}
+
+// listen opens every port of the registry's TcpPort. As with the real server, one that is taken keeps it from
+// starting. The caller holds mu.
+func (i *Instance) listen() (net.Listener, error) {
+	ports, err := parsePorts(i.registry[tcpPort])
+	if err != nil {
+		return nil, err
+	}
+	i.ports = ports
+	host, _, err := net.SplitHostPort(i.address)
+	if err != nil {
+		return nil, err
+	}
+	all := &listeners{accepted: make(chan accepted), closed: make(chan struct{})}
+	for _, port := range ports {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port.number)))
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("SQL Server cannot listen: %w", err), all.Close())
+		}
+		all.add(l)
+	}
+	return all, nil
+}
+
+// listeners accept connections on several ports as if they were one.
+type listeners struct {
+	list     []net.Listener
+	accepted chan accepted
+	closed   chan struct{}
+	once     sync.Once
+}
+
+type accepted struct {
+	conn net.Conn
+	err  error
+}
+
+func (l *listeners) add(one net.Listener) {
+	l.list = append(l.list, one)
+	go func() {
+		for {
+			conn, err := one.Accept()
+			select {
+			case l.accepted <- accepted{conn, err}:
+			case <-l.closed:
+				if err == nil {
+					_ = conn.Close() // the server has stopped
+				}
+				return
+			}
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+		}
+	}()
+}
+
+// Accept waits for a connection on any of the ports.
+func (l *listeners) Accept() (net.Conn, error) {
+	select {
+	case a := <-l.accepted:
+		return a.conn, a.err
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+// Close closes every port.
+func (l *listeners) Close() error {
+	var failed error
+	l.once.Do(func() {
+		close(l.closed)
+		for _, one := range l.list {
+			failed = errors.Join(failed, one.Close())
+		}
+	})
+	return failed
+}
+
+// Addr is the first port's.
+func (l *listeners) Addr() net.Addr { return l.list[0].Addr() }
+
+// assign gives a new session its SQLOS node: by its port's mask, in turn where that names several nodes.
+// The caller holds mu.
+func (i *Instance) assign(s *Session) {
+	nodes := len(i.topology.nodes)
+	if nodes == 0 {
+		return
+	}
+	s.node, s.port = s.id%nodes, int(i.port())
+	for n, port := range i.ports {
+		if port.number != s.login.LocalPort {
+			continue
+		}
+		s.port = port.number
+		var mapped []int
+		for node := range nodes {
+			if port.mask&(1<<node) != 0 {
+				mapped = append(mapped, node)
+			}
+		}
+		if len(mapped) > 0 {
+			s.node, s.mapped = mapped[i.turns[n]%len(mapped)], true
+			i.turns[n]++
+			s.stream = i.freeStream(port.number)
+		}
+	}
+}
+
+// freeStream is the least number that no session of a mapped port has.
+func (i *Instance) freeStream(port int) int {
+	taken := map[int]bool{}
+	for _, other := range i.sessions {
+		if other.mapped && other.port == port {
+			taken[other.stream] = true
+		}
+	}
+	for n := 0; ; n++ {
+		if !taken[n] {
+			return n
+		}
+	}
+}
+
+// memoryNode is the memory node of a session's worker: that of its port, unless affinity leaves one only.
+func (i *Instance) memoryNode(s *Session) int {
+	if node := i.boundNode(); i.bound != nil && node >= 0 {
+		return node
+	}
+	if s.node >= len(i.topology.nodes) {
+		return 0
+	}
+	return i.topology.nodes[s.node].memoryNode
+}

@@ -1,0 +1,226 @@
+package sqlserver
+
+import (
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// repeated is the content of a table made by SELECT ... INTO whose rows recur: each different row, and how
+// often it is there. So millions of generated rows need no memory.
+type repeated struct {
+	rows  *store
+	times []int64
+}
+
+func (r *repeated) count() (n int64) {
+	for _, times := range r.times {
+		n += times
+	}
+	return n
+}
+
+// expanded is the same with every row written out.
+func (r *repeated) expanded() *store {
+	out := &store{types: r.rows.types}
+	for i := range r.rows.cells {
+		out.cells = append(out.cells, newCells(r.rows.types[i]))
+	}
+	for row, times := range r.times {
+		for range times {
+			out.copyFrom(r.rows, row)
+		}
+	}
+	return out
+}
+
+// repeatedPlan reads a table of recurring rows.
+type repeatedPlan struct {
+	cols  []column
+	table *table
+	of    *repeated
+	run   *run
+}
+
+func (p *repeatedPlan) columns() []column { return p.cols }
+
+func (p *repeatedPlan) each(f *frame, yield func([]any) error) error {
+	return p.eachTimes(f, func(row []any, times int64) error {
+		for n := range times {
+			if n&1023 == 1023 {
+				if err := p.run.ended(); err != nil {
+					return err
+				}
+			}
+			if err := yield(row); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (p *repeatedPlan) eachTimes(_ *frame, yield func([]any, int64) error) error {
+	buffer := make([]any, len(p.cols))
+	for row, times := range p.of.times {
+		p.of.rows.read(row, buffer)
+		if err := yield(buffer, times); err != nil {
+			return err
+		}
+	}
+	return p.run.ended()
+}
+
+// timesPlan is a plan that can hand over a row once with the number of times that it is there.
+type timesPlan interface {
+	eachTimes(f *frame, yield func(row []any, times int64) error) error
+}
+
+// eachTimes reads a plan for a consumer to whom it does not matter that equal rows come one after the other.
+func eachTimes(p plan, f *frame, yield func([]any, int64) error) error {
+	if p, ok := p.(timesPlan); ok {
+		return p.eachTimes(f, yield)
+	}
+	return p.each(f, func(row []any) error { return yield(row, 1) })
+}
+
+func (p *renamedPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
+	return eachTimes(p.plan, f, yield)
+}
+
+func (p *filterPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
+	fr := &frame{outer: f, run: p.run}
+	return eachTimes(p.input, f, func(row []any, times int64) error {
+		fr.row = row
+		v, err := p.cond.eval(fr)
+		if err != nil || v != true {
+			return err
+		}
+		return yield(row, times)
+	})
+}
+
+// recurring finds that the rows of a projection recur, because it takes the columns of a derived table only
+// as remainders of constants: `v.n % 40`. Nil when it does not.
+func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
+	project, ok := p.(*projectPlan)
+	if !ok {
+		return nil, nil
+	}
+	numbers, divisor := remainders(q, project)
+	if numbers == nil {
+		return nil, nil
+	}
+	out := &repeated{rows: newStore(project.cols)}
+	places := map[int64]int{}
+	fr, row := &frame{run: r}, make([]any, len(project.exprs))
+	one := make([]any, 1)
+	err := numbers(func(n int64) error {
+		at, known := places[n%divisor]
+		if known {
+			out.times[at]++
+			return nil
+		}
+		one[0], fr.row = n, one
+		made, err := evaluate(project.exprs, fr, row)
+		if err != nil {
+			return err
+		}
+		places[n%divisor] = len(out.times)
+		out.times = append(out.times, 1)
+		return out.rows.add(made)
+	})
+	return out, err
+}
+
+// mostDifferent is how many different rows a table of recurring rows may have.
+const mostDifferent = 1 << 16
+
+// remainders gives the numbers of the derived table's one column, and a number modulo which equal ones make
+// equal rows.
+func remainders(q *tsql.Query, project *projectPlan) (numbers func(func(int64) error) error, divisor int64) {
+	s, ok := q.Body.(*tsql.Select)
+	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
+		return nil, 0
+	}
+	if _, ok := s.From[0].(*tsql.Derived); !ok {
+		return nil, 0
+	}
+	named, ok := project.input.(*renamedPlan)
+	if !ok || len(named.cols) != 1 {
+		return nil, 0
+	}
+	divisor = 1
+	for _, item := range s.Items {
+		if divisor = commonDivisor(item.X, fold(named.cols[0].name), divisor); divisor == 0 || divisor > mostDifferent {
+			return nil, 0
+		}
+	}
+	inner, ok := named.plan.(*projectPlan)
+	if !ok || inner.exprs[0].whole == nil {
+		return nil, 0
+	}
+	return inner.wholes, divisor
+}
+
+// wholes hands over the integer of a projection of one column; rows with NULL are none of its business.
+func (p *projectPlan) wholes(yield func(int64) error) error {
+	fr := &frame{run: p.run}
+	return p.input.each(nil, func(row []any) error {
+		fr.row = row
+		n, null, err := p.exprs[0].whole(fr)
+		if err != nil {
+			return err
+		}
+		if null {
+			return tsql.Unmodelled(0, "NULL among generated numbers")
+		}
+		return yield(n)
+	})
+}
+
+// commonDivisor widens a divisor so that an expression depends on nothing else of the column; 0 when it depends
+// on more. Other names than the column's are parts of dates: the statement has been compiled.
+func commonDivisor(x tsql.Expr, column string, divisor int64) int64 {
+	tsql.Walk(x, func(x tsql.Expr) bool {
+		switch x := x.(type) {
+		case *tsql.Arith:
+			if by := remainderOf(x); by > 0 && divisor > 0 {
+				divisor = leastCommonMultiple(divisor, by)
+				return false
+			}
+		case *tsql.ColumnRef:
+			if fold(x.Object()) == column {
+				divisor = 0
+			}
+		case *tsql.Subquery, *tsql.VarRef:
+			divisor = 0
+		}
+		return divisor > 0
+	})
+	return divisor
+}
+
+// remainderOf is the constant by which a column is divided, 0 for any other expression.
+func remainderOf(x *tsql.Arith) int64 {
+	_, column := x.L.(*tsql.ColumnRef)
+	literal, number := x.R.(*tsql.NumberLit)
+	if !column || !number || x.Op != "%" {
+		return 0
+	}
+	s, err := numberLiteral(literal.Text)
+	if err != nil || s.whole == nil {
+		return 0
+	}
+	n, _, err := s.whole(nil)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+func leastCommonMultiple(a, b int64) int64 {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}

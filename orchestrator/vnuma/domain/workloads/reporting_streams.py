@@ -1,0 +1,150 @@
+"""What a study says of the reporting streams: queries over pages that lie on one memory node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from vnuma.domain.metric import Metric
+from vnuma.domain.problem import Problem
+from vnuma.domain.workloads.settings import InstanceSetting, Size, WorkloadSettings
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+
+Placement = Literal["local", "remote"]
+Port = Annotated[int, Field(ge=1024, le=65535)]
+
+SEARCH = (1, 2, 4, 8, 16, 32, 64)
+"""The numbers of streams that a search tries."""
+
+ROWS_AT_SCALE_1 = 50_000_000
+BYTES_PER_ROW = 180
+"""About 9 GB for 50 million rows (Shea 2012)."""
+
+LEAST_ROWS = 600
+"""So many rows hold every combination of the dimensions that occurs."""
+
+QUERIES_PER_HOUR = Metric("queries per hour", "queries/h", "higher")
+MS_PER_QUERY = Metric("time per query", "ms", "lower", "figures")
+MISPLACED = Metric("page lookups on the wrong side", "%", "lower", "figures")
+SPREAD = Metric("slowest stream over fastest", "ratio", "lower", "figures")
+
+ASSUMED_US_PER_ROW = 1.4
+"""CPU time of a row: 60 microseconds a page of 46 rows, from 200,000 lookups/s on 12 CPUs (Shea 2012)."""
+
+
+class ReportingStreams(WorkloadSettings):
+    """One reporting query in N concurrent streams, all on one node's CPUs, over pages on one memory node."""
+
+    size_word: ClassVar[str] = "streams"
+    factors: ClassVar[frozenset[str]] = frozenset({"placement"})
+    changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"tcp_ports"})
+    needs_remote_memory: ClassVar[bool] = True
+    figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD)
+
+    name: Literal["reporting_streams"] = Field(default="reporting_streams", description="The workload.")
+    streams: Literal["fixed", "search"] = Field(
+        default="fixed",
+        description=(
+            "`fixed` runs the numbers of streams in `sizes`; `search` tries 1, 2, 4 ... 64. The largest "
+            "difference of a search is a maximum over it, and the report says so."
+        ),
+    )
+    sizes: tuple[Size, ...] = Field(
+        default=(32,), min_length=1, description="Concurrent streams: connections that query at once."
+    )
+    forms: tuple[Literal["report"], ...] = Field(
+        default=("report",), min_length=1, description="One form: the reporting query at MAXDOP 1."
+    )
+    placement: Placement = Field(
+        default="local",
+        description=(
+            "Where the streams run: `local` on the memory node that holds the pages, `remote` on the other "
+            "one. Arms set it."
+        ),
+    )
+    scale_factor: float = Field(
+        default=1.0,
+        ge=LEAST_ROWS / ROWS_AT_SCALE_1,
+        le=20,
+        description="Rows of the large table in units of 50 million (about 9 GB).",
+    )
+    queries_per_stream: int = Field(
+        default=2, ge=1, le=1000, description="Queries that each stream runs, one after the other."
+    )
+    ports: tuple[Port, Port] = Field(
+        default=(50001, 50002),
+        description=(
+            "Further TCP ports, mapped to the first and the last memory node. An inventory's "
+            "`vnuma_sql.node_ports` comes before these. Open them in the guest's firewall."
+        ),
+    )
+    misplaced_percent: float = Field(
+        default=0.1,
+        ge=0,
+        lt=50,
+        description="Most pages, and page lookups, on the wrong side for a cell to count, in percent.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _searched(cls, data: Any) -> Any:
+        """A search that names no sizes tries them all."""
+        if isinstance(data, dict) and data.get("streams") == "search" and "sizes" not in data:
+            return {**data, "sizes": SEARCH}
+        return data
+
+    @property
+    def rows(self) -> int:
+        """Rows of the large table."""
+        return round(self.scale_factor * ROWS_AT_SCALE_1)
+
+    @property
+    def table_mb(self) -> int:
+        """About how large it is."""
+        return -(-self.rows * BYTES_PER_ROW // 1_000_000)
+
+    def metric(self, form: str) -> Metric:
+        """Queries an hour, of all streams together."""
+        del form
+        return QUERIES_PER_HOUR
+
+    def problems(self, study: Study) -> Iterator[Problem]:
+        """Two ports for two nodes; and arms that differ in placement, unless it is not the question."""
+        if len(set(self.ports)) < len(self.ports):
+            yield Problem(
+                ("workload", "ports"),
+                f"port {self.ports[0]} is named twice.",
+                "Name two ports: one for each memory node.",
+            )
+        if max(self.sizes) > 512:
+            yield Problem(
+                ("workload", "sizes"), f"{max(self.sizes)} streams are too many.", "Use 512 at most."
+            )
+        del study
+
+    def caution(self) -> tuple[str, str] | None:
+        """What a search means for its verdict, and what to do about it; None for a fixed number."""
+        if self.streams == "fixed":
+            return None
+        return (
+            f"The numbers of streams are a search over {len(self.sizes)}: the largest difference among them "
+            "is a maximum over a search, and such a maximum exceeds the true difference.",
+            "Repeat with that number alone (streams: fixed, sizes: [N]) before quoting it.",
+        )
+
+    def assumed_seconds(self, size: int, form: str) -> float:
+        """By the page rate of the published study, with some 12 CPUs on a node."""
+        del form
+        return self.rows * ASSUMED_US_PER_ROW / 1e6 * self.queries_per_stream * max(1.0, size / 12)
+
+    def summary(self) -> str:
+        """As the plan says it."""
+        sizes = ", ".join(f"{size:,}" for size in self.sizes)
+        return (
+            f"{sizes} concurrent streams of a reporting query over {self.rows:,} rows "
+            f"(about {self.table_mb:,} MB) on one memory node"
+        )

@@ -1,0 +1,233 @@
+"""Reporting queries in concurrent streams over pages of one memory node, from there or from another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+
+from vnuma.domain.study import Dataset
+from vnuma.domain.workloads.reporting_streams import MISPLACED, MS_PER_QUERY, SPREAD, ReportingStreams
+from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
+from vnuma.sqlserver import buffer_pool, server, tcp_ports, tran_stats
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.query import run_all
+from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.query import Query
+from vnuma.workloads.streams import opened, run_streams
+
+NAME = "reporting_streams"
+
+_NO_TOOL = (
+    "SQL Server offers no measurement of it. Run Coreinfo -m (Sysinternals) or Intel MLC in the guest and "
+    "keep its output with the run."
+)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """The two memory nodes of the experiment, and the port that leads to each."""
+
+    pages_node: int
+    streams_node: int
+    pages: SqlServer
+    streams: SqlServer
+
+
+@dataclass(frozen=True)
+class StreamsBench:
+    """One warm boot: its pages lie on one node, its streams come in by one port."""
+
+    site: Site
+    sides: _Sides
+    query: Query
+
+    def run(self, size: int, form: str) -> Reading:
+        """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
+        del form
+        settings, database = self.site.settings, self.site.dataset.database
+        with connect(self.site.server) as beside, opened(self.sides.streams, database, size) as streams:
+            for connection in streams:
+                _require_arrival(connection, self.sides.streams_node, self.sides.streams.port)
+            before = buffer_pool.lookups(beside)
+            ran = run_streams(streams, self.query, settings.queries_per_stream, settings.timeout_s)
+            looked = buffer_pool.lookups(beside).since(before)
+        wrong = _require_side(settings, looked)
+        return Reading(
+            elapsed_ms=ran.window_ms,
+            value=ran.queries_per_hour,
+            figures={MS_PER_QUERY.name: ran.ms_per_query, MISPLACED.name: wrong, SPREAD.name: ran.spread},
+            cpu_ms=ran.cpu_ms,
+            client_ms=ran.client_ms,
+            rows=ran.queries,
+            execution={"page_lookups": asdict(looked), "streams": size, "queries": ran.queries},
+        )
+
+
+class ReportingStreamsWorkload:
+    """Local against remote memory (Shea 2012)."""
+
+    settings = ReportingStreams
+
+    def obstacles(
+        self, connection: pyodbc.Connection, settings: ReportingStreams, dataset: Dataset
+    ) -> Iterator[Obstacle]:
+        """Rights to see and to empty the buffer pool, and memory for the table on half of the nodes."""
+        del dataset
+        permissions = server.read_permissions(connection)
+        try:
+            server.require_state(permissions, "SQL Server")
+        except PrivilegeMissing as error:
+            yield Obstacle(error.what, error.fix or "")
+            return
+        if permissions.sysadmin:
+            yield from _memory_obstacles(connection, settings)
+
+    def prepare(self, site: Site) -> Document:
+        """Both tables, generated in SQL Server unless they are there."""
+        site.say("making the reporting tables")
+        with connect(site.server, statement_timeout_s=site.settings.timeout_s) as connection:
+            made = tran_stats.prepare(connection, site.dataset.database, site.settings.rows)
+        return asdict(made)
+
+    def sentinel(self, settings: ReportingStreams, dataset: Dataset) -> Query | None:
+        """None: a cross join needs tables that this workload does not have."""
+        del settings, dataset
+        return None
+
+    @contextmanager
+    def bench(self, site: Site) -> Iterator[StreamsBench]:
+        """Warm one node through its port, and prove where every page lies and how connections come in."""
+        sides = _sides(site)
+        with connect(
+            sides.pages, site.dataset.database, statement_timeout_s=site.settings.timeout_s
+        ) as connection:
+            _require_arrival(connection, sides.pages_node, sides.pages.port)
+            _require_room(connection, sides.pages_node, site.settings)
+            pages = _warmed(site, connection, sides)
+        with connect(sides.streams) as connection:
+            _require_arrival(connection, sides.streams_node, sides.streams.port)
+        site.record("workload", _evidence(site, sides, pages))
+        yield StreamsBench(site, sides, reporting_query(site.settings.rows))
+
+
+def reporting_query(rows: int) -> Query:
+    """The published query, with the number of groups that it must return for a table of that many rows."""
+    return Query(NAME, rows, "report", tran_stats.REPORT, tran_stats.groups(rows), "result")
+
+
+def _sides(site: Site) -> _Sides:
+    with connect(site.server) as connection:
+        nodes = buffer_pool.sqlos_nodes(connection)
+    if len(nodes) < 2:
+        raise PlacementNotProven(
+            f"{site.vm}, arm {site.arm}: SQL Server sees one memory node, so nothing in it is remote.",
+            fix="Use arms with two vNUMA nodes on two host nodes.",
+        )
+    first, last = (replace(site.server, port=port) for port in ports_of(site.server, site.settings))
+    pages, away = min(nodes), max(nodes)
+    if site.settings.placement == "local":
+        return _Sides(pages, pages, first, first)
+    return _Sides(pages, away, first, last)
+
+
+def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
+    """The two mapped ports: the inventory's for this VM, else the study's."""
+    return server.node_ports[:2] if len(server.node_ports) > 1 else settings.ports
+
+
+def _require_arrival(connection: pyodbc.Connection, node: int, port: int) -> None:
+    """Raises PlacementNotProven unless the connection came by that port and has affinity to that node."""
+    came = tcp_ports.arrival(connection)
+    if came.memory_node != node:
+        raise PlacementNotProven(
+            f"A connection to port {port} (local_tcp_port {came.port}) has affinity to memory node "
+            f"{came.memory_node}, not {node}.",
+            fix=f"See the port mapping in {tcp_ports.BY_HAND}, and the error log at SQL Server's start.",
+        )
+
+
+def _require_room(connection: pyodbc.Connection, node: int, settings: ReportingStreams) -> None:
+    """Raises PlacementNotProven when the table is larger than what SQL Server may take on that node."""
+    room_mb = buffer_pool.target_kb(connection).get(node, 0) // 1024
+    if room_mb * 1.048576 < settings.table_mb:
+        raise PlacementNotProven(
+            f"The table of about {settings.table_mb:,} MB does not fit memory node {node}, on which SQL "
+            f"Server may take {room_mb:,} MB.",
+            fix="Lower workload.scale_factor, or give the VM more memory.",
+        )
+
+
+def _memory_obstacles(connection: pyodbc.Connection, settings: ReportingStreams) -> Iterator[Obstacle]:
+    """An arm splits the memory over two nodes at least, whatever the VM has now."""
+    target = buffer_pool.target_kb(connection)
+    room_mb = sum(target.values()) // max(2, len(target)) // 1024
+    if room_mb * 1.048576 < settings.table_mb:
+        yield Obstacle(
+            f"The table of about {settings.table_mb:,} MB ({settings.rows:,} rows) does not fit one memory "
+            f"node: SQL Server may take about {room_mb:,} MB there.",
+            f"Lower workload.scale_factor to {max(room_mb / 9000, 0.0001):.3g} or less, or give the VM "
+            "more memory.",
+        )
+
+
+def _warmed(site: Site, connection: pyodbc.Connection, sides: _Sides) -> Mapping[int, int]:
+    """Pages by memory node after scans through the port of theirs. Raises PlacementNotProven."""
+    site.say(f"warming memory node {sides.pages_node}")
+    if buffer_pool.pages_by_node(connection, tran_stats.TABLES):
+        buffer_pool.drop_clean_buffers(connection)  # this boot made the tables, or tried before
+    run_all(connection, tran_stats.WARM)
+    pages = buffer_pool.pages_by_node(connection, tran_stats.TABLES)
+    total = sum(pages.values())
+    if not total:
+        raise MeasurementFailed(
+            "After the warm-up no page of the tables is in the buffer pool.",
+            fix="Is max server memory large enough for them?",
+        )
+    wrong = 100 * (total - pages.get(sides.pages_node, 0)) / total
+    if wrong > site.settings.misplaced_percent:
+        raise PlacementNotProven(
+            f"{site.vm}, arm {site.arm}: {wrong:.2f}% of the tables' {total:,} pages lie on other memory "
+            f"nodes than {sides.pages_node} ({_by_node(pages)}); at most "
+            f"{site.settings.misplaced_percent:g}% may.",
+            fix="Look at free memory by node (sys.dm_os_memory_nodes), and at trace flags 834 and 8015.",
+        )
+    return pages
+
+
+def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> float:
+    """The part of lookups on the wrong side, in percent. Raises PlacementNotProven for too many."""
+    if looked.total <= 0:
+        raise MeasurementFailed(
+            "The Buffer Node counters did not count a single page lookup while the streams ran.",
+            fix="Do the counters work? See sys.dm_os_performance_counters.",
+        )
+    wrong, side = (looked.remote, "remote") if settings.placement == "local" else (looked.local, "local")
+    percent = 100 * wrong / looked.total
+    if percent > settings.misplaced_percent:
+        raise PlacementNotProven(
+            f"With placement {settings.placement}, {percent:.2f}% of {looked.total:,} page lookups were "
+            f"{side}; at most {settings.misplaced_percent:g}% may be.",
+            fix="Does something else use this SQL Server? Were pages read again on the other node?",
+        )
+    return percent
+
+
+def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int]) -> dict[str, object]:
+    """What was proven of this boot, for the report."""
+    megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
+    return {
+        "placement": site.settings.placement,
+        "pages on memory node": sides.pages_node,
+        "streams on memory node": sides.streams_node,
+        "port of the pages": sides.pages.port,
+        "port of the streams": sides.streams.port,
+        "pages by memory node": _by_node(pages),
+        "tables in the buffer pool": f"{megabytes:,.0f} MB",
+        "cross-node cost matrix": f"not evaluated: {_NO_TOOL}",
+    }
+
+
+def _by_node(pages: Mapping[int, int]) -> str:
+    return ", ".join(f"node {node}: {count:,}" for node, count in sorted(pages.items()))

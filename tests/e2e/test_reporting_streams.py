@@ -1,0 +1,114 @@
+"""Local against remote pages: mapped ports, proven pages, an effect and none, everything put back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from vnuma.domain.tcp_ports import ports_of
+from vnuma.engine.audit import audit_lines
+from vnuma.engine.baseline import baseline_ports
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.connections import sql_server
+from vnuma.engine.dataset import prepare_cell
+from vnuma.engine.measure import measure_cell
+from vnuma.errors import PlacementNotProven, PreflightBlocked
+from vnuma.sqlserver import tcp_ports
+from vnuma.sqlserver.connect import connect
+from vnuma.store.samples import iter_samples
+
+STREAMS: dict[str, Any] = {
+    "vcpus": 12,
+    "reference": "local",
+    "arms": [
+        {"topology": "2x6", "name": "local", "workload": {"placement": "local"}},
+        {"topology": "2x6", "name": "remote", "workload": {"placement": "remote"}},
+    ],
+    "design": {"blocks": 1, "order": "fixed", "a_a": False, "warmups": 0, "iterations": 1},
+    "workload": {
+        "name": "reporting_streams",
+        "sizes": [32],
+        "forms": ["report"],
+        "scale_factor": 0.001,
+        "queries_per_stream": 1,
+    },
+}
+
+
+def measured(steps: Steps, context: Any) -> None:
+    """The next cell, from its shape to its last sample."""
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+    prepare_cell(context, attempt)
+    measure_cell(context, attempt)
+
+
+def ports(steps: Steps) -> tuple[str | None, frozenset[int]]:
+    """SQL Server's port setting, and the ports on which it listens."""
+    with connect(sql_server(steps.target)) as connection:
+        return tcp_ports.read_settings(connection).ports, tcp_ports.listening(connection)
+
+
+def rates(steps: Steps) -> list[float]:
+    """Queries an hour of every sample, in the order measured."""
+    with steps.store.read() as connection:
+        found = [stored.sample.value for stored in iter_samples(connection, steps.run.id)]
+    return [value for value in found if value is not None]
+
+
+@pytest.mark.parametrize(("scenario", "ratio"), [("shea2012", 1.05), ("shea2012-null", 1.0)])
+def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
+    tmp_path: Path, lab: LabFactory, scenario: str, ratio: float
+) -> None:
+    """Both boots count at the first try, since masks are predicted; noise of boots is 0.3%."""
+    steps = Steps.prepared(tmp_path / "a", lab(scenario), **STREAMS)
+    context = steps.take()
+    before = baseline_ports(steps.vm)
+    assert before is not None
+
+    measured(steps, context)
+    measured(steps, context)
+
+    local, remote = rates(steps)
+    assert local / remote == pytest.approx(ratio, abs=0.02)
+    one, two = sql_server(steps.target).node_ports
+    assert ports(steps)[0] == f"{before},{one}[0x1],{two}[0x2]"
+    steps.put_back()
+    assert ports(steps) == (before, frozenset(ports_of(before)))
+    changes = [line.change[0] for line in audit_lines(steps.store, None) if line.action == "TCP ports"]
+    assert [change["after"] for change in changes] == [f"{before},{one}[0x1],{two}[0x2]", before]
+
+
+def test_a_local_boot_with_pages_on_the_other_node_does_not_count(tmp_path: Path, lab: LabFactory) -> None:
+    """Where a page lies is looked at, not assumed."""
+    running = lab("shea2012")
+    steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
+    context = steps.take()
+    running.fault("foreign_pages", factor=0.2, times=0)
+
+    with pytest.raises(
+        PlacementNotProven, match=r"% of the tables' .* pages lie on other memory nodes than 0"
+    ):
+        measured(steps, context)
+
+    assert rates(steps) == []
+    steps.put_back()
+
+
+def test_what_keeps_it_from_running_is_said_before_the_first_change(tmp_path: Path, lab: LabFactory) -> None:
+    """A port that somebody has, and a table that fits no node."""
+    running = lab("shea2012")
+    endpoint = running.vms["sql16"]
+    object.__setattr__(endpoint, "node_ports", (endpoint.port, endpoint.node_ports[0]))
+    large = {**STREAMS, "workload": {**STREAMS["workload"], "scale_factor": 20}}
+
+    with pytest.raises(PreflightBlocked) as blocked:
+        Steps.prepared(tmp_path / "a", running, **large)
+
+    assert f"Port {endpoint.port} of {endpoint.host} is in use already" in str(blocked.value)
+    assert "does not fit one memory node" in str(blocked.value)

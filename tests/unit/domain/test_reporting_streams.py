@@ -1,0 +1,40 @@
+"""What a study may say of the reporting streams."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from vnuma.domain.workloads.reporting_streams import SEARCH, ReportingStreams
+from vnuma.sqlserver.tran_stats import groups, statements
+
+
+def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -> None:
+    """A fixed number has nothing to warn of."""
+    search = ReportingStreams.model_validate({"streams": "search"})
+    assert search.sizes == SEARCH
+    caution = search.caution()
+    assert caution is not None
+    assert "maximum over a search" in caution[0]
+    assert ReportingStreams().caution() is None
+
+
+@pytest.mark.parametrize(
+    "bad", [{"scale_factor": 0}, {"placement": "near"}, {"ports": [50001]}, {"sizes": []}]
+)
+def test_settings_without_a_meaning_are_refused(bad: dict[str, object]) -> None:
+    """Before anything is touched."""
+    with pytest.raises(ValidationError):
+        ReportingStreams.model_validate(bad)
+
+
+@given(st.integers(600, 1_000_000_000))
+def test_the_table_is_made_of_exactly_the_rows_asked_for(rows: int) -> None:
+    """Blocks of 10,000 numbers, the last one cut; the query then has its 600 groups."""
+    (made,) = [text for text in statements(rows) if "INTO dbo.tran_stats" in text]
+    blocks = -(-rows // 10_000)
+    assert f"WHERE n < {blocks})" in made
+    assert f"a.n * 10000 + b.n < {rows})" in made
+    assert groups(rows) == 600
