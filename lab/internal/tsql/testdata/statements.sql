@@ -257,3 +257,18 @@ GO
 -- 41317 (current database ours, both named in one statement):
 INSERT INTO Production.TransactionHistory SELECT * FROM [AdventureWorks2019].Production.TransactionHistory
 GO
+GO
+-- the load against the log:
+BACKUP LOG [vnuma_study] TO DISK = N'NUL'
+GO
+ALTER DATABASE [vnuma_study] SET DELAYED_DURABILITY = FORCED
+GO
+ALTER DATABASE [vnuma_study] MODIFY FILE (NAME = N'vnuma_study_log', SIZE = 2419MB)
+GO
+CREATE RESOURCE POOL vnuma_pool WITH (MAX_MEMORY_PERCENT = 50)
+GO
+ALTER RESOURCE GOVERNOR RECONFIGURE
+GO
+DROP RESOURCE POOL vnuma_pool
+GO
+DECLARE @granted int; EXEC @granted = sys.sp_getapplock @Resource = N'vnuma_start', @LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 0; SELECT @granted AS granted
