@@ -62,25 +62,25 @@ class FormExecutions:
 
 
 class ExecutionTotals:
-    """Gathered while the samples stream by: most documents are alike, so each different one is read once."""
+    """Gathered while the samples stream by: of a batch's documents, each different one is read once."""
 
     def __init__(self) -> None:
-        self._found: Counter[tuple[str, str, str]] = Counter()
+        self._found: dict[tuple[str, str], FormExecutions] = {}
 
     def add(self, batch: TimedBatch) -> None:
         """A batch; samples of older products say nothing."""
-        self._found.update(
+        alike = Counter(
             (sample.vm, sample.form, text)
             for sample, text in zip(batch.samples, batch.executions, strict=True)
             if text is not None
         )
+        documents = json.loads(f"[{','.join(text for _, _, text in alike)}]")
+        for ((vm, form, _), times), known in zip(alike.items(), documents, strict=True):
+            self._found.setdefault((vm, form), FormExecutions(vm, form)).add(known, times)
 
     def forms(self) -> tuple[FormExecutions, ...]:
         """Every form of every VM for which anything is known."""
-        made: dict[tuple[str, str], FormExecutions] = {}
-        for (vm, form, text), times in self._found.items():
-            made.setdefault((vm, form), FormExecutions(vm, form)).add(json.loads(text), times)
-        return tuple(made.values())
+        return tuple(self._found.values())
 
 
 def _tallied(counter: Counter[int]) -> str:
