@@ -1,0 +1,62 @@
+"""A run that ends when it knows enough, and an archive of it that says so elsewhere."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.site import write_inventory, write_study
+
+
+def test_a_play_ends_by_its_precision_and_its_archive_is_enough_to_do_it_again(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the first look every half-width is narrow: the blocks left are not run, and no cell is missing.
+
+    Somebody with the archive alone gets the same figures, and a study file that is planned as it was.
+    """
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    study = write_study(
+        tmp_path,
+        reference="1x16",
+        arms=["1x16", "8x2"],
+        design={
+            "a_a": False,
+            "sentinel": False,
+            "warmups": 0,
+            "iterations": 1,
+            "precision": "90%",
+            "max_blocks": 9,
+        },
+        workload={"sizes": [20], "forms": ["server"]},
+    )
+    document = json.loads(study.read_text())
+    del document["design"]["blocks"]  # a precision stands instead of it
+    study.write_text(json.dumps(document))
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 0, ran.text
+    assert "Ended     sql16, precise: after 8 blocks every 95% half-width is at most 90%" in ran.err
+    document = json.loads(vnuma("results", "small.1", "--format", "json").out)
+    (primary,) = (item for item in document["analyses"] if item["primary"])
+    assert (primary["blocks"], primary["missing_cells"]) == (8, [])
+    assert primary["ended_by_rule"].startswith("precise: after 8 blocks")
+
+    archive = tmp_path / "small.zip"
+    assert vnuma("export", "small.1", "-o", archive).code == 0
+    monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "elsewhere"))
+    imported = vnuma("import", archive)
+    assert "analysed again: the same as in the archive" in imported.out
+    with zipfile.ZipFile(archive) as opened:
+        again = tmp_path / "again.yml"
+        again.write_bytes(opened.read("study.yml"))
+    planned = vnuma("plan", again, "-i", inventory)
+    assert planned.code == 0, planned.text
+    assert "at most 9 blocks in random order (seed " in planned.out
