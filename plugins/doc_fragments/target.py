@@ -86,6 +86,11 @@ options:
             description: Whether any server certificate is accepted.
             type: bool
             default: false
+          node_ports:
+            description: Further ports for SQL Server to open, one for each memory node that a workload uses.
+            type: list
+            elements: int
+            default: []
           driver:
             description: ODBC driver. C(auto), a name from odbcinst.ini, or a library's path.
             type: str

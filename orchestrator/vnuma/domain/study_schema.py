@@ -146,7 +146,8 @@ def _kind(part: dict[str, Any], schema: dict[str, Any]) -> str:
     if part.get("type") == "string" and "pattern" in part and "examples" in part:
         return " or ".join(f"text as in `{example}`" for example in part["examples"])
     if part.get("type") == "array":
-        return f"a list of {_kind(part.get('items', {}), schema)}"
+        items: dict[str, Any] = part.get("items") or next(iter(part.get("prefixItems", [])), {})
+        return f"a list of {_kind(items, schema)}"
     words = {"integer": "whole number", "number": "number", "string": "text", "boolean": "`true`, `false`"}
     word = words.get(str(part.get("type")), "a mapping" if part.get("type") == "object" else "none")
     limits = [f"from {part[key]}" for key in ("minimum",) if key in part]

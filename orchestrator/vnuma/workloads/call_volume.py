@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from vnuma.analysis.scaling import scaling
+from vnuma.domain.scaling import scaling
 from vnuma.domain.study import Dataset
 from vnuma.domain.workloads.call_volume import CALL_RATE, CallVolume
 from vnuma.errors import MeasurementFailed
