@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.estate.build import document, estate_of, saved
 from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma
@@ -61,3 +63,30 @@ def test_one_source_has_to_be_given(tmp_path: Path) -> None:
     assert vnuma("check", "--all", "--inventory", tmp_path / "x.json").code == 2
     refused = vnuma("check", "--inventory", tmp_path / "x.json")
     assert (refused.code, "cannot be read" in refused.err) == (3, True)
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        (("--name", "sq-*"), "No VM is named sq-*, of those"),
+        (("--folder", "Prod/Oracle"), "No VM is in the folder Prod/Oracle, of those"),
+        (("--cluster", "gold"), "No VM is in the cluster gold, of those"),
+        (("--name", "vm1", "--folder", "nowhere"), "No VM is in the folder nowhere"),
+    ],
+)
+def test_a_filter_that_no_vm_passes_is_refused(tmp_path: Path, filters: tuple[str, ...], words: str) -> None:
+    """A mistyped name, folder or cluster checks nothing: an error that names it, not a clean estate."""
+    ran = vnuma("check", "--rvtools", write(tmp_path / "export.xlsx", export()), *filters)
+    assert ran.code == 3, ran.text
+    assert words in " ".join(ran.err.split())
+
+
+def test_filters_that_pass_vms_only_apart_are_named_together(tmp_path: Path) -> None:
+    """Where each has VMs of its own, but no VM passes both, all of them are named."""
+    sheets = export()
+    sheets["vInfo"][0]["Folder"] = "Test"
+    ran = vnuma(
+        "check", "--rvtools", write(tmp_path / "export.xlsx", sheets), "--name", "vm1", "--folder", "Test"
+    )
+    assert ran.code == 3, ran.text
+    assert "No VM passes all of --name 'vm1' --folder 'Test'" in " ".join(ran.err.split())

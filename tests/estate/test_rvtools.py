@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.estate.workbooks import export, write
 from vnuma.domain.estate import Estate
+from vnuma.engine.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.sheet import NO, YES, number, truth
@@ -108,6 +109,19 @@ def test_a_missing_sheet_is_named_and_the_rest_is_read(tmp_path: Path, sheet: st
     assert len(estate.vms) == 3
     assert ("sheet", sheet) in {(item.kind, item.name) for item in estate.unseen}
     assert estate.vms[0].absent[setting]
+
+
+def test_the_hardware_s_technology_is_not_the_host_s_power_policy(tmp_path: Path) -> None:
+    """Without Host Power Policy the policy is not known, whatever technology the processors have."""
+    sheets = export()
+    for row in sheets["vHost"]:
+        del row["Host Power Policy"]
+        row["Current CPU power man. policy"] = "static"
+    estate = read(tmp_path, sheets)
+    assert {host.power_policy for host in estate.hosts.values()} == {None}
+    assert ("column", "vHost: Host Power Policy") in {(item.kind, item.name) for item in estate.unseen}
+    result = run_check([estate], Asked())
+    assert "the host's power policy" in result.vms[0].not_evaluated["M04"]
 
 
 def test_a_missing_column_is_named(tmp_path: Path) -> None:

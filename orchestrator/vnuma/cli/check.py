@@ -142,7 +142,7 @@ def check(
         estates = _from_file(inventory, rvtools)
     else:
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
-    asked.filters.require_tag(estates)
+    asked.filters.require_any(estates)
     result = run_check(estates, asked)
     if record:
         result = recorded(result, store)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from fnmatch import fnmatchcase
 
 from vnuma.domain.estate import Estate, EstateVm
 from vnuma.errors import InputError
 
 _NAMED = 8
-"""How many tags a message names."""
+"""How many tags, folders or clusters a message names."""
 
 
 @dataclass(frozen=True)
@@ -30,25 +30,60 @@ class Filters:
         """Whether the VM is one of those asked for."""
         return self._named(vm) and self._in_folder(vm) and self._in_cluster(estate, vm) and self._tagged(vm)
 
-    def require_tag(self, estates: Sequence[Estate]) -> None:
-        """Refuse a tag that no VM has: nothing would be checked, and a pipeline would take it for well.
+    def require_any(self, estates: Sequence[Estate]) -> None:
+        """Refuse filters that let no VM through: nothing would be checked, and a pipeline would take it for
+        well.
 
-        Raises InputError; it says so where tags were not read at all.
+        Raises InputError that names the first filter that no VM passes, or all of them where each has VMs
+        of its own; it says so where tags were not read at all.
         """
-        vms = [vm for estate in estates for vm in estate.vms]
-        if not self.tag or any(self._tagged(vm) for vm in vms):
+        given = [part.name for part in fields(self) if getattr(self, part.name)]
+        pairs = [(estate, vm) for estate in estates for vm in estate.vms]
+        if not given or any(self.admit(estate, vm) for estate, vm in pairs):
             return
+        for name in given:
+            alone = Filters(**{name: getattr(self, name)})
+            if not any(alone.admit(estate, vm) for estate, vm in pairs):
+                raise alone._nothing(name, estates)
+        words = " ".join(f"--{name} '{getattr(self, name)}'" for name in given)
+        raise InputError(
+            f"No VM passes all of {words}, of those that the account may see.",
+            fix="Each of them alone has VMs: leave one out.",
+        )
+
+    def _nothing(self, name: str, estates: Sequence[Estate]) -> InputError:
+        """What to say where no VM passes the one filter of that name."""
+        vms = [vm for estate in estates for vm in estate.vms]
+        if name == "tag":
+            return self._no_tag(estates, vms)
+        wanted = getattr(self, name)
+        if name == "name":
+            return InputError(
+                f"No VM is named {wanted}, of those that the account may see.",
+                fix="Patterns take * and ?, as in --name 'sql-*'; upper and lower case differ.",
+            )
+        if name == "folder":
+            folders = {vm.facts.path.rpartition("/")[0] for vm in vms}
+            return InputError(
+                f"No VM is in the folder {wanted}, of those that the account may see.",
+                fix=f"There are: {_some(folders)}.",
+            )
+        clusters = {cluster.name for estate in estates for cluster in estate.cluster_of.values()}
+        return InputError(
+            f"No VM is in the cluster {wanted}, of those that the account may see.",
+            fix=f"There are: {_some(clusters)}.",
+        )
+
+    def _no_tag(self, estates: Sequence[Estate], vms: Sequence[EstateVm]) -> InputError:
         if all(vm.tags is None for vm in vms):
             reasons = [item.why for estate in estates for item in estate.unseen if item.kind == "tags"]
-            raise InputError(
+            return InputError(
                 f"No VM can be chosen by tag: {reasons[0] if reasons else 'no tags were read.'}",
                 fix="Tags are read with --all, and kept by vnuma inventory save; an RVTools export has none.",
             )
-        known = sorted({tag for vm in vms for tag in vm.tags or ()})
-        more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
-        raise InputError(
+        return InputError(
             f"No VM has the tag {self.tag}, of those that the account may see.",
-            fix=f"There are: {', '.join(known[:_NAMED]) or 'none'}{more}.",
+            fix=f"There are: {_some({tag for vm in vms for tag in vm.tags or ()})}.",
         )
 
     def _tagged(self, vm: EstateVm) -> bool:
@@ -70,3 +105,9 @@ class Filters:
             return True
         cluster = estate.cluster_of.get(vm.facts.host_moid)
         return cluster is not None and fnmatchcase(cluster.name, self.cluster)
+
+
+def _some(names: Iterable[str]) -> str:
+    known = sorted(set(names))
+    more = f" and {len(known) - _NAMED} more" if len(known) > _NAMED else ""
+    return f"{', '.join(known[:_NAMED]) or 'none'}{more}"

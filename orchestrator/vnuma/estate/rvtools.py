@@ -69,7 +69,8 @@ COLUMNS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
         "cores": ("# Cores", "#Cores", "NumCpuCores"),
         "ht": ("HT Active",),
         "memory": ("# Memory", "#Memory", "Memory", "MemorySize"),
-        "policy": ("Host Power Policy", "Current CPU power man. policy"),
+        # Not "Current CPU power man. policy": that is the hardware's technology, such as ACPI P-states.
+        "policy": ("Host Power Policy",),
         "version": ("ESX Version", "ESXVersion", "FullName"),
         "vendor": ("Vendor",),
         "model": ("Model",),
