@@ -69,6 +69,8 @@ def _withholding(found: Findings) -> Iterator[Caution]:
 
 
 def _data(found: Findings) -> Iterator[Caution]:
+    if found.design.caution is not None:
+        yield Caution("workload", *found.design.caution)
     few = [item.arm for item in found.arms if item.verdict.word is Word.TOO_FEW and item.verdict.boots > 0]
     absent = [item.arm for item in found.arms if item.verdict.boots == 0]
     if found.cells.boots and not found.comparison.reference:

@@ -79,7 +79,8 @@ class AnalysisDesign:
 
     `forms[0]` in its own measure is primary; columns stand in the order of the study file.
     `measures` are by form, elapsed time for any that is not named; `figures` are the other declared
-    ones. `size_word` says what a size counts, as in "rows a side".
+    ones. `caution` is what the workload says against its own result, and what to do.
+    `size_word` says what a size counts, as in "rows a side".
     """
 
     reference: str
@@ -94,6 +95,7 @@ class AnalysisDesign:
     size_word: str = "rows a side"
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
+    caution: tuple[str, str] | None = None
 
     def measure(self, form: str) -> Measure:
         """What decides in that form."""
@@ -133,4 +135,5 @@ def design_of(study: Study) -> AnalysisDesign:
         size_word=workload.size_word,
         equivalence=study.design.equivalence,
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
+        caution=workload.caution(),
     )

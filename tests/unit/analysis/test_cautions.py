@@ -40,6 +40,17 @@ def test_a_single_timed_iteration_is_warned_of() -> None:
     assert isinstance(found.first_iteration, NotEvaluated)
 
 
+def test_what_a_workload_says_against_its_own_result_stands_among_the_warnings() -> None:
+    """A search over sizes, whose largest difference is a maximum; nothing of the kind without it."""
+    said = ("A maximum over a search.", "Repeat with one size.")
+    study = _study()
+    searched = dataclasses.replace(study.design, caution=said)
+
+    (found,) = analyse(study.samples, study.cells, searched).primary
+    assert [(one.what, one.advice) for one in found.cautions if one.id == "workload"] == [said]
+    assert "workload" not in _ids(_run(study))
+
+
 def test_a_note_when_the_reference_nearly_differs_from_itself() -> None:
     """An A/A p between 0.01 and 0.05 is a note: the words stand."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)

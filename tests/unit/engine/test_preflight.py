@@ -54,6 +54,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("Q01", "warn", {"workload": {"forms": ["client"]}}, {}, {}),
         ("D01", "warn", {"design": {"order": "fixed"}}, {}, {}),
         ("D02", "warn", {"design": {"blocks": 5}}, {}, {}),
+        ("D03", "warn", {"workload": {"name": "reporting_streams", "streams": "search"}}, {}, {}),
     ],
 )
 def test_a_rule_finds_its_case_and_nothing_in_a_clean_one(
