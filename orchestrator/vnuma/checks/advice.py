@@ -72,7 +72,7 @@ def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
-    found = [_candidate(shape, hosts, by_host, most) for shape in seen]
+    found = [_candidate(shape, hosts, by_host, most, guest.sql_major) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
         tuple(sorted(found, key=lambda one: _rank(one, needed))),
@@ -131,7 +131,9 @@ def _seen(
     return _Seen(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
 
 
-def _candidate(seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, int], most: int) -> Candidate:
+def _candidate(
+    seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, int], most: int, sql_major: int
+) -> Candidate:
     shape, first, needed = seen.topology, seen.forecasts[0], max(by_host.values())
     against = [*_rules_against(seen.vm, hosts)]
     against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, by_host, most))
@@ -141,7 +143,7 @@ def _candidate(seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, in
     if against:
         return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
     matched = first.prediction.vnuma_nodes == needed == shape.sockets
-    reasons = (*_for(shape, first, needed), _parallelism(first))
+    reasons = (*_for(shape, first, needed), _parallelism(first, sql_major))
     return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
 
 
@@ -221,8 +223,8 @@ def _for(shape: Topology, seen: Forecast, needed: int) -> Iterator[str]:
         yield f"not sure: {seen.prediction.because}"
 
 
-def _parallelism(seen: Forecast) -> str:
-    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus)
+def _parallelism(seen: Forecast, sql_major: int) -> str:
+    most = maxdop_guidance(seen.sql_cpu_nodes, seen.topology.vcpus, sql_major)
     nodes = f"{seen.prediction.vnuma_nodes} memory and {seen.sql_cpu_nodes} CPU nodes"
     return f"SQL Server: {nodes}, MAXDOP up to {most}"
 

@@ -51,6 +51,9 @@ VMCO = "https://www.powershellgallery.com/packages/VMCO"
 INTERLEAVING = "http://download3.vmware.com/vcat/vmw-vcloud-architecture-toolkit-spv1-webworks/Core%20Platform/Architecting%20a%20vSphere%20Compute%20Platform/Architecting%20a%20vSphere%20Compute%20Platform.1.020.html"
 EDITIONS = _LEARN + "sql-server/compute-capacity-limits-by-edition-of-sql-server"
 EDITIONS_2025 = _LEARN + "sql-server/editions-and-components-of-sql-server-2025"
+MEMORY_LIMITS = (
+    "https://techcommunity.microsoft.com/t5/sql-server/sql-server-2016-sp1-know-your-limits/ba-p/385012"
+)
 _DMV = _LEARN + "relational-databases/system-dynamic-management-views/"
 MEMORY_NODES = _DMV + "sys-dm-os-memory-nodes-transact-sql"
 SYS_INFO = _DMV + "sys-dm-os-sys-info-transact-sql"

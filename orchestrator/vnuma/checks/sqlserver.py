@@ -7,6 +7,7 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.shape import NO_HOT_ADD
 from vnuma.checks.sources import MAXDOP, MEMORY_NODES, SOFT_NUMA, SYS_INFO
+from vnuma.domain.licence import SQL_2016
 from vnuma.domain.workloads.settings import maxdop_of
 
 # Memory that a node took from others, as a share of all committed memory.
@@ -15,7 +16,7 @@ LARGE_FOREIGN = 0.05
 
 @rule(
     "S05",
-    Severity.WARN,
+    Severity.INFO,
     "Automatic soft-NUMA splits large nodes",
     condition="automatic soft-NUMA is in effect; passes where every arm of the study states soft_numa",
     consequence="Nodes or sockets of more than 8 cores are cut into soft nodes of 5 to 9: SQL Server's CPU "
@@ -24,6 +25,7 @@ LARGE_FOREIGN = 0.05
     "restart.",
     sources=(SOFT_NUMA,),
     needs="sql",
+    in_study=Severity.WARN,
     related=("S07", "S17"),
 )
 def s05(facts: Facts) -> Fail | None:
@@ -126,10 +128,13 @@ def s08(facts: Facts) -> Fail | None:
     return Fail({"foreign": f"{foreign // 1024:,} MB", "committed": f"{server.committed_kb // 1024:,} MB"})
 
 
-def maxdop_guidance(nodes: int, vcpus: int) -> int:
-    """The highest MAXDOP that Microsoft's guidance gives for so many SQL nodes and logical CPUs."""
+def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
+    """The highest MAXDOP that Microsoft's guidance gives for so many SQL nodes and logical CPUs.
+
+    `major` is 12 for 2014, 13 for 2016: up to 2014 it is 8 at most on any number of nodes.
+    """
     per_node = max(1, vcpus // nodes)
-    if nodes == 1:
+    if nodes == 1 or major < SQL_2016:
         return min(8, per_node)
     return per_node if per_node <= 16 else min(16, per_node // 2)
 
@@ -139,8 +144,9 @@ def maxdop_guidance(nodes: int, vcpus: int) -> int:
     Severity.WARN,
     "MAXDOP is outside the guidance for these nodes",
     condition="max degree of parallelism is 0, or above the guidance: logical CPUs of a node up to 8 on one "
-    "node, up to 16 on several, half of them with at most 16 above; passes where the study states its own",
-    consequence="Plans span nodes, and their degree differs from arm to arm.",
+    "node, up to 16 on several, half of them with at most 16 above (up to 2014: 8 at most on any); "
+    "passes where the study states its own",
+    consequence="A plan may use more CPUs than a node has, and its degree differs from arm to arm.",
     fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise the guidance's.",
     sources=(MAXDOP,),
     needs="sql",
@@ -154,7 +160,7 @@ def s09(facts: Facts) -> Fail | None:
     facts.require_running_shape()
     degree = known(facts.sql.server.max_dop, "max degree of parallelism")
     nodes = max(1, facts.sql.topology.sql_cpu_nodes)
-    most = maxdop_guidance(nodes, facts.sql.topology.vcpus)
+    most = maxdop_guidance(nodes, facts.sql.topology.vcpus, facts.sql.server.major)
     if 0 < degree <= most:
         return None
     return Fail(

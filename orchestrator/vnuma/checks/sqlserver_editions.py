@@ -46,8 +46,8 @@ def _unused(facts: Facts, limit: SqlLimit) -> Fail | None:
     "S01",
     Severity.WARN,
     "Standard edition may leave CPUs unused",
-    condition="Standard edition with more than 4 sockets, or more than 24 cores (2025: 32)",
-    consequence="Standard uses the lesser of 4 sockets and 24 cores (2025: 32): taken literally 8x2 runs on "
+    condition="Standard edition with more than 4 sockets, or more than 24 cores (before 2016: 16; 2025: 32)",
+    consequence="Standard uses the lesser of 4 sockets and so many cores: taken literally 8x2 runs on "
     "8 cores and 16x1 on 4. Microsoft says that sockets do not count in a VM; reports from VMware guests "
     "say they do.",
     fix="At most 4 sockets; for more cores, Enterprise edition (Developer on a test clone).",
@@ -71,10 +71,11 @@ def s01(facts: Facts) -> Fail | None:
     "S02",
     Severity.BLOCK,
     "Express or Web edition leaves CPUs unused",
-    condition="Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores (a "
-    "warning)",
-    consequence="16 vCPUs as 1x16 to 16x1 are 4, 4, 4, 2 and 1 cores for Express: arms differ by edition, "
-    "not by NUMA.",
+    condition="Express with more than 1 socket or 4 cores; Web with more than 4 sockets or 16 cores. A "
+    "warning for Web, and for 4 vCPUs or fewer in several sockets of Express",
+    consequence="Where sockets count, as error logs of VMware guests show, 16 vCPUs as 1x16 to 16x1 are 4, "
+    "4, 4, 2 and 1 cores for Express: arms differ by edition, not by NUMA. By Microsoft's text they do not "
+    "count in a VM: 4 cores each.",
     fix="Use another edition (Developer on a test clone), or one socket of up to 4 cores.",
     sources=(EDITIONS,),
     needs="vm sql",
@@ -88,7 +89,7 @@ def s02(facts: Facts) -> Fail | None:
     if limit.edition not in {"Express", "Web"}:
         return None
     found = _unused(facts, limit)
-    if found is None or limit.confidence == "high":
+    if found is None or (limit.confidence == "high" and facts.vcpus > limit.cores):
         return found
     return Fail(found.observed, found.fix, severity=Severity.WARN)
 

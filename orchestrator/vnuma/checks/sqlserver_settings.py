@@ -8,8 +8,8 @@ from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.shape import gigabytes
-from vnuma.checks.sources import EDITIONS, EDITIONS_2025, MAXDOP, TRACE_FLAGS
-from vnuma.domain.licence import sql_limit
+from vnuma.checks.sources import EDITIONS, EDITIONS_2025, MAXDOP, MEMORY_LIMITS, TRACE_FLAGS
+from vnuma.domain.licence import has_resource_governor, sql_limit
 
 UNSET_MEMORY_MB = 2_147_483_647
 # What Windows keeps: a tenth of the memory, at least 1 GB, before the fix's own rounder numbers.
@@ -27,10 +27,8 @@ def _flag(facts: Facts, number: int) -> bool:
 
 
 def _without(number: int) -> Fix:
-    return Fix(
-        f"Remove -T{number} from the startup parameters and restart.",
-        commands=f"DBCC TRACEOFF ({number}, -1);",
-    )
+    # DBCC TRACEOFF would only hide it: these flags act when SQL Server starts.
+    return Fix(f"Remove -T{number} from the startup parameters and restart SQL Server.")
 
 
 @rule(
@@ -128,11 +126,14 @@ def s14(facts: Facts) -> Fail | None:
     "MAX memory percent differ",
     consequence="It may run out of memory, or put others under pressure: 70 to 90% of the target is usable.",
     fix="Bind it to a pool with MIN = MAX, then take the database offline and online.",
-    sources=(_XTP_POOL,),
+    sources=(_XTP_POOL, EDITIONS_2025),
     needs="sql",
+    editions="SQL Server with Resource Governor: Enterprise, Developer, Evaluation; from 2025 on Standard",
 )
 def s15(facts: Facts) -> Fail | None:
     """Its memory is set aside."""
+    if not has_resource_governor(facts.sql.server.edition, facts.sql.server.major):
+        return None
     databases = known(facts.sql.xtp_databases, "databases with memory-optimised tables")
     wrong = [one for one in databases if one.pool is None or one.min_memory_percent != one.max_memory_percent]
     if not wrong:
@@ -233,11 +234,12 @@ def s19(facts: Facts) -> Fail | None:
     "S20",
     Severity.WARN,
     "The edition uses only part of the memory",
-    condition="max server memory above the edition's buffer pool limit (Standard 128 GB, 2025 256 GB; "
-    "Express about 1 GB, Web 64 GB)",
-    consequence="The buffer pool stops at the limit; memory-optimised data of Standard at 32 GB a database.",
+    condition="max server memory above the edition's buffer pool limit (Standard 64 GB in 2012, 128 GB from "
+    "2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 1 GB)",
+    consequence="The buffer pool stops at the limit; memory-optimised data, from 2016 SP1 on, at 32 GB a "
+    "database in Standard, 16 GB in Web and 352 MB in Express.",
     fix="Size the VM and the data to the limit, or use Enterprise (Developer on a test clone).",
-    sources=(EDITIONS_2025, EDITIONS),
+    sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
     needs="sql",
     editions="SQL Server Standard, Web, Express",
     unconfirmed=True,
@@ -247,17 +249,17 @@ def s20(facts: Facts) -> Fail | None:
     """All memory can be used."""
     server = facts.sql.server
     limit = sql_limit(server.edition, server.major)
-    if limit.buffer_pool_gb is None:
+    if limit.buffer_pool_mb is None:
         return None
     most = known(server.max_server_memory_mb, "max server memory")
     used = min(most, server.physical_memory_kb // 1024)
-    if used <= limit.buffer_pool_gb * 1024:
+    if used <= limit.buffer_pool_mb:
         return None
     return Fail(
         {
             "edition": server.edition,
             "memory for SQL Server": gigabytes(used),
-            "buffer pool limit": f"{limit.buffer_pool_gb} GB",
+            "buffer pool limit": gigabytes(limit.buffer_pool_mb),
         }
     )
 

@@ -19,7 +19,7 @@ from vnuma.domain.topology import Topology
 Confidence = Literal["high", "low"]
 
 UNLIMITED = 10_000
-SQL_2016, SQL_2025 = 13, 17
+SQL_2014, SQL_2016, SQL_2025 = 12, 13, 17
 SERVER_CAL_CORES = 20
 
 
@@ -30,7 +30,7 @@ class SqlLimit:
     edition: str
     sockets: int = UNLIMITED
     cores: int = UNLIMITED
-    buffer_pool_gb: int | None = None
+    buffer_pool_mb: int | None = None
     confidence: Confidence = "high"
 
     @property
@@ -54,18 +54,25 @@ def sql_limit(edition: str, major: int) -> SqlLimit:
     2016, 15 for 2019, 16 for 2022, 17 for 2025."""
     words = edition.lower()
     if "express" in words:
-        return SqlLimit("Express", 1, 4, 1)
+        return SqlLimit("Express", 1, 4, 1410 if major >= SQL_2016 else 1024)
     if "web" in words:
-        return SqlLimit("Web", 4, 16, 64, "low")
+        return SqlLimit("Web", 4, 16, 64 * 1024, "low")
     if "standard" in words:  # Standard Developer (2025) has Standard's limits
         if major >= SQL_2025:
-            return SqlLimit("Standard", 4, 32, 256)
+            return SqlLimit("Standard", 4, 32, 256 * 1024)
         if major >= SQL_2016:
-            return SqlLimit("Standard", 4, 24, 128)
-        return SqlLimit("Standard", 4, 16, 128, "low")
+            return SqlLimit("Standard", 4, 24, 128 * 1024)
+        return SqlLimit("Standard", 4, 16, (128 if major >= SQL_2014 else 64) * 1024, "low")
     if "enterprise" in words and not re.search(r"core|eval|developer", words):
         return SqlLimit("Enterprise (Server+CAL)", UNLIMITED, SERVER_CAL_CORES)
     return SqlLimit("Enterprise" if "enterprise" in words else "Developer or Evaluation")
+
+
+def has_resource_governor(edition: str, major: int) -> bool:
+    """Whether the edition has Resource Governor: Enterprise and its kin, Standard from 2025 on ("Editions
+    and supported features of SQL Server 2025", learn.microsoft.com)."""
+    name = sql_limit(edition, major).edition
+    return name not in {"Express", "Web"} and (name != "Standard" or major >= SQL_2025)
 
 
 def usable_by_sql(limit: SqlLimit, shape: Topology) -> Usable:

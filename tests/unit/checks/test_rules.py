@@ -37,6 +37,7 @@ def test_a_golden_case_comes_out_as_written(case: Case) -> None:
         assert expected.get("arm", dict(found.fix.arm)) == dict(found.fix.arm)
         settings = {name: list(v) if isinstance(v, tuple) else v for name, v in found.fix.settings.items()}
         assert expected.get("settings", settings) == settings
+        assert expected.get("commands", found.fix.commands) == found.fix.commands
         if found.fix.arm:
             assert Arm.model_validate(found.fix.ansible["vm_topology_arm"])
     assert found.superseded_by == expected.get("superseded_by", "")
