@@ -176,3 +176,24 @@ def test_a_run_without_such_facts_has_no_such_section(loaded: Load) -> None:
 
     assert "What this workload verified" not in page
     assert "Also measured" not in page
+
+
+def falling(label: str, block: int, size: int, form: str) -> float:
+    """Half as much at 1,000 connections as at 500, in every boot."""
+    return noisy()(label, block, 500, form) * (500 / size)
+
+
+def test_a_throughput_that_falls_with_its_load_is_marked(
+    loaded: Load, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over sizes in each arm, in every output; arms of as many vCPUs make no curve over them."""
+    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
+    run = loaded(Story(text=calls_text(), ms=falling))
+    document = Results.model_validate_json(as_json(run))
+
+    text = " ".join(as_text(run).split())
+    assert "seek, over connections, 1x16: peaks at 500 connections" in text
+    assert "negative scaling at 1,000 connections: up to 50% less" in text
+    assert "negative scaling at 1,000 connections" in text_of(page_text(run))
+    assert {curve.over for curve in document.scaling} == {"connections"}
+    assert all(curve.negative == [1000] and curve.peak == 500 for curve in document.scaling)

@@ -70,3 +70,17 @@ class FigurePart(BaseModel):
     unit: str
     better: Literal["lower", "higher"]
     arms: list[FigureArm]
+
+
+class ScalingPart(BaseModel):
+    """A throughput along one load: over vCPUs at one size, or over sizes in one arm. It decides nothing."""
+
+    vm: str
+    form: str
+    over: str = Field(description="What grows: vCPUs, or what a size counts.")
+    at: str = Field(description="The size, or the arm.")
+    unit: str
+    points: list[tuple[int, float]] = Field(description="Load and median of boot medians, in order of load.")
+    peak: int
+    negative: list[int] = Field(description="Loads whose rate is 5% or more below the best at a smaller one.")
+    worst_loss: float = Field(description="The largest loss against the best at a smaller load, as a share.")

@@ -16,6 +16,7 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.report.beside import PublishedRow, published_rows
 from vnuma.report.figures import figures_document
 from vnuma.report.model import LoadedRun
+from vnuma.report.scaling import scaling_document
 from vnuma.report.sides import boots_of
 from vnuma.report.trust import effective_count, repeated
 from vnuma.report.waits import waits_document
@@ -71,6 +72,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         "effective": [{"vm": vm.name, "boots": boots_of(loaded, vm)} for vm in loaded.vms],
         "published": _published(loaded),
         "figures": figures_document(loaded),
+        "scaling": scaling_document(loaded),
         "waits": waits_document(loaded),
     }
 

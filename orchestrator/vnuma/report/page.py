@@ -19,6 +19,7 @@ from vnuma.report.limits import Statement, how_far
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
+from vnuma.report.scaling import Curve, curves
 from vnuma.report.size_table import SizeRow, margin_of, size_rows
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
@@ -110,6 +111,7 @@ class VmPart:
     host: tuple[Figure, ...]
     topologies: tuple[tuple[ArmTopology, Figure], ...]
     waits: tuple[WaitsTable, ...]
+    scaling: tuple[Curve, ...]
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
@@ -161,6 +163,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         order=(wide, narrow) if wide and narrow else None,
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
         waits=tuple(waits_tables(loaded, vm.name)),
+        scaling=tuple(curves(loaded, vm.name)),
         figures=tuple(figures_tables(loaded, vm.name)),
         verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
@@ -283,6 +286,7 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
     names += [("iterations", "Every iteration"), ("order", "Order and drift"), ("topology", "Topology")]
     names += [("waits", "Waits")] if parts[0].waits else []
+    names += [("scaling", "Scaling")] if parts[0].scaling else []
     names += [("figures", "Also measured")] if parts[0].figures else []
     names += [("verified", "What the workload verified")] if parts[0].verified else []
     names += [("warnings", "Warnings"), ("lost", "What did not count")]

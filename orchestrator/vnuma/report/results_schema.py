@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from vnuma.report.beside_schema import FigurePart, PublishedFigures, WaitsPart
+from vnuma.report.beside_schema import FigurePart, PublishedFigures, ScalingPart, WaitsPart
 from vnuma.report.schema_types import Count, Limits, Reason, Utc
 from vnuma.report.sides_schema import EffectivePart
 
@@ -248,6 +248,7 @@ class Results(BaseModel):
     effective: list[EffectivePart] = Field(description="What each boot really had, from every side.")
     published: PublishedFigures | None = Field(description="null: the study carries none.")
     figures: list[FigurePart]
+    scaling: list[ScalingPart]
     waits: list[WaitsPart]
 
 

@@ -13,6 +13,7 @@ from vnuma.report.figures import figures_text
 from vnuma.report.json_export import as_json
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_rows
+from vnuma.report.scaling import scaling_text
 from vnuma.report.trust import (
     a_a_words,
     attempt_words,
@@ -92,6 +93,7 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
         if other and other.points:
             yield _figures(other, size_word, width, secondary=True)
             yield beside_text(loaded, other, width)
+    yield from scaling_text(loaded, vm, width)
     yield from figures_text(loaded, vm, width)
     for analysis in loaded.result.primary:
         if analysis.vm == vm:
