@@ -257,8 +257,11 @@ GO
 -- 41317 (current database ours, both named in one statement):
 INSERT INTO Production.TransactionHistory SELECT * FROM [AdventureWorks2019].Production.TransactionHistory
 GO
-GO
 -- the load against the log:
+CREATE DATABASE [vnuma_study]
+GO
+BACKUP DATABASE [vnuma_study] TO DISK = N'NUL'
+GO
 BACKUP LOG [vnuma_study] TO DISK = N'NUL'
 GO
 ALTER DATABASE [vnuma_study] SET DELAYED_DURABILITY = FORCED
