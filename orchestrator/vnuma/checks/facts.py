@@ -181,6 +181,13 @@ class Facts:
             raise Unknown(self.subject.absent[EXTRA_CONFIG])
         return value
 
+    def key_number(self, name: str) -> int | None:
+        """An extraConfig value as a number, None: not set. Raises Unknown where it is no number."""
+        text = (self.key(name) or "").strip()
+        if text and not text.isdecimal():
+            raise Unknown(f"{name} is {text}, which is no number")
+        return int(text) if text else None
+
     def key_on(self, name: str) -> bool:
         """Whether an extraConfig switch is on."""
         return (self.key(name) or "").strip().lower() in {"true", "1"}

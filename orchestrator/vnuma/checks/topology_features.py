@@ -14,7 +14,7 @@ from vnuma.checks.sources import (
     VM_OPERATOR,
     VNUMA_6,
 )
-from vnuma.domain.prediction import host_shape, predict
+from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
 from vnuma.domain.recipe import DECOUPLED_SINCE
 
 MANUAL_SINCE = (8, 0)
@@ -139,8 +139,8 @@ def _manual_problem(facts: Facts, size: int) -> str:
     "T18",
     Severity.BLOCK,
     "The hardware version lacks a feature",
-    condition="hardware version below 8 (no vNUMA); below 20 with virtualNuma set (no manual node size); "
-    "below 23 with NUMAFixedAutoAffinityEnabled",
+    condition="hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study); "
+    "below 20 with virtualNuma set (no manual node size); below 23 with NUMAFixedAutoAffinityEnabled",
     consequence="The feature is absent: the setting is refused or does nothing.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
     sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
@@ -164,8 +164,15 @@ def t18(facts: Facts) -> Fail | None:
                 Fix(
                     f"Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off."
                 ),
+                severity=Severity.INFO if feature == "vNUMA" and _small(facts) else None,
             )
     return None
+
+
+def _small(facts: Facts) -> bool:
+    """Whether the VM would have no vNUMA in any hardware version, and no study asks for it."""
+    vcpus = facts.vm.settings.get("numCPUs")
+    return not facts.studied and isinstance(vcpus, int) and vcpus < DEFAULT_MINIMUM_VCPUS
 
 
 _FIXED_AUTO = "NUMAFixedAutoAffinityEnabled"

@@ -170,8 +170,8 @@ CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
     "T21",
     Severity.INFO,
     "A cache boundary runs inside the NUMA node",
-    condition="the host has AMD EPYC processors and cores per socket are no multiple of a core complex (4 "
-    "cores on 7001 and 7002, 8 on 7003)",
+    condition="the host has AMD EPYC processors and cores per socket are no multiple of a core complex (up "
+    "to 4 cores on 7001 and 7002, 8 on 7003)",
     consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
     "boundary hides it from the guest.",
     fix="Consider cores per socket that are a multiple of the core complex, and measure.",

@@ -15,8 +15,9 @@ from vnuma.checks.sources import (
 )
 from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
+from vnuma.domain.release import MINIMUM_HARDWARE, VNUMA_SINCE
 
-COUPLED = Applies(until=(6, 0))
+COUPLED = Applies(since=VNUMA_SINCE, until=(6, 0), hardware_since=MINIMUM_HARDWARE)
 DECOUPLED_RELEASES = Applies(since=DECOUPLED_SINCE)
 MANUAL_SINCE = (8, 0)
 
@@ -25,8 +26,9 @@ MANUAL_SINCE = (8, 0)
     "T02",
     Severity.INFO,
     "Sockets are vNUMA nodes on this release",
-    condition="ESXi 6.0 or earlier, more than 8 vCPUs, cores per socket above 1",
-    consequence="The size of a vNUMA node is the cores per socket: the guest gets a node per socket.",
+    condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket above 1, nothing forces one node",
+    consequence="The size of a vNUMA node is the cores per socket: the guest gets a node per socket. For a "
+    "VM that fits one host NUMA node sources disagree: it may get one.",
     fix="Expect vCPUs divided by cores per socket as the number of nodes.",
     sources=(VNUMA_6,),
     needs="vm host",
@@ -36,6 +38,8 @@ MANUAL_SINCE = (8, 0)
 def t02(facts: Facts) -> Fail | None:
     """Says how many nodes to expect."""
     if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket == 1:
+        return None
+    if facts.sockets > 1 and facts.prediction.acceptable == (1,):
         return None
     return Fail(
         {
@@ -50,7 +54,7 @@ def t02(facts: Facts) -> Fail | None:
     "T03",
     Severity.INFO,
     "One core per socket does not mean a node per vCPU",
-    condition="ESXi 6.0 or earlier, more than 8 vCPUs, cores per socket 1",
+    condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket 1",
     consequence="vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 is not 16 "
     "nodes.",
     fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives a node per vCPU.",
@@ -80,7 +84,8 @@ def t03(facts: Facts) -> Fail | None:
     Severity.INFO,
     "Cores per socket do not change vNUMA here",
     condition="ESXi 6.5 or later, more than one socket of several cores or arms of different shapes, cores "
-    "per socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket), no node size set",
+    "per socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket), no node size set; "
+    "a warning under study on ESXi 8 with hardware version 20, where sources disagree",
     consequence="Cores per socket are cosmetic: the guest's NUMA nodes come from the host. A sweep over them "
     "compares a thing with itself.",
     fix="numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, or on "
@@ -112,7 +117,8 @@ def _null_sweep(facts: Facts) -> Fail | None:
     """The arms of a study that differ in shape but not in predicted nodes."""
     host, study = host_shape(facts.host), facts.study
     shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
-    seen = {predict(host, settings, facts.vm.hardware_version).node_sizes for settings in study.arms.values()}
+    found = [predict(host, settings, facts.vm.hardware_version) for settings in study.arms.values()]
+    seen = {one.node_sizes for one in found}
     if len(shapes) < 2 or len(seen) > 1 or follows_cores_per_socket(facts):
         return None
     meant = any(study.study.arm(label).follow_cores_per_socket == "off" for label in study.arms)
@@ -124,8 +130,10 @@ def _null_sweep(facts: Facts) -> Fail | None:
         },
         _follow(),
         # A study that writes `off` compares cosmetic shapes on purpose; a host option that was not
-        # read may be on.
-        severity=Severity.WARN if meant or facts.host.advanced is None else None,
+        # read may be on; where sources disagree, only the measurement tells.
+        severity=Severity.WARN
+        if meant or facts.host.advanced is None or any(one.alternatives for one in found)
+        else None,
     )
 
 
@@ -141,9 +149,9 @@ def _follow() -> Fix:
     "T14",
     Severity.INFO,
     "Stored topology of the first power-on",
-    condition="numa.autosize.once is on (the default) and the stored keys numa.autosize.cookie and "
-    "numa.autosize.vcpu.maxPerVirtualNode give other nodes than a fresh sizing; on a VM under study, any "
-    "stored key that an arm keeps",
+    condition="numa.autosize.once is on and numa.autosize off (the defaults), and the stored keys "
+    "numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode give other nodes than a fresh sizing; on "
+    "a VM under study, any stored key that an arm keeps",
     consequence="ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new "
     "cores-per-socket value, or another host, does nothing.",
     fix="Remove both stored keys with the VM off; put them back later (arms do this: numa_autosize: clear).",
@@ -162,6 +170,8 @@ def t14(facts: Facts) -> Fail | None:
     stored = {name: facts.key(name) for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)}
     once = facts.key("numa.autosize.once")
     if not any(stored.values()) or (once is not None and not facts.key_on("numa.autosize.once")):
+        return None
+    if facts.key_on("numa.autosize"):  # sized at every power-on
         return None
     keys = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
     fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
@@ -186,7 +196,7 @@ def t14(facts: Facts) -> Fail | None:
     "T15",
     Severity.WARN,
     "Two settings ask for different node sizes",
-    condition="numa.vcpu.maxPerVirtualNode and cores per socket above 1 are both set, ESXi 6.0 or earlier",
+    condition="numa.vcpu.maxPerVirtualNode and cores per socket above 1 are both set, ESXi 5.0 to 6.0",
     consequence="The documentation says to use one of them; which wins is not stated.",
     fix="Keep one: remove numa.vcpu.maxPerVirtualNode, or set cores per socket to 1.",
     sources=(ATTRIBUTES_6,),

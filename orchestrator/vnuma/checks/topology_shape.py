@@ -26,6 +26,7 @@ from vnuma.checks.sources import (
 )
 from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS
 from vnuma.domain.recipe import DECOUPLED_SINCE
+from vnuma.domain.release import SOCKETS_WHOLE_SINCE
 from vnuma.domain.topology import topologies
 
 
@@ -63,10 +64,10 @@ def t01(facts: Facts) -> Fail | None:
     "T05",
     Severity.WARN,
     "vCPUs split unevenly over nodes",
-    condition="the VM is wider than a host NUMA node and cores per socket (above 1) do not divide the vCPUs "
-    "of a node",
-    consequence="Sockets stay whole when ESXi spreads vCPUs, so one node gets more of them than another "
-    "(30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
+    condition="the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
+    "divide the vCPUs of a node; a note before ESXi 7 where the split is even all the same",
+    consequence="ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
+    "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
     sources=(CORES_PER_SOCKET_7,),
     needs="vm host",
@@ -83,9 +84,12 @@ def t05(facts: Facts) -> Fail | None:
     nodes = nodes_needed(facts)
     if nodes == 1 or facts.per_socket == 1 or node_size_is_set(facts):
         return None
+    if facts.vm.settings.get("autoCoresPerSocket") is True:
+        return None
     per_node = ceil(facts.vcpus / nodes)
     if per_node % facts.per_socket == 0 and facts.vcpus % nodes == 0:
         return None
+    even = facts.release < SOCKETS_WHOLE_SINCE and len(set(facts.prediction.node_sizes)) == 1
     return Fail(
         {
             **shape_of(facts),
@@ -94,6 +98,10 @@ def t05(facts: Facts) -> Fail | None:
             + f" ({facts.prediction.confidence} confidence)",
         },
         split_over(facts, nodes),
+        severity=Severity.INFO if even else None,
+        matters="Nodes are predicted to be even, but a virtual socket lies across two of them."
+        if even
+        else "",
     )
 
 
@@ -112,7 +120,7 @@ def t05(facts: Facts) -> Fail | None:
 )
 def t06(facts: Facts) -> Fail | None:
     """A VM that needs vNUMA has enough vCPUs for it."""
-    minimum = int(facts.key("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS)
+    minimum = facts.key_number("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS
     wide = facts.vcpus > facts.cores_per_node or not fits_memory(facts)
     if facts.vcpus < 2 or facts.vcpus >= minimum or node_size_is_set(facts):
         return None

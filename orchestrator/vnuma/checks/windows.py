@@ -35,7 +35,7 @@ def w01(facts: Facts) -> Fail | None:
         return None
     most = facts.vcpus
     if facts.on("cpuHotAddEnabled"):
-        most = max(most, int(facts.key("cpuid.maxVCPUs") or GROUP_SIZE + 1))
+        most = max(most, facts.key_number("cpuid.maxVCPUs") or GROUP_SIZE + 1)
     if most <= GROUP_SIZE:
         return None
     return Fail(

@@ -20,6 +20,7 @@ from vnuma.domain.release import (
     MINIMUM,
     MINIMUM_HARDWARE,
     PREFER_HT,
+    SOCKETS_WHOLE_SINCE,
     VIRTUAL_NUMA_HARDWARE,
     VIRTUAL_NUMA_SINCE,
     VNUMA_SINCE,
@@ -157,7 +158,7 @@ class _PowerOn:
         nodes = max(1, ceil(self.vcpus / self.capacity))
         if nodes == 1:
             return self.fitting()
-        if self.host.release >= (7, 0) and self.stated_sockets:
+        if self.host.release >= SOCKETS_WHOLE_SINCE and self.stated_sockets:
             # ESXi 7 keeps sockets whole when it spreads vCPUs: 30 vCPUs on 2 x 20 cores become 16/14
             # with 2 cores per socket, 18/12 with 6 (Denneman 2021-12-02).
             sockets = evenly(self.vcpus // self.per_socket, nodes)

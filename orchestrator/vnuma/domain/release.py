@@ -14,6 +14,9 @@ PREFER_HT = "numa.vcpu.preferHT"
 # From 6.5 on, cores per socket no longer shape the guest's NUMA nodes by themselves.
 DECOUPLED_SINCE = (6, 5)
 
+# From 7.0 on, virtual sockets stay whole when vCPUs are spread over nodes (Denneman 2021-12-02).
+SOCKETS_WHOLE_SINCE = (7, 0)
+
 # vNUMA came with vSphere 5.0 and hardware version 8; below, no arm could differ from another.
 VNUMA_SINCE = (5, 0)
 MINIMUM_HARDWARE = 8
