@@ -13,6 +13,7 @@ from types import FrameType
 
 from tools.bench import cells, lab_figures
 from tools.bench.analysis import analysis
+from tools.bench.clients import clients
 from tools.bench.demo import DEMO, demo
 from tools.bench.drain import drain
 from tools.bench.estate import estate, rvtools
@@ -68,6 +69,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "startup": lambda: startup(3),
             "lab": lambda: _lab(starts=2, size=1000, repeats=2),
             "drain": lambda: _drain(size=1000, repeats=3),
+            "clients": lambda: clients(2, 8),
             "cells": lambda: cells.overhead(10),
             "memory": lambda: cells.memory_per_vm(3, 1),
             "analysis": lambda: analysis(whole=False),
@@ -81,6 +83,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "startup": lambda: startup(15),
         "lab": lambda: _lab(starts=5, size=3000, repeats=7),
         "drain": lambda: _drain(size=3000, repeats=7),
+        "clients": lambda: clients(10, 64),
         "cells": lambda: cells.overhead(200),
         "memory": lambda: cells.memory_per_vm(5, 3),
         "analysis": lambda: analysis(whole=True),

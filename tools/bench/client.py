@@ -35,10 +35,10 @@ def main() -> None:
             )
             took, used = time.perf_counter_ns() - start, time.process_time_ns() - cpu
             print(took, used, timing.rows, flush=True)
-    print(_peak_kb(), flush=True)
+    print(peak_kb(), flush=True)
 
 
-def _peak_kb() -> int:
+def peak_kb() -> int:
     """This program's own peak: what getrusage tells includes what its parent held before it was executed."""
     status = Path("/proc/self/status")
     if status.exists():

@@ -69,7 +69,7 @@ class VmPlan:
         return {
             "host": host_document(self.host),
             "vm": _vm_document(self.vm),
-            "preflight": {finding.id: asdict(finding) for finding in self.findings},
+            "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
         }
 
     @property

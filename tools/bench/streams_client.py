@@ -1,0 +1,30 @@
+"""Concurrent streams in a process of their own: `python -m tools.bench.streams_client`.
+
+Standard input: a line of JSON with server, database, statement, rows and streams. Standard output: the peak
+of this process's resident memory in KB.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from tools.bench.client import peak_kb
+from vnuma.sqlserver.connect import SqlServer
+from vnuma.sqlserver.driver import discover
+from vnuma.workloads.query import Query
+from vnuma.workloads.streams import opened, run_streams
+
+
+def main() -> None:
+    """Run every stream once."""
+    asked = json.loads(sys.stdin.readline())
+    server = SqlServer(driver=discover(), encrypt="no", **asked["server"])
+    query = Query("bench", 1, "streams", asked["statement"], asked["rows"], "result")
+    with opened(server, asked["database"], asked["streams"]) as connections:
+        run_streams(connections, query, 2, timeout_s=120)
+    print(peak_kb())
+
+
+if __name__ == "__main__":
+    main()
