@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python smoke bench soak lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long coverage smoke bench soak lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -11,7 +11,7 @@ export CGO_ENABLED = 0
 SETUP = python=$$(tools/find-python) && "$$python" tools/setup.py
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup:  ## .venv with locked packages, the lab, an ODBC driver; quick when all is there
 	@$(SETUP)
@@ -47,7 +47,13 @@ test-go:
 	cd lab && $(GO) test ./...
 
 test-python:
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal --cov --cov-report=term $(TESTS)
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long" $(TESTS)
+
+test-long:  ## whole studies of minutes each, which `make test` leaves out
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m long $(TESTS)
+
+coverage:  ## the tests of `make test` with branches counted: twice as slow
+	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)
 
 smoke:  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
 	$(BIN)/python tools/smoke.py $(OPTIONS)

@@ -71,7 +71,7 @@ class Steps:
     def shape(self, context: VmContext) -> Attempt:
         """Claim the next cell and bring the VM into its shape; it is off then."""
         claimed = claim(context)
-        assert isinstance(claimed, Claim)
+        assert isinstance(claimed, Claim), claimed
         attempt = Attempt.of(claimed)
         shape_cell(context, attempt)
         return attempt

@@ -34,6 +34,7 @@ def shrunk(folder: Path, **design: Any) -> Path:
     return path
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scenario", "says", "never"),
     [("chang2005", "16-way  slower", "faster by"), ("chang2005-null", "16-way  ", "slower by")],

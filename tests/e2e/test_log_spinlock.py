@@ -67,6 +67,7 @@ def verdicts(folder: Path, running: LabHandle) -> dict[str, tuple[str, float]]:
     }
 
 
+@pytest.mark.long
 def test_the_published_ratios_come_out_beside_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
     """1.55 on disk and 1.76 natively compiled: slower, in either form; the page has both sides' figures."""
     found = verdicts(tmp_path, lab("adkin2014"))
@@ -80,6 +81,7 @@ def test_the_published_ratios_come_out_beside_the_published_figures(tmp_path: Pa
         assert words in page
 
 
+@pytest.mark.long
 def test_without_an_effect_the_nodes_are_equivalent(tmp_path: Path, lab: LabFactory) -> None:
     """Scenario null: the log writer's place changes nothing, and nothing is found."""
     found = verdicts(tmp_path, lab("null"))

@@ -13,6 +13,7 @@ from tests.support.cli import vnuma
 from tests.support.site import write_inventory, write_study
 
 
+@pytest.mark.long
 def test_a_play_ends_by_its_precision_and_its_archive_is_enough_to_do_it_again(
     tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

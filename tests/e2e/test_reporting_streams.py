@@ -61,6 +61,7 @@ def rates(steps: Steps) -> list[float]:
     return [value for value in found if value is not None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("scenario", "ratio"), [("shea2012", 1.05), ("shea2012-null", 1.0)])
 def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     tmp_path: Path, lab: LabFactory, scenario: str, ratio: float

@@ -35,7 +35,7 @@ workload: {name: page_cache, sizes: [32], folder: /data}
 """
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+@pytest.fixture(scope="module", params=[2, pytest.param(4, marks=pytest.mark.long)])
 def guest(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     """A guest of 2 and one of 4 nodes; skipped where something is missing, but not in CI."""
     lacking = missing()

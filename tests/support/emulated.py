@@ -74,7 +74,7 @@ def start_guest(folder: Path, nodes: int) -> Guest:
     disk = folder / "disk.img"
     with disk.open("wb") as image:
         image.truncate(DISK_MB * 2**20)
-    subprocess.run(["mkfs.ext4", "-q", "-O", "^has_journal", str(disk)], check=True)
+    subprocess.run([str(_which("mkfs.ext4")), "-q", "-O", "^has_journal", str(disk)], check=True)
     port, console = _free_port(), folder / "console.log"
     command = _qemu(kernel, initrd, disk, console, nodes, port)
     with (folder / "qemu.log").open("wb") as errors:

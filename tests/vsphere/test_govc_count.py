@@ -34,6 +34,7 @@ def govc(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
+@pytest.mark.long
 def test_govc_counts_what_the_check_finds(lab: LabFactory, govc: Path, tmp_path: Path) -> None:
     """Ten rules, each on as many VMs or hosts as an independent program counts."""
     running = lab(FLEET)

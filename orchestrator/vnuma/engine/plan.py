@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.facts import HostFacts, VmFacts
@@ -60,9 +61,9 @@ class VmPlan:
         return self.host.name
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        """The arms that are measured: all, since one that the VM cannot have blocks the study."""
-        return tuple(arm.label for arm in self.arms)
+    def left_out(self) -> Mapping[str, str]:
+        """Arms that are not measured: none, since one that the VM cannot have blocks the study."""
+        return {}
 
     def documents(self) -> dict[str, dict[str, object]]:
         """What is known of it, by scope, for the store."""

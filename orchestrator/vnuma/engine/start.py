@@ -106,7 +106,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             row = vms.add_vm(
                 connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
             )
-            order = [cell for cell in plan_cells(study, index) if cell.arm in plan.measured]
+            order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
             cells.add_cells(
                 connection,
                 row.id,

@@ -213,7 +213,7 @@ def _read_state(folder: Path) -> LabState | None:
     path = folder / "lab.json"
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
-        fields["vms"] = tuple(LabVm(**vm) for vm in fields["vms"])
+        fields["vms"] = tuple(LabVm(**{**vm, "node_ports": tuple(vm["node_ports"])}) for vm in fields["vms"])
         fields["ca_file"] = Path(fields["ca_file"])
         fields["password_file"] = Path(fields["password_file"])
         return LabState(**fields)
