@@ -1,9 +1,10 @@
-"""How many objects of a vCenter some design rules concern, counted with govc and nothing of vnuma's.
+"""Which objects of a vCenter some design rules concern, counted with govc and jq and nothing of vnuma's.
 
-    python -m tools.count_findings --govc PATH      (vCenter and login in GOVC_URL, GOVC_USERNAME, ...)
+    python -m tools.count_findings --govc PATH --jq PATH     (vCenter and login: GOVC_URL, GOVC_USERNAME, ...)
 
-Prints one JSON object: rule -> number of VMs or hosts. Each count restates its rule in the plainest words,
-so that a mistake in the product's reading, its facts or its rules shows as a difference.
+Prints one JSON object: rule -> VMs by instance UUID, hosts and clusters by managed object id. Each filter of
+tools/counting/rules restates its rule in the plainest words, so that a mistake in the product's reading, its
+facts or its rules shows as a difference. jq is the program of that name, or gojq: they speak one language.
 """
 
 from __future__ import annotations
@@ -11,120 +12,55 @@ from __future__ import annotations
 import argparse
 import json
 import subprocess
-from collections.abc import Iterator
-from typing import Any
+import sys
+from pathlib import Path
 
-Properties = dict[str, Any]
+FILTERS = Path(__file__).parent / "counting" / "rules"
+JOIN = "estate"
 
-_HOST = (
-    *("name", "runtime.connectionState", "hardware.numaInfo.numNodes", "hardware.cpuInfo"),
-    *("config.product.version", "config.powerSystemInfo.currentPolicy.shortName"),
-)
-_VM = ("name", "runtime.host", "config")
-
-
-def collect(govc: str, kind: str, properties: tuple[str, ...]) -> dict[str, Properties]:
-    """Objects of a kind by managed object id, each with the properties that it has."""
-    command = [govc, "object.collect", "-json", "-type", kind, "/", *properties]
-    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-    return {
-        update["obj"]["value"]: {change["name"]: change.get("val") for change in update["changeSet"]}
-        for update in _documents(told)
-    }
+_WANTED = {
+    "VirtualMachine": ("runtime.host", "runtime.powerState", "config"),
+    "HostSystem": (
+        *("runtime.connectionState", "vm", "hardware.numaInfo", "hardware.cpuInfo", "hardware.memorySize"),
+        *("config.product.version", "config.powerSystemInfo.currentPolicy.shortName"),
+    ),
+    "ClusterComputeResource": ("host", "configurationEx"),
+}
 
 
-def _documents(text: str) -> Iterator[Any]:
-    decoder, position = json.JSONDecoder(), 0
-    while position < len(text):
-        document, position = decoder.raw_decode(text, position)
-        yield document
-        while position < len(text) and text[position].isspace():
-            position += 1
-
-
-def counts(hosts: dict[str, Properties], vms: dict[str, Properties]) -> dict[str, int]:
-    """Objects by rule. A disconnected host shows what it was: neither it nor its VMs count for host rules."""
-    connected = {moid: host for moid, host in hosts.items() if host["runtime.connectionState"] == "connected"}
-    shown = [vm for vm in vms.values() if vm.get("config")]
-    placed = [
-        (vm["config"], connected[vm["runtime.host"]["value"]], vm["runtime.host"]["value"])
-        for vm in shown
-        if vm.get("runtime.host") and vm["runtime.host"]["value"] in connected
-    ]
-    return {
-        "A02": sum(bool(_pinned(vm["config"])) for vm in shown),
-        "A05": sum(len(_pinned(vm["config"])) == _cpus(vm["config"]) for vm in shown),
-        "A06": sum(_shares_cores(vm, host) for vm, host, _ in placed),
-        "M04": len({moid for vm, host, moid in placed if _cpus(vm) > 8 and _policy(host) != "static"}),
-        "T10": sum(_cpus(vm) > host["hardware.cpuInfo"]["numCpuCores"] for vm, host, _ in placed),
-        "T11": sum(bool(vm.get("cpuHotAddEnabled")) and _release(host) < (8, 0) for vm, host, _ in placed),
-        "T12": sum(
-            bool(vm.get("cpuHotAddEnabled")) and _release(host) >= (8, 0) and not _exposed(vm)
-            for vm, host, _ in placed
-        ),
-        "T20": len({moid for _, host, moid in placed if _nodes(host) > _packages(host)}),
-        "T22": len({moid for _, host, moid in placed if _nodes(host) == 1 < _packages(host)}),
-        "W04": sum("Windows 11 Pro" in _tools(vm["config"]) and _sockets(vm["config"]) > 2 for vm in shown),
-    }
-
-
-def _cpus(config: Properties) -> int:
-    return int(config["hardware"]["numCPU"])
-
-
-def _sockets(config: Properties) -> int:
-    return max(1, _cpus(config) // int(config["hardware"].get("numCoresPerSocket") or 1))
-
-
-def _pinned(config: Properties) -> list[int]:
-    return list((config.get("cpuAffinity") or {}).get("affinitySet") or ())
-
-
-def _shares_cores(config: Properties, host: Properties) -> bool:
-    """Whether two CPUs of the set are threads of one core: 2k and 2k+1 where there is hyper-threading."""
-    cpu = host["hardware.cpuInfo"]
-    cores = [number // 2 for number in _pinned(config)]
-    return cpu["numCpuThreads"] == 2 * cpu["numCpuCores"] and len(cores) > len(set(cores))
-
-
-def _exposed(config: Properties) -> bool:
-    return bool((config.get("numaInfo") or {}).get("vnumaOnCpuHotaddExposed"))
-
-
-def _tools(config: Properties) -> str:
-    return next(
-        (
-            item["value"]
-            for item in config.get("extraConfig") or ()
-            if item["key"] == "guestInfo.detailed.data"
-        ),
-        "",
+def collect(govc: str) -> bytes:
+    """What govc prints of every VM, host and cluster: JSON documents, one an object."""
+    return b"".join(
+        _output([govc, "object.collect", "-json", "-type", kind, "/", *properties])
+        for kind, properties in _WANTED.items()
     )
 
 
-def _nodes(host: Properties) -> int:
-    return int(host["hardware.numaInfo.numNodes"])
+def count(jq: str, told: bytes) -> dict[str, list[str]]:
+    """Objects by rule, a filter of its own for each."""
+    estate = _output([jq, "-L", str(FILTERS), "--slurp", f'include "{JOIN}"; {JOIN}'], told)
+    return {
+        file.stem: json.loads(_output([jq, "-L", str(FILTERS), "-f", str(file)], estate))
+        for file in sorted(FILTERS.glob("*.jq"))
+        if file.stem != JOIN
+    }
 
 
-def _packages(host: Properties) -> int:
-    return int(host["hardware.cpuInfo"]["numCpuPackages"])
-
-
-def _policy(host: Properties) -> str:
-    return str(host["config.powerSystemInfo.currentPolicy.shortName"])
-
-
-def _release(host: Properties) -> tuple[int, ...]:
-    return tuple(int(part) for part in host["config.product.version"].split(".")[:2])
+def _output(command: list[str], given: bytes | None = None) -> bytes:
+    """Standard output of a program. SystemExit with its own words where it fails."""
+    ran = subprocess.run(command, input=given, capture_output=True, check=False)
+    if ran.returncode:
+        sys.exit(f"{' '.join(command)}: {ran.stderr.decode(errors='replace').strip()}")
+    return ran.stdout
 
 
 def main() -> None:
     """Count and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--govc", default="govc", help="the program")
-    govc = parser.parse_args().govc
-    hosts, vms = collect(govc, "HostSystem", _HOST), collect(govc, "VirtualMachine", _VM)
-    print(json.dumps(counts(hosts, vms), indent=2))
+    parser.add_argument("--jq", default="jq", help="jq or gojq")
+    asked = parser.parse_args()
+    print(json.dumps(count(asked.jq, collect(asked.govc)), indent=2))
 
 
 if __name__ == "__main__":

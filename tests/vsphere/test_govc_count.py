@@ -1,8 +1,7 @@
-"""The check of the lab's fleet against an independent count: govc reads, the conditions are plain."""
+"""The check of the lab's fleet against an independent count: govc reads, jq holds the conditions."""
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -13,32 +12,47 @@ import pytest
 from tests.conftest import LabFactory
 from tests.estate.build import document
 from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.lab.program import find_go
 
 ROOT = Path(__file__).parents[2]
 FLEET = {"name": "counted", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": 64, "vms": 1100}}
+PROGRAMS = {"govc": "github.com/vmware/govmomi/govc", "jq": "github.com/itchyny/gojq/cmd/gojq"}
 
 
 @pytest.fixture(scope="session")
-def govc(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """VMware's govc, built from the module that tools/govc pins; Go keeps what it compiled."""
+def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """govc and a jq, built from the modules that tools/counting pins; Go keeps what it compiled."""
     go = find_go()
-    assert go is not None, "Go builds the lab and govc"
-    program = tmp_path_factory.mktemp("govc") / "govc"
-    subprocess.run(
-        [go.program, "build", "-o", program, "github.com/vmware/govmomi/govc"],
-        cwd=ROOT / "tools" / "govc",
-        check=True,
-    )
-    return program
+    assert go is not None, "Go builds the lab, govc and jq"
+    folder = tmp_path_factory.mktemp("counting")
+    for name, package in PROGRAMS.items():
+        build = [str(go.program), "build", "-o", str(folder / name), package]
+        subprocess.run(build, cwd=ROOT / "tools" / "counting", check=True)
+    return {name: folder / name for name in PROGRAMS}
 
 
 @pytest.mark.long
-def test_govc_counts_what_the_check_finds(lab: LabFactory, govc: Path, tmp_path: Path) -> None:
-    """Ten rules, each on as many VMs or hosts as an independent program counts."""
+def test_govc_and_jq_count_what_the_check_finds(
+    lab: LabFactory, programs: dict[str, Path], tmp_path: Path
+) -> None:
+    """Every rule that has a filter concerns the very objects that independent programs name."""
     running = lab(FLEET)
-    end = running.vcenter
+    wanted = _counted(running, programs)
+    ran = vnuma("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
+    found: dict[str, set[str]] = {}
+    for item in document(ran.out)["findings"]:
+        found.setdefault(item["rule"], set()).add(item["object"]["key"].rpartition("/")[2])
+    assert len(wanted) >= 15
+    assert all(wanted.values()), "a filter that names nothing counts nothing"
+    assert {rule: found.get(rule, set()) for rule in wanted} == wanted
+    assert found.keys() == wanted.keys(), "a rule that finds something in the fleet has a filter"
+
+
+def _counted(lab: LabHandle, programs: dict[str, Path]) -> dict[str, set[str]]:
+    """The objects by rule, from another process with nothing of the product in it."""
+    end = lab.vcenter
     environment = {
         **os.environ,
         "GOVC_URL": f"https://{end.host}:{end.port}/sdk",
@@ -48,20 +62,8 @@ def test_govc_counts_what_the_check_finds(lab: LabFactory, govc: Path, tmp_path:
         "GOVC_PERSIST_SESSION": "false",
         "GOMAXPROCS": "2",
     }
-    counted = subprocess.run(
-        [sys.executable, "-m", "tools.count_findings", "--govc", govc],
-        cwd=ROOT,
-        env=environment,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    wanted = json.loads(counted.stdout)
-    ran = vnuma("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
-    objects: dict[str, set[str]] = {rule: set() for rule in wanted}
-    for item in document(ran.out)["findings"]:
-        if item["rule"] in objects:
-            objects[item["rule"]].add(item["object"]["key"])
-    assert {rule: len(found) for rule, found in objects.items()} == wanted
-    assert len(wanted) == 10
-    assert all(wanted.values())
+    counting = [sys.executable, "-m", "tools.count_findings"]
+    counting += [f"--{name}={program}" for name, program in programs.items()]
+    ran = subprocess.run(counting, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return {rule: set(objects) for rule, objects in document(ran.stdout).items()}

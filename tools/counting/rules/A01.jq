@@ -1,0 +1,3 @@
+# A pinned VM in a cluster with DRS.
+include "estate";
+[placed | select((.pinned | length) > 0 and .cluster.drs) | .id]

@@ -1,0 +1,3 @@
+# A pinned VM.
+include "estate";
+[.[] | select((.pinned | length) > 0) | .id]

@@ -1,0 +1,3 @@
+# Somebody will have to clear an affinity.
+include "estate";
+[.[] | select(.pinned != []) | .id]
