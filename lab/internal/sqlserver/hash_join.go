@@ -3,6 +3,7 @@ package sqlserver
 import (
 	"sync"
 
+	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -47,18 +48,25 @@ func placeIn(ref *tsql.ColumnRef, p plan) int {
 	return at
 }
 
-// sameKey tells whether equal values of two columns have equal keys.
+// sameKey tells whether equal values of two columns have equal checksums.
 func sameKey(a, b column) bool {
+	if a.typ.Kind == tds.KindFloat || a.typ.Kind == tds.KindDecimal && a.typ.Scale != b.typ.Scale {
+		return false // -0 and 0, 1.0 and 1.00
+	}
 	return a.typ.Kind == b.typ.Kind || isInteger(a.typ.Kind) && isInteger(b.typ.Kind) || isText(a.typ.Kind) && isText(b.typ.Kind)
 }
 
 // hashes finds rows of a store by the values of some columns. Stores never change, so each is made once.
 type hashes struct {
 	mu   sync.Mutex
-	made map[string]map[string][]int32
+	made map[string]*chains
 }
 
-func (s *store) hashed(columns []int) map[string][]int32 {
+// chains are the rows of a store by the checksum of some columns: for each remainder of it the first row, and
+// for each row the next of the same chain, in the order of the rows. Zero ends a chain; rows count from 1.
+type chains struct{ first, next []int32 }
+
+func (s *store) hashed(columns []int) *chains {
 	name := make([]byte, len(columns))
 	for i, c := range columns {
 		name[i] = byte(c)
@@ -68,18 +76,42 @@ func (s *store) hashed(columns []int) map[string][]int32 {
 	if found := s.hashes.made[string(name)]; found != nil {
 		return found
 	}
-	out := map[string][]int32{}
-	buffer := make([]any, len(s.cells))
-	for row := range s.rows {
-		s.read(row, buffer)
-		key := rowKey(buffer, columns)
-		out[key] = append(out[key], int32(row))
-	}
 	if s.hashes.made == nil {
-		s.hashes.made = map[string]map[string][]int32{}
+		s.hashes.made = map[string]*chains{}
 	}
+	out := s.chained(columns)
 	s.hashes.made[string(name)] = out
 	return out
+}
+
+func (s *store) chained(columns []int) *chains {
+	sums := make([]uint32, s.rows)
+	for i, c := range columns {
+		s.cells[c].checksums(sums, 4*(len(columns)-1-i), true)
+	}
+	out := &chains{first: make([]int32, s.rows+1), next: make([]int32, s.rows+1)}
+	for row := s.rows; row > 0; row-- {
+		at := out.place(sums[row-1])
+		out.first[at], out.next[row] = int32(row), out.first[at]
+	}
+	return out
+}
+
+// place is where the chain of a checksum begins.
+func (c *chains) place(sum uint32) uint32 { return mixed(uint64(sum)) % uint32(len(c.first)) }
+
+// each visits the rows whose checksum may be that of the values: those that have them, and a few others.
+func (c *chains) each(row []any, columns []int, visit func(row int) error) error {
+	var sum uint32
+	for _, at := range columns {
+		sum = foldChecksum(sum, checksumOf(row[at], true))
+	}
+	for at := c.first[c.place(sum)]; at != 0; at = c.next[at] {
+		if err := visit(int(at) - 1); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // byHash is the table on the right of a join that is looked up by hash; nil when there is none.
@@ -96,13 +128,10 @@ func (p *joinPlan) candidates(f *frame) (func(left []any, visit func(right []any
 		found := inner.rows.hashed(p.equal.right)
 		buffer := make([]any, len(inner.cols))
 		return func(left []any, visit func([]any) error) error {
-			for _, at := range found[rowKey(left, p.equal.left)] {
-				inner.rows.read(int(at), buffer)
-				if err := visit(buffer); err != nil {
-					return err
-				}
-			}
-			return nil
+			return found.each(left, p.equal.left, func(at int) error {
+				inner.rows.read(at, buffer)
+				return visit(buffer)
+			})
 		}, nil
 	}
 	inner, err := collect(p.right, f)

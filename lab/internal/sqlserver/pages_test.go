@@ -206,3 +206,29 @@ func TestRemotePagesCostMostAtSaturation(t *testing.T) {
 		t.Errorf("without an effect remote pages cost %g", got)
 	}
 }
+
+// Rows of numbers in mixed radix are those that each expression gives by itself, in every row.
+func TestRowsOfDigits(t *testing.T) {
+	s := shop(t, nil)
+	must(t, s, `SELECT v.i % 3 + 1 AS low, 'T' + CAST(v.i / 3 % 7 AS varchar(5)) AS high, v.i / 21 AS rest, NEWID() AS id
+		INTO dbo.digits FROM (SELECT a.n * 100 + b.n AS i FROM dbo.numbers AS a CROSS JOIN dbo.numbers AS b WHERE a.n < 3 AND b.n < 100) AS v`)
+	for text, want := range map[string]string{
+		"SELECT COUNT(*), COUNT(DISTINCT high), SUM(low), COUNT(DISTINCT id) FROM dbo.digits": "300,7,600,300",
+		"SELECT low, high FROM dbo.digits WHERE rest = 2 AND low = 2 ORDER BY high":           "2,T0|2,T1|2,T2|2,T3|2,T4|2,T5|2,T6",
+		"SELECT SUM(CAST(low AS bigint)), MAX(low), MIN(low) FROM dbo.digits":                 "600,3,1",
+	} {
+		if got := must(t, s, text).text(); got != want {
+			t.Errorf("%s\n gives %s\n want  %s", text, got, want)
+		}
+	}
+}
+
+// A hash finds what is equal: text whatever its case and blanks at its end, and no NULL.
+func TestJoinByHashOfText(t *testing.T) {
+	s := shop(t, nil)
+	must(t, s, `SELECT v.name, v.n INTO dbo.l FROM (VALUES ('ab', 1), ('AB ', 2), ('c', 3), (NULL, 4)) AS v (name, n)`)
+	must(t, s, `SELECT v.name, v.n INTO dbo.r FROM (VALUES ('Ab', 10), ('c ', 30), ('d', 40), (NULL, 50)) AS v (name, n)`)
+	if got, want := must(t, s, "SELECT l.n, r.n FROM dbo.l AS l JOIN dbo.r AS r ON l.name = r.name ORDER BY l.n").text(), "1,10|2,10|3,30"; got != want {
+		t.Errorf("the join gives %s, want %s", got, want)
+	}
+}

@@ -110,13 +110,13 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 		return nil, nil
 	}
 	out := &repeated{rows: newStore(project.cols)}
-	places := map[int64]int{}
+	places := make([]int, 2*divisor) // 1 + the place of each remainder's row, those of negative numbers first
 	fr, row := &frame{run: r}, make([]any, len(project.exprs))
 	one := make([]any, 1)
 	err := numbers(func(n int64) error {
-		at, known := places[n%divisor]
-		if known {
-			out.times[at]++
+		at := &places[n%divisor+divisor]
+		if *at > 0 {
+			out.times[*at-1]++
 			return nil
 		}
 		one[0], fr.row = n, one
@@ -124,8 +124,8 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 		if err != nil {
 			return err
 		}
-		places[n%divisor] = len(out.times)
 		out.times = append(out.times, 1)
+		*at = len(out.times)
 		return out.rows.add(made)
 	})
 	return out, err
@@ -137,28 +137,37 @@ const mostDifferent = 1 << 16
 // remainders gives the numbers of the derived table's one column, and a number modulo which equal ones make
 // equal rows.
 func remainders(q *tsql.Query, project *projectPlan) (numbers func(func(int64) error) error, divisor int64) {
-	s, ok := q.Body.(*tsql.Select)
-	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
-		return nil, 0
-	}
-	if _, ok := s.From[0].(*tsql.Derived); !ok {
-		return nil, 0
-	}
-	named, ok := project.input.(*renamedPlan)
-	if !ok || len(named.cols) != 1 {
+	items, column, inner := overNumbers(q, project)
+	if inner == nil {
 		return nil, 0
 	}
 	divisor = 1
-	for _, item := range s.Items {
-		if divisor = commonDivisor(item.X, fold(named.cols[0].name), divisor); divisor == 0 || divisor > mostDifferent {
+	for _, item := range items {
+		if divisor = commonDivisor(item.X, column, divisor); divisor == 0 || divisor > mostDifferent {
 			return nil, 0
 		}
 	}
-	inner, ok := named.plan.(*projectPlan)
-	if !ok || inner.exprs[0].whole == nil {
-		return nil, 0
-	}
 	return inner.wholes, divisor
+}
+
+// overNumbers gives the select list over a derived table of one column of integers, the name of that column,
+// and its plan; nil for any other projection.
+func overNumbers(q *tsql.Query, project *projectPlan) (items []tsql.Item, column string, inner *projectPlan) {
+	s, ok := q.Body.(*tsql.Select)
+	if !ok || len(s.From) != 1 || s.Where != nil || s.GroupBy != nil || s.Distinct || s.Top != nil {
+		return nil, "", nil
+	}
+	if _, ok := s.From[0].(*tsql.Derived); !ok {
+		return nil, "", nil
+	}
+	named, ok := project.input.(*renamedPlan)
+	if !ok || len(named.cols) != 1 {
+		return nil, "", nil
+	}
+	if inner, ok = named.plan.(*projectPlan); !ok || inner.exprs[0].whole == nil {
+		return nil, "", nil
+	}
+	return s.Items, fold(named.cols[0].name), inner
 }
 
 // wholes hands over the integer of a projection of one column; rows with NULL are none of its business.
@@ -191,6 +200,10 @@ func commonDivisor(x tsql.Expr, column string, divisor int64) int64 {
 			if fold(x.Object()) == column {
 				divisor = 0
 			}
+		case *tsql.Call:
+			if volatile[fold(x.Name.Object())] {
+				divisor = 0
+			}
 		case *tsql.Subquery, *tsql.VarRef:
 			divisor = 0
 		}
@@ -201,9 +214,16 @@ func commonDivisor(x tsql.Expr, column string, divisor int64) int64 {
 
 // remainderOf is the constant by which a column is divided, 0 for any other expression.
 func remainderOf(x *tsql.Arith) int64 {
-	_, column := x.L.(*tsql.ColumnRef)
-	literal, number := x.R.(*tsql.NumberLit)
-	if !column || !number || x.Op != "%" {
+	if _, column := x.L.(*tsql.ColumnRef); !column || x.Op != "%" {
+		return 0
+	}
+	return wholeLiteral(x.R)
+}
+
+// wholeLiteral is the value of an integer literal, 0 for any other expression.
+func wholeLiteral(x tsql.Expr) int64 {
+	literal, ok := x.(*tsql.NumberLit)
+	if !ok {
 		return 0
 	}
 	s, err := numberLiteral(literal.Text)

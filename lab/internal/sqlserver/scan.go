@@ -126,9 +126,16 @@ func (a *aggregate) overRows(value scanKernel, rows int) (any, error) {
 	return t.result(a)
 }
 
-// kernel compiles checksums of columns, and their conversion to a wider integer; nil for anything else.
+// kernel compiles integer columns, checksums of columns, and conversions of either to a wider integer; nil for
+// anything else.
 func (p *scanPlan) kernel(at *compiler, x tsql.Expr) scanKernel {
 	switch x := x.(type) {
+	case *tsql.ColumnRef:
+		place, err := at.scope.find(x)
+		if err != nil || place < 0 {
+			return nil
+		}
+		return wholeKernel(p.rows.cells[place])
 	case *tsql.Cast:
 		if t, err := resolveType(x.Type, 30); err != nil || t.Kind != tds.KindInt64 {
 			return nil
@@ -136,6 +143,17 @@ func (p *scanPlan) kernel(at *compiler, x tsql.Expr) scanKernel {
 		return p.kernel(at, x.X)
 	case *tsql.Call:
 		return p.checksumKernel(at, x)
+	}
+	return nil
+}
+
+// wholeKernel reads a column of integers; nil for any other.
+func wholeKernel(c cells) scanKernel {
+	switch c := c.(type) {
+	case *numbers[int16]:
+		return func(row int) (int64, bool) { return int64(c.list[row]), c.nulls.at(row) }
+	case *numbers[int32]:
+		return func(row int) (int64, bool) { return int64(c.list[row]), c.nulls.at(row) }
 	}
 	return nil
 }
