@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.ownership import ForeignDatabase
 from vnuma.sqlserver.query import fetch, run, value
 from vnuma.workloads.callers import Callers, callers
+from vnuma.workloads.client import HERE, client_host
 
 ROWS = 50
 DATABASE = "vnuma_calls"
@@ -32,9 +34,15 @@ def connected(crowd: Callers, connections: int, form: str = "noop") -> list[int]
     return crowd.connect(connections, call, keys=ROWS, own_session=form == "noop")
 
 
-def children() -> set[str]:
-    """Processes that this one has started and that still run."""
-    return set(Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text(encoding="ascii").split())
+def offspring(of: str = str(os.getpid())) -> set[str]:
+    """Processes that one has started, and that those have, which still run."""
+    started = set(Path(f"/proc/{of}/task/{of}/children").read_text(encoding="ascii").split())
+    return started.union(*(offspring(one) for one in started))
+
+
+def callers_among(processes: set[str]) -> set[str]:
+    """Those that have started none themselves."""
+    return {one for one in processes if not offspring(one)}
 
 
 def nothing() -> None:
@@ -101,7 +109,7 @@ def test_a_server_that_goes_away_ends_the_window_and_every_process(lab: LabFacto
     running = lab()
     running.wait_for("sql_listening")
     server = prepared(server_of(running))
-    before = children()
+    before = offspring()
 
     with callers(server, DATABASE) as crowd:
         connected(crowd, 2)
@@ -111,16 +119,16 @@ def test_a_server_that_goes_away_ends_the_window_and_every_process(lab: LabFacto
         with pytest.raises(ConnectionDropped, match=r"Caller \d of 2 lost its connection"):
             crowd.watch(60, nothing)
 
-    assert children() == before - {str(running.pid)}
+    assert offspring() == before - {str(running.pid)}
 
 
 def test_a_caller_that_dies_is_named(server: SqlServer) -> None:
     """Killed by somebody: the window ends at once, with what to look for."""
     prepared(server)
-    before = children()
+    before = offspring()
     with callers(server, DATABASE) as crowd:
         connected(crowd, 1)
-        (process,) = children() - before
+        (process,) = callers_among(offspring() - before)
         os.kill(int(process), 9)
         with pytest.raises(MeasurementFailed, match="process ended by itself"):
             crowd.watch(60, nothing)
@@ -147,6 +155,15 @@ def test_a_call_that_answers_wrongly_is_an_error(server: SqlServer) -> None:
             crowd.connect(1, call_procedures.call("seek"), keys=1, own_session=False)
     finally:
         prepared(server)  # finds the wrong row, and makes the table anew
+
+
+def test_a_client_says_why_it_does_not_reach_a_server(server: SqlServer) -> None:
+    """As it sees the port, whatever vnuma itself reaches."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))  # and does not listen
+        with client_host(HERE) as (host, _hello):
+            assert host.why_not(server.host, server.port) is None
+            assert host.why_not("127.0.0.1", taken.getsockname()[1]) == "Connection refused"
 
 
 def test_procedures_and_rows_are_made_once_and_mended(server: SqlServer) -> None:

@@ -20,7 +20,7 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
     Raises InputError when the inventory cannot be read, or a name is not in it.
     """
-    hosts = _read(inventory)
+    hosts = read_variables(inventory)
     if names is None:
         names = [name for name, variables in hosts.items() if "vnuma_vcenter" in variables]
     targets = {}
@@ -45,14 +45,15 @@ def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     """
     if study.workload.guest != "linux":
         return dict(read_targets(inventory, study.vms))
-    hosts = _read(inventory)
+    hosts = read_variables(inventory)
     machines = [name for name in study.vms if "vnuma_vcenter" not in hosts.get(name, {})]
     known = [name for name in machines if name in hosts or name == LOCAL]
     others = read_targets(inventory, [name for name in study.vms if name not in known])
     return {name: others[name] if name in others else Machine(name=name) for name in study.vms}
 
 
-def _read(inventory: Path) -> dict[str, dict[str, object]]:
+def read_variables(inventory: Path) -> dict[str, dict[str, object]]:
+    """Every host's variables. Raises InputError when the inventory cannot be read."""
     from ansible.errors import AnsibleError  # noqa: PLC0415 - a second of imports: only commands that need it pay
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415

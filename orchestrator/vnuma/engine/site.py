@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from vnuma.domain.study import Dataset
@@ -12,6 +13,7 @@ from vnuma.engine import process_affinity, resource_pool
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
+from vnuma.engine.client_machine import client_named
 from vnuma.engine.context import VmContext
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.lease import kernel_baseline
@@ -22,6 +24,7 @@ from vnuma.store import attempts, facts, runs
 from vnuma.store.rows import StopRequest
 from vnuma.store.types import utc_now
 from vnuma.workloads.bench import Document
+from vnuma.workloads.client import Client
 from vnuma.workloads.shell import Shell
 
 
@@ -72,6 +75,10 @@ class CellSite:
                 f"{self.vm} is a SQL Server's VM: it has no shell.", fix="Choose another workload."
             )
         return self.machine
+
+    def client(self, name: str | None) -> Client:
+        """The machine that calls. Raises InputError when the run's inventory has none of that name."""
+        return client_named(Path(self.context.run.inventory or "inventory"), name)
 
     def say(self, words: str) -> None:
         """The step that the cell is in, for progress."""

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from vnuma.domain.order import plan_cells
+from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.baseline import refuse_if_marked, take_over
+from vnuma.engine.client_machine import client_findings
 from vnuma.engine.connections import sql_server, vcenter
-from vnuma.engine.findings import refuse_blocked
+from vnuma.engine.findings import refuse_blocked, worst_first
 from vnuma.engine.linux.lease import take_machine
 from vnuma.engine.linux.plan import MachinePlan, plan_machines
 from vnuma.engine.permit import Permit
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.plan import VmPlan, plan_vm
 from vnuma.engine.preflight import LOCK
-from vnuma.engine.target import AnyTarget, Machine, Target
+from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
@@ -45,9 +47,28 @@ def plan_all(
     """The study on every VM and machine, in the study's order. Changes nothing."""
     machines = {name: target for name, target in targets.items() if isinstance(target, Machine)}
     asked = plan_machines(study, machines, inventory)
-    return {
+    plans = {
         name: asked[name] if isinstance(target, Machine) else plan_vm(study, target, permit)
         for name, target in targets.items()
+    }
+    return plans | _with_client(study, targets, plans, inventory)
+
+
+def _with_client(
+    study: Study,
+    targets: Mapping[str, AnyTarget],
+    plans: Mapping[str, VmPlan | MachinePlan],
+    inventory: Path,
+) -> dict[str, VmPlan | MachinePlan]:
+    """The plans of VMs whose SQL Server is called from another machine, with what was found of that one."""
+    if study.workload.caller is None:
+        return {}
+    vms = {name: plan for name, plan in plans.items() if isinstance(plan, VmPlan)}
+    on = {name: in_vcenter(targets[name]) for name, plan in vms.items() if plan.vm.power is Power.ON}
+    found = client_findings(inventory, study.workload.caller, on)
+    return {
+        name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
+        for name, plan in vms.items()
     }
 
 

@@ -10,7 +10,7 @@ import importlib.util
 import os
 import platform
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from configparser import Error as ConfigError
 from configparser import RawConfigParser
 from dataclasses import dataclass, field
@@ -39,6 +39,9 @@ _FREETDS_PLACES = (
     "usr/local/lib/libtdsodbc.so",
     "opt/homebrew/lib/libtdsodbc.so",
 )
+LIBRARIES = tuple(f"/{place}" for place in _FREETDS_PLACES)
+"""Where distributions put FreeTDS."""
+
 _INI_PLACES = ("etc/odbcinst.ini", "usr/local/etc/odbcinst.ini", "opt/homebrew/etc/odbcinst.ini")
 _MISSING = "No ODBC driver for SQL Server found (looked for msodbcsql18, 17, FreeTDS)."
 _INSTALL = "Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel."
@@ -93,6 +96,17 @@ def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driv
         f"The ODBC driver '{wanted}' was asked for, but there is none of that name or kind.",
         fix=f"Registered here: {', '.join(machine.registered) or 'none'}. {_INSTALL}",
     )
+
+
+def elsewhere(own: Driver, registered: Sequence[str], libraries: Sequence[str]) -> Driver | None:
+    """The driver to use on another machine, of those registered there and of `LIBRARIES` that are there.
+
+    Our own where that machine has it too, else its first in the stated order; None where it has none.
+    """
+    there = [Driver(name, kind) for name, kind in _REGISTERED if name in registered]
+    there += [Driver(path, "freetds", path=path) for path in libraries]
+    same = [driver for driver in there if driver.kind == own.kind]
+    return next(iter([*same, *there]), None)
 
 
 def _candidates(machine: Machine) -> Iterator[Driver]:

@@ -12,6 +12,7 @@ from vnuma.domain.study import Dataset
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.odbc import pyodbc
+from vnuma.workloads.client import Client
 from vnuma.workloads.query import Query
 from vnuma.workloads.shell import Shell
 
@@ -77,6 +78,9 @@ class Site(Protocol):
     @property
     def shell(self) -> Shell:
         """The machine's shell, as root, for settings whose `guest` is linux."""
+
+    def client(self, name: str | None) -> Client:
+        """The inventory's host of that name, for settings whose `client` names one; None: this machine."""
 
     def say(self, words: str) -> None:
         """Show what is being done now."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,7 +18,6 @@ from vnuma.sqlserver.server import read_permissions
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.callers import Callers, callers
-from vnuma.workloads.client_cpu import machine_time
 from vnuma.workloads.query import Query
 
 LAB_WINDOW_S = 0.3
@@ -79,7 +76,7 @@ class CallBench:
     def _edge(self, form: str) -> Edge:
         earlier = self.callers.count()
         server = call_counters.counts(self.observer, form, schedulers=self.schedulers)
-        at, machine = time.monotonic(), machine_time()
+        at, machine = self.callers.machine()
         return Edge(earlier, server, self.callers.count(), at, machine)
 
     def _require_calls(self, form: str, sessions: list[int]) -> None:
@@ -91,13 +88,18 @@ class CallBench:
             kind, text = sent = call_counters.last_input(self.observer, session)
             if not call_counters.is_call_of(form, sent):
                 raise MeasurementFailed(
-                    f"The driver {self.site.server.driver} sent no remote procedure call of dbo.{form}, but "
+                    f"The driver {self.callers.driver} sent no remote procedure call of dbo.{form}, but "
                     f"a {kind}: {text[:80]}.",
                     fix="Use another ODBC driver (FreeTDS and msodbcsql 17 or 18 are known to call).",
                 )
         where = call_counters.endpoint(self.observer, sessions[0])
         self.site.record(
-            "workload", {f"{form}: sent as": f"{kind}: {text}", f"{form}: sent from": _from(where)}
+            "workload",
+            {
+                f"{form}: sent as": f"{kind}: {text}",
+                f"{form}: sent from": _from(where),
+                f"{form}: sent by": f"{self.callers.where}, {self.callers.driver}",
+            },
         )
 
     def _record(self, form: str, window: Window) -> None:
@@ -107,7 +109,7 @@ class CallBench:
             "calls by the client": round(window.client_calls),
             "window_s": round(window.seconds, 3),
             "client_window_s": round(window.client_seconds, 3),
-            "client_cpus": os.cpu_count(),
+            "client_cpus": self.callers.cpus,
             "client headroom": _headroom(window, simulated=self.site.simulated),
         }
         if window.schedulers:
@@ -116,7 +118,7 @@ class CallBench:
 
 
 class CallVolumeWorkload:
-    """Two procedures in the study's database, called from processes of this machine."""
+    """Two procedures in the study's database, called from processes of this machine or of another one."""
 
     settings = CallVolume
 
@@ -153,8 +155,8 @@ class CallVolumeWorkload:
     @contextmanager
     def bench(self, site: Site) -> Iterator[CallBench]:
         """Callers for this boot; their curve over connections is recorded at its end."""
-        database = site.dataset.database
-        with connect(site.server, database) as observer, callers(site.server, database) as crowd:
+        database, client = site.dataset.database, site.client(site.settings.client)
+        with connect(site.server, database) as observer, callers(site.server, database, client) as crowd:
             bench = CallBench(site, observer, crowd, call_counters.counts_schedulers(observer))
             yield bench
             bench.record_scaling()

@@ -1,8 +1,8 @@
 """One caller of call_volume: a process that calls a procedure without pause, and counts the answers.
 
-Run as `python -m vnuma.workloads.caller`. Orders come in lines of JSON on standard input, answers go out
-likewise: the connection string, which holds a password, is in no argument and no environment. When the
-input ends, so does the process, whatever it is doing.
+Started by `caller_host`, to which it travels as text: it needs Python 3.9 and pyodbc alone. Orders come in
+lines of JSON on standard input, answers go out likewise: the connection string, which holds a password, is
+in no argument and no environment. When the input ends, so does the process, whatever it is doing.
 
     {"do": "connect", "string": ..., "call": "{CALL dbo.noop (?)}", "keys": 10000, "own_session": true}
     {"do": "go"}    {"do": "count"}    {"do": "stop"}
@@ -22,7 +22,9 @@ from itertools import cycle
 from queue import SimpleQueue
 from typing import Any
 
-from vnuma.sqlserver.odbc import pyodbc
+import pyodbc
+
+pyodbc.pooling = False  # a connection that is closed has left the server
 
 _KEYS = 997
 """Keys drawn beforehand: a prime, so that callers do not keep step."""

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import selectors
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import IO
+from dataclasses import dataclass, replace
 
-from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable, VnumaError
+from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
 from vnuma.sqlserver.connect import SqlServer, connection_string
+from vnuma.sqlserver.driver import Driver, elsewhere
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.workloads.caller_process import Answer, CallerProcess
+from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
+from vnuma.workloads.client_cpu import MachineTime, machine_time
 
 LOGIN_S = 30.0
 ANSWER_S = 30.0
@@ -40,89 +39,96 @@ class Count:
 
 
 class Callers:
-    """The callers' processes; more are started as more connections are asked for."""
+    """The callers on one client; more are started as more connections are asked for."""
 
-    def __init__(self, server: SqlServer, database: str, errors: IO[bytes]) -> None:
-        self._server, self._database, self._errors = server, database, errors
-        self._all: list[CallerProcess] = []
-        self._active: list[CallerProcess] = []
+    def __init__(self, server: SqlServer, database: str, host: ClientHost, cpus: int) -> None:
+        self._server, self._database, self._host = server, database, host
+        self.cpus = cpus
+        self._active = 0
+
+    @property
+    def driver(self) -> Driver:
+        """What the callers connect with."""
+        return self._server.driver
+
+    @property
+    def where(self) -> str:
+        """The client's name."""
+        return self._host.client.name
 
     def connect(self, connections: int, call: str, *, keys: int, own_session: bool) -> list[int]:
         """Connect so many; each calls once and then waits. Returns their sessions."""
-        while len(self._all) < connections:
-            self._all.append(CallerProcess(self._errors))
-        self._active = self._all[:connections]
-        string = connection_string(self._server, self._database)
-        self._order(
-            "connect", string=string, call=call, keys=keys, own_session=own_session, login_timeout_s=LOGIN_S
+        self._active = connections
+        self._host.order(
+            "connect",
+            callers=connections,
+            string=connection_string(self._server, self._database),
+            call=call,
+            keys=keys,
+            own_session=own_session,
+            login_timeout_s=LOGIN_S,
         )
         return [int(str(answer["session"])) for answer in self._answers("ready", LOGIN_S + ANSWER_S)]
 
     def go(self) -> None:
         """Let all of them call."""
-        self._order("go")
+        self._host.order("go")
 
     def watch(self, seconds: float, between: Callable[[], None]) -> None:
         """Let time pass; a caller that fails ends it at once. `between` is asked every half second."""
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
-            for caller, answer in self._come(min(left, _SLICE_S)):
-                raise self._unexpected(caller, answer)
+            for answer in self._host.come(min(left, _SLICE_S)):
+                raise self._unexpected(answer)
             between()
 
     def count(self) -> Count:
         """What every caller has counted by now."""
-        self._order("count")
+        self._host.order("count")
         return _count(self._answers("count", ANSWER_S))
+
+    def machine(self) -> tuple[float, MachineTime | None]:
+        """The client's clock, in seconds, and its CPU time."""
+        self._host.order("machine")
+        answer = self._host.answer("machine", ANSWER_S)
+        stat = answer["stat"]
+        return float(str(answer["at"])), machine_time(str(stat) if stat else None)
 
     def stop(self) -> Count:
         """Let all finish their call and leave the server; the final count."""
-        self._order("stop")
+        self._host.order("stop")
         found = _count(self._answers("stopped", ANSWER_S))
-        self._active = []
+        self._active = 0
         return found
-
-    def end(self) -> None:
-        """End every process."""
-        for caller in self._all:
-            caller.end()
-        self._all, self._active = [], []
-
-    def _order(self, do: str, **values: object) -> None:
-        for caller in self._active:
-            caller.order(do, **values)
 
     def _answers(self, kind: str, seconds: float) -> Sequence[Answer]:
         """One answer of that kind from each active caller, in their order."""
-        found: dict[CallerProcess, Answer] = {}
+        found: dict[int, Answer] = {}
         until = time.monotonic() + seconds
-        while len(found) < len(self._active):
+        while len(found) < self._active:
             left = until - time.monotonic()
             if left <= 0:
                 raise MeasurementFailed(
-                    f"{len(self._active) - len(found)} of {len(self._active)} callers did not answer within "
+                    f"{self._active - len(found)} of {self._active} callers did not answer within "
                     f"{seconds:g} s.",
-                    fix="Is the server or this machine overloaded, or the guest frozen?",
+                    fix="Is the server or the client overloaded, or the guest frozen?",
                 )
-            for caller, answer in self._come(left):
+            for answer in self._host.come(left):
                 if answer["answer"] != kind:
-                    raise self._unexpected(caller, answer)
-                found[caller] = answer
-        return [found[caller] for caller in self._active]
+                    raise self._unexpected(answer)
+                found[int(str(answer["caller"]))] = answer
+        return [found[caller] for caller in range(self._active)]
 
-    def _come(self, seconds: float) -> Iterator[tuple[CallerProcess, Answer]]:
-        with selectors.DefaultSelector() as selector:
-            for caller in self._active:
-                selector.register(caller, selectors.EVENT_READ, caller)
-            for key, _events in selector.select(seconds):
-                for answer in key.data.read():
-                    yield key.data, answer
-
-    def _unexpected(self, caller: CallerProcess, answer: Answer) -> VnumaError:
+    def _unexpected(self, answer: Answer) -> VnumaError:
         """Why a caller failed, in words."""
+        if answer["answer"] == "ended":
+            return MeasurementFailed(
+                f"A caller's process ended by itself (exit code {answer['status']}).",
+                fix=f"Was it killed, or is {self._host.client.name} short of memory or processes? "
+                "Measure fewer connections, or from a larger machine.",
+            )
         text = str(answer.get("text", f"it answered {answer['answer']}"))
-        number = 1 + self._active.index(caller)
-        who = f"Caller {number} of {len(self._active)}"
+        who = f"Caller {1 + int(str(answer['caller']))} of {self._active}"
         error = translate(pyodbc.Error(str(answer.get("sqlstate", "")), text), self._server.where)
         if answer.get("lost") or isinstance(error, SqlUnreachable):
             return ConnectionDropped(
@@ -134,14 +140,31 @@ class Callers:
 
 
 @contextmanager
-def callers(server: SqlServer, database: str) -> Iterator[Callers]:
-    """Callers for the duration of a `with`: no process outlives it."""
-    with tempfile.TemporaryFile() as errors:
-        crowd = Callers(server, database, errors)
-        try:
-            yield crowd
-        finally:
-            crowd.end()
+def callers(server: SqlServer, database: str, client: Client = HERE) -> Iterator[Callers]:
+    """Callers for the duration of a `with`: no process outlives it.
+
+    Raises MachineUnreachable, or DriverMissing when the client has none.
+    """
+    with client_host(client) as (host, hello):
+        there = server if client.here else replace(server, driver=driver_on(client, hello, server.driver))
+        yield Callers(there, database, host, hello.cpus)
+
+
+def driver_on(client: Client, hello: Hello, own: Driver) -> Driver:
+    """The driver that callers use on another machine. Raises DriverMissing."""
+    if hello.why:
+        raise DriverMissing(
+            f"{client.name} has no pyodbc for its Python {hello.python}: {hello.why}.",
+            fix="Install it there: pip install pyodbc. ansible_python_interpreter names another Python.",
+        )
+    found = elsewhere(own, hello.drivers, hello.libraries)
+    if found is None:
+        raise DriverMissing(
+            f"{client.name} has no ODBC driver for SQL Server (registered there: "
+            f"{', '.join(hello.drivers) or 'none'}).",
+            fix="Install one there. Debian: apt install tdsodbc.",
+        )
+    return found
 
 
 def _count(answers: Sequence[Answer]) -> Count:

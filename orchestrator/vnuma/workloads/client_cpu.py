@@ -1,31 +1,27 @@
-"""Was the client the limit? CPU of this machine and of each caller, and what was left of it."""
+"""Was the client the limit? CPU of its machine and of each caller, and what was left of it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-_STAT = Path("/proc/stat")
 _IDLE = (3, 4)
 """Places of idle and iowait in the line `cpu` of /proc/stat (proc(5))."""
 
 
 @dataclass(frozen=True)
 class MachineTime:
-    """Time of all CPUs of this machine since its start, in ticks."""
+    """Time of all CPUs of the client's machine since its start, in ticks."""
 
     all: int
     idle: int
 
 
-def machine_time(stat: Path = _STAT) -> MachineTime | None:
-    """The machine's CPU time so far; None where the system has no /proc/stat."""
-    try:
-        first = stat.read_text(encoding="ascii").split("\n", 1)[0]
-    except OSError:
+def machine_time(stat: str | None) -> MachineTime | None:
+    """The machine's CPU time so far, of the line `cpu` of its /proc/stat; None where it has none."""
+    if stat is None:
         return None
-    ticks = [int(part) for part in first.split()[1:9]]
+    ticks = [int(part) for part in stat.split()[1:9]]
     return MachineTime(sum(ticks), sum(ticks[place] for place in _IDLE))
 
 

@@ -72,6 +72,20 @@ class CallVolume(WorkloadSettings):
         default=10_000, description="Rows of the table that `seek` reads from."
     )
 
+    client: str | None = Field(
+        default=None,
+        min_length=1,
+        description=(
+            "The inventory's host that calls, reached by SSH: a machine other than the guest's ESXi host "
+            "with Python 3.9, pyodbc and an ODBC driver. Without it the machine that vnuma runs on calls."
+        ),
+    )
+
+    @property
+    def caller(self) -> str | None:
+        """The machine that calls."""
+        return self.client
+
     def metric(self, form: str) -> Metric:
         """Calls per second, in either form."""
         del form

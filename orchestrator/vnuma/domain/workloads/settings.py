@@ -59,6 +59,11 @@ class WorkloadSettings(Strict):
 
     timeout_s: Seconds = Field(default=3600, description="Deadline of one execution, in seconds.")
 
+    @property
+    def caller(self) -> str | None:
+        """The inventory's host that SQL Server is called from; None: the machine that vnuma runs on."""
+        return None
+
     def metric(self, form: str) -> Metric:
         """What is analysed of that form."""
         del form

@@ -1,0 +1,160 @@
+"""The callers' processes on the machine that calls, and a line of JSON for whatever they say.
+
+It travels there as text, and so do the callers: that machine needs Python 3.9 or later and pyodbc, and
+nothing of vnuma. Orders come in lines on standard input, the connection string among them, and answers go out
+likewise; when the input ends, as it does when vnuma or the connection to it ends, every caller ends too.
+
+    {"do": "begin", "caller": TEXT, "libraries": [...]}     {"do": "reach", "host": ..., "port": ...}
+    {"do": "connect", "callers": 8, ...}                    {"do": "machine"}
+    anything else: for each caller that was connected
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+START = (
+    "import json;exec(compile(json.loads(open(0,'rb',buffering=0,closefd=False).readline())['program'],"
+    "'vnuma','exec'))"
+)
+"""What Python is started with, by `-c`: the first line of its input holds the program."""
+
+_END_S = 5.0
+_REACH_S = 10.0
+_ORDERS = 0
+"""Standard input, read without a buffer: lines that wait in one would not wake the selector."""
+
+
+class _Host:
+    """The callers in the order of their starts; of them the first `active` are at work."""
+
+    def __init__(self) -> None:
+        self.caller = ""
+        self.callers: list[subprocess.Popen[bytes]] = []
+        self.active = 0
+        self.unread: dict[int, bytes] = {}
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(_ORDERS, selectors.EVENT_READ)
+
+    def run(self) -> None:
+        """Obey until the input ends, then end every caller."""
+        while True:
+            for key, _events in self.selector.select():
+                data = os.read(key.fd, 65536)
+                if key.data is not None:
+                    self._said(key.fd, key.data, data)
+                elif not data:
+                    return self._end()
+                else:
+                    for order in self._lines(key.fd, data):
+                        self._obey(order)
+
+    def _obey(self, order: dict[str, Any]) -> None:
+        if order["do"] == "begin":
+            self.caller = order["caller"]
+            _answer("hello", **_hello(order["libraries"]))
+        elif order["do"] == "reach":
+            _answer("reached", why=_why_not(order["host"], order["port"]))
+        elif order["do"] == "machine":
+            _answer("machine", stat=_stat(), at=time.monotonic())
+        else:
+            if order["do"] == "connect":
+                self._grow(order["callers"])
+            for process in self.callers[: self.active]:
+                _tell(process, order)
+
+    def _grow(self, callers: int) -> None:
+        """As many processes as asked for; more are left waiting."""
+        while len(self.callers) < callers:
+            # S603: this very Python. The program comes by its input.
+            process = subprocess.Popen(
+                [sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            )
+            self.selector.register(process.stdout, selectors.EVENT_READ, len(self.callers))  # type: ignore[arg-type]
+            self.callers.append(process)
+            _tell(process, {"program": self.caller})
+        self.active = callers
+
+    def _said(self, number: int, caller: int, data: bytes) -> None:
+        for line in self._lines(number, data):
+            _answer(line.pop("answer"), caller=caller, **line)
+        if not data:
+            self.selector.unregister(number)
+            _answer("ended", caller=caller, status=self.callers[caller].wait())
+
+    def _lines(self, number: int, data: bytes) -> list[dict[str, Any]]:
+        *whole, self.unread[number] = (self.unread.get(number, b"") + data).split(b"\n")
+        return [json.loads(line) for line in whole]
+
+    def _end(self) -> None:
+        """A caller ends when its input does, whatever it is doing."""
+        for process in self.callers:
+            process.stdin.close()  # type: ignore[union-attr]
+        for process in self.callers:
+            try:
+                process.wait(_END_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def _hello(libraries: list[str]) -> dict[str, object]:
+    """What this machine has for callers; `why` it has no pyodbc, if it has none."""
+    drivers: list[str] = []
+    why = None
+    try:
+        import pyodbc  # noqa: PLC0415 - that it is missing is an answer
+
+        drivers = pyodbc.drivers()
+    except ImportError as error:
+        why = str(error)
+    return {
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "cpus": os.cpu_count(),
+        "drivers": drivers,
+        "libraries": [path for path in libraries if Path(path).exists()],
+        "why": why,
+    }
+
+
+def _why_not(host: str, port: int) -> str | None:
+    """Why a port cannot be reached from here; None when it can."""
+    try:
+        socket.create_connection((host, port), timeout=_REACH_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return None
+
+
+def _stat() -> str | None:
+    """The line `cpu` of /proc/stat; None where the system has none."""
+    try:
+        return Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
+    except OSError:
+        return None
+
+
+def _tell(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
+    """One line to a caller; of one that has ended, its output tells."""
+    try:
+        process.stdin.write(json.dumps(order).encode() + b"\n")  # type: ignore[union-attr]
+        process.stdin.flush()  # type: ignore[union-attr]
+    except BrokenPipeError:
+        pass
+
+
+def _answer(kind: str, **values: object) -> None:
+    sys.stdout.write(json.dumps({"answer": kind, **values}) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _Host().run()

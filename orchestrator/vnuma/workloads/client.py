@@ -1,0 +1,178 @@
+"""The machine that calls, as vnuma sees it: this one, or another one that a command reaches."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from vnuma.errors import MachineUnreachable, MeasurementFailed
+from vnuma.sqlserver.driver import LIBRARIES
+from vnuma.workloads import caller_host
+
+Answer = Mapping[str, object]
+
+BEGIN_S = 60.0
+"""For a connection by SSH and the start of Python on a busy machine."""
+
+_END_S = 10.0
+_PROGRAMS = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Client:
+    """A machine that calls, and the command that starts its Python with `caller_host.START`.
+
+    Nothing of the command is secret: the connection string goes by its input.
+    """
+
+    name: str
+    command: tuple[str, ...]
+
+    @property
+    def here(self) -> bool:
+        """Whether it is the machine that vnuma runs on."""
+        return self == HERE
+
+
+HERE = Client("this machine", (sys.executable, "-c", caller_host.START))
+
+
+@dataclass(frozen=True)
+class Hello:
+    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why it has no pyodbc."""
+
+    python: str
+    cpus: int
+    drivers: tuple[str, ...]
+    libraries: tuple[str, ...]
+    why: str | None
+
+
+class ClientHost:
+    """`vnuma.workloads.caller_host` at work on a client. A new session keeps a terminal's signals from it."""
+
+    def __init__(self, client: Client, errors: IO[bytes]) -> None:
+        self.client, self._errors = client, errors
+        self._process = subprocess.Popen(
+            client.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            start_new_session=True,
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._orders, self._answers = self._process.stdin, self._process.stdout
+        self._unread = b""
+
+    def begin(self) -> Hello:
+        """Send the programs; what the client has. Raises MachineUnreachable when it does not answer."""
+        host, caller = (
+            (_PROGRAMS / name).read_text(encoding="utf-8") for name in ("caller_host.py", "caller.py")
+        )
+        try:
+            self._line({"program": host})
+            self.order("begin", caller=caller, libraries=list(LIBRARIES))
+            answer = self.answer("hello", BEGIN_S)
+        except MeasurementFailed as error:
+            raise self._unreachable() from error
+        return Hello(
+            str(answer["python"]),
+            int(str(answer["cpus"])),
+            tuple(_texts(answer["drivers"])),
+            tuple(_texts(answer["libraries"])),
+            str(answer["why"]) if answer["why"] else None,
+        )
+
+    def why_not(self, host: str, port: int) -> str | None:
+        """Why the client does not reach a port; None when it does."""
+        self.order("reach", host=host, port=port)
+        why = self.answer("reached", BEGIN_S)["why"]
+        return str(why) if why else None
+
+    def order(self, do: str, **values: object) -> None:
+        """Send one order. Raises MeasurementFailed when the client has ended."""
+        self._line({"do": do, **values})
+
+    def answer(self, kind: str, seconds: float) -> Answer:
+        """The next answer, which is of that kind. Raises MeasurementFailed."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0:
+            for answer in self.come(left):
+                if answer["answer"] == kind:
+                    return answer
+        raise MeasurementFailed(f"{self.client.name} did not answer within {seconds:g} s.")
+
+    def come(self, seconds: float) -> Iterator[Answer]:
+        """The answers that come within that time, at once when there are some. Raises MeasurementFailed."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._answers, selectors.EVENT_READ)
+            if not selector.select(seconds):
+                return
+        data = os.read(self._answers.fileno(), 65536)
+        if not data:
+            raise self._ended()
+        *lines, self._unread = (self._unread + data).split(b"\n")
+        for line in lines:
+            yield json.loads(line)
+
+    def end(self) -> None:
+        """Close its input, which ends it and its callers; kill it if that does not."""
+        with suppress(OSError):  # it may have ended by itself
+            self._orders.close()
+        try:
+            self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._answers.close()
+
+    def _line(self, document: Mapping[str, object]) -> None:
+        try:
+            self._orders.write(json.dumps(document).encode() + b"\n")
+            self._orders.flush()
+        except OSError as error:
+            raise self._ended() from error
+
+    def _ended(self) -> MeasurementFailed:
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        return MeasurementFailed(
+            f"The callers on {self.client.name} ended by themselves (exit code {self._process.returncode}).",
+            fix="Did the connection to it break, or is it short of memory or processes?",
+        )
+
+    def _unreachable(self) -> MachineUnreachable:
+        self._errors.seek(0)
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        said = lines[-1].strip().rstrip(".") if lines else "it did not answer"
+        return MachineUnreachable(
+            f"Python cannot be started on {self.client.name}: {said}.",
+            fix="ssh to it as the inventory says (ansible_host, ansible_port, ansible_user, a key without a "
+            "passphrase or in an agent); ansible_python_interpreter names its Python.",
+        )
+
+
+@contextmanager
+def client_host(client: Client) -> Iterator[tuple[ClientHost, Hello]]:
+    """A client for the duration of a `with`: no process outlives it. Raises MachineUnreachable."""
+    with tempfile.TemporaryFile() as errors:
+        host = ClientHost(client, errors)
+        try:
+            yield host, host.begin()
+        finally:
+            host.end()
+
+
+def _texts(items: object) -> list[str]:
+    return [str(item) for item in items] if isinstance(items, list) else []
