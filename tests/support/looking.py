@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,8 +14,8 @@ from tests.support.lab import LabHandle
 
 
 @contextmanager
-def _machine(lab: LabHandle, name: str | None) -> Iterator[Any]:
-    """The VM of that name, or the first one."""
+def _machines(lab: LabHandle) -> Iterator[list[Any]]:
+    """Every VM of a session that ends with the `with`."""
     connect: Any = SmartConnect
     disconnect: Any = Disconnect
     service = connect(
@@ -28,24 +28,42 @@ def _machine(lab: LabHandle, name: str | None) -> Iterator[Any]:
     try:
         content = service.RetrieveContent()
         view = content.viewManager.CreateContainerView(content.rootFolder, [vim.VirtualMachine], True)
-        yield next(item for item in view.view if name in (None, item.name))
+        yield list(view.view)
     finally:
         disconnect(service)
+
+
+@contextmanager
+def _machine(lab: LabHandle, name: str | None) -> Iterator[Any]:
+    """The VM of that name, or the first one."""
+    with _machines(lab) as found:
+        yield next(item for item in found if name in (None, item.name))
 
 
 def settings_now(lab: LabHandle, vm: str | None = None) -> dict[str, Any]:
     """Shape, affinity, reservation, NUMA keys, mark and power state of a VM as vSphere has them."""
     with _machine(lab, vm) as found:
-        config = found.config
-        return {
-            "vcpus": config.hardware.numCPU,
-            "cores_per_socket": config.hardware.numCoresPerSocket,
-            "affinity": list(config.cpuAffinity.affinitySet) if config.cpuAffinity else [],
-            "reservation": config.memoryAllocation.reservation,
-            "locked": bool(config.memoryReservationLockedToMax),
-            "keys": {o.key: o.value for o in config.extraConfig if o.key.startswith(("numa.", "vnuma."))},
-            "power": str(found.runtime.powerState),
-        }
+        return _settings(found)
+
+
+def settings_of(lab: LabHandle, vms: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The same of several VMs, by name, in one session."""
+    with _machines(lab) as found:
+        by_name = {item.name: item for item in found}
+        return {name: _settings(by_name[name]) for name in vms}
+
+
+def _settings(found: Any) -> dict[str, Any]:
+    config = found.config
+    return {
+        "vcpus": config.hardware.numCPU,
+        "cores_per_socket": config.hardware.numCoresPerSocket,
+        "affinity": list(config.cpuAffinity.affinitySet) if config.cpuAffinity else [],
+        "reservation": config.memoryAllocation.reservation,
+        "locked": bool(config.memoryReservationLockedToMax),
+        "keys": {o.key: o.value for o in config.extraConfig if o.key.startswith(("numa.", "vnuma."))},
+        "power": str(found.runtime.powerState),
+    }
 
 
 def change_by_hand(lab: LabHandle, vm: str | None = None, **fields: Any) -> None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Sequence
 
-from tools.soak.points import BARE, EVERY, PLAYED, Chooser, Point, Stage, Tally, Victim
+from tools.soak.points import BARE, EVERY, PLAYED, Chooser, Point, Stage, Tally, Victim, blows_of
 
 
 def strike(
     tally: Tally, count: int, victims: Sequence[Victim] = PLAYED, *, too_late: frozenset[Stage] = frozenset()
 ) -> list[Point]:
     """So many points; of several whose turn it is the first; those in some stages come too late."""
-    chooser = Chooser(7, victims, tally)
+    chooser = Chooser(7, blows_of(victims), tally)
     struck = []
     for _ in range(count):
         point = next(iter(chooser.next().values()))
@@ -39,7 +39,7 @@ def test_blows_that_never_land_do_not_keep_the_others_waiting() -> None:
 def test_a_restore_stands_alone_since_it_has_to_be_brought_about() -> None:
     """Of the other stages the first that comes is struck."""
     tally = Tally()
-    chooser = Chooser(3, PLAYED, tally)
+    chooser = Chooser(3, blows_of(PLAYED), tally)
 
     turns = [chooser.next() for _ in range(60)]
 
@@ -67,3 +67,32 @@ def test_the_table_counts_each_stage_process_and_signal() -> None:
     assert "25 of 96 kinds of blow struck at least once" in lines
     assert "  never: query, worker, SIGTERM" in lines
     assert len(tally.never) == len(EVERY) - 25
+
+
+def test_lanes_share_the_kinds_and_their_tallies_add_up() -> None:
+    """Together they strike all, none of them twice, and each has every stage."""
+    parts = [blows_of(PLAYED, lane, 2) for lane in range(2)]
+    assert sorted([*parts[0], *parts[1]]) == sorted(blows_of(PLAYED))
+    assert all({blow[0] for blow in part} == set(Stage) for part in parts)
+
+    both = Tally()
+    for part in parts:
+        tally = Tally(runs=1)
+        tally.count(next(iter(Chooser(7, part, tally).next().values())), struck=True)
+        both.add(tally)
+
+    assert (both.total, both.runs, both.good) == (2, 2, True)
+
+
+def test_a_restore_that_comes_anyway_is_struck_until_it_was_often_enough() -> None:
+    """One more blow than the kind that was struck least."""
+    tally = Tally()
+    chooser = Chooser(5, blows_of(PLAYED), tally)
+
+    turns = 0
+    while turn := chooser.at_restore():
+        tally.count(turn[Stage.RESTORE], struck=True)
+        turns += 1
+
+    assert turns == 9 * 2
+    assert {blow[0] for blow in tally.struck} == {Stage.RESTORE}

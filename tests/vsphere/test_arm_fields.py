@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.sqlserver.support import server_of
+from tests.support.hosts import host_of, vm_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login
 from vnuma.domain.arm import Arm
 from vnuma.domain.change import asked, change_back, change_to
 from vnuma.domain.effective import judge
 from vnuma.domain.facts import GuestTopology
+from vnuma.domain.recipe import desired_settings
 from vnuma.engine.shape import plan_shape
-from vnuma.errors import PowerFailed
+from vnuma.errors import ArmImpossible, PowerFailed
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.topology import read_topology
 from vnuma.vsphere.apply import reconfigure
@@ -84,6 +87,13 @@ EVERYWHERE = (
     ),
     Case({"topology": "2x8", "cpu_hot_add": "on"}, {"cpuHotAddEnabled": True}, 1),
     Case(
+        {"topology": "2x8", "follow_cores_per_socket": "on"},
+        {"numa.vcpu.followcorespersocket": "1"},
+        2,
+    ),
+    Case({"topology": "1x16", "numa_autosize": "clear"}, {"numa.autosize.cookie": None}, 1),
+    Case({"topology": "1x16", "numa_autosize": "keep"}, {}, 1),
+    Case(
         {
             "topology": "1x16",
             "latency_sensitivity": "high",
@@ -116,17 +126,40 @@ SINCE_8 = (
     ),
 )
 
+BY_RELEASE = {
+    "6.0.0": EVERYWHERE,
+    "6.5.0": EVERYWHERE + SINCE_6_5,
+    "7.0.3": EVERYWHERE + SINCE_6_5,
+    "8.0.3": EVERYWHERE + SINCE_6_5 + SINCE_8,
+}
+SQL_SERVERS_OWN = {
+    "soft_numa": "tests/e2e/test_soft_numa.py",
+    "maxdop": "tests/unit/workloads/test_cross_join.py",
+}
+"""Fields that set nothing on the VM, whatever ESXi's release, with the tests that set them."""
+NO_SETTING = {"name", "workload"}
 
-@pytest.mark.parametrize(
-    ("release", "cases"),
-    [
-        ("6.0.0", EVERYWHERE),
-        ("6.5.0", EVERYWHERE + SINCE_6_5),
-        ("7.0.3", EVERYWHERE + SINCE_6_5),
-        ("8.0.3", EVERYWHERE + SINCE_6_5 + SINCE_8),
-    ],
-    ids=["6.0", "6.5", "7.0", "8.0"],
-)
+
+@pytest.mark.parametrize("release", BY_RELEASE)
+@pytest.mark.parametrize("name", sorted(Arm.model_fields.keys() - SQL_SERVERS_OWN.keys() - NO_SETTING))
+def test_every_field_has_its_case_on_each_release_that_has_it(name: str, release: str) -> None:
+    """Where there is none, the field is refused there, with what would do."""
+    if any(name in case.arm for case in BY_RELEASE[release]):
+        return
+    later = next(case.arm for cases in BY_RELEASE.values() for case in cases if name in case.arm)
+    alone = Arm.model_validate({"topology": later["topology"], name: later[name]})
+    with pytest.raises(ArmImpossible, match=rf"^{name} needs ESXi 8.0 .* on ESXi {release}"):
+        desired_settings(alone, vm_of(), host_of(release=release))
+
+
+@pytest.mark.parametrize("name", SQL_SERVERS_OWN)
+def test_a_field_of_sql_server_has_its_test_where_it_is_set(name: str) -> None:
+    """The file that is said to set it does."""
+    root = Path(__file__).parents[2]
+    assert name in (root / SQL_SERVERS_OWN[name]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(("release", "cases"), BY_RELEASE.items(), ids=BY_RELEASE)
 def test_every_field_is_set_read_back_seen_by_the_guest_and_put_back(
     lab: LabFactory, login: Login, release: str, cases: tuple[Case, ...]
 ) -> None:
@@ -183,11 +216,18 @@ HANDED_BACK = {
 }
 
 
-def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(lab: LabFactory, login: Login) -> None:
+ONLY_8 = {"cores_per_numa_node"}
+
+
+@pytest.mark.parametrize("release", BY_RELEASE)
+def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(
+    lab: LabFactory, login: Login, release: str
+) -> None:
     """`keep` leaves every setting; `auto` and `none` leave ESXi its choice; the VM ends as it was."""
+    here = {name: value for name, value in SET_BEFORE.items() if release == "8.0.3" or name not in ONLY_8}
     running = lab(
-        esxi={"version": "8.0.3", "build": "1"},
-        vms=[{"name": "sql16", "power": "off", **SET_BEFORE}],
+        esxi={"version": release, "build": "1"},
+        vms=[{"name": "sql16", "power": "off", **here}],
         boot={"tools_seconds": 0.0, "sql_seconds": 0.0, "shutdown_seconds": 0.0},
     )
     session = login(running)
@@ -200,7 +240,7 @@ def test_what_the_vm_has_of_its_own_is_kept_handed_back_and_put_back(lab: LabFac
 
     assert [key for key in after if key.lower().startswith("numa.") and "follow" not in key] == []
     assert (after["cpuAffinity"], after["memoryReservation"], after["cpuHotAddEnabled"]) == ((), 0, False)
-    assert after["autoCoresPerNumaNode"] is True
+    assert after["autoCoresPerNumaNode"] is (True if release == "8.0.3" else None)
     assert guest.numa_nodes == 1
     assert read_vm(session, find_vm(session, "sql16")).settings == before.settings
 

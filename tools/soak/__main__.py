@@ -9,71 +9,36 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from itertools import cycle
 from pathlib import Path
 from types import FrameType
 
-from tools.soak.bare import BareRun
-from tools.soak.ground import Ground, Stuck
-from tools.soak.points import Chooser, Tally
-from tools.soak.supervised import SupervisedRun
+from tools.soak.lanes import Lanes, Turn
 from vnuma import lab
 
-Kind = type[BareRun] | type[SupervisedRun]
-"""Each with the part of the time that one campaign of it takes at most: both come to theirs twice."""
+GRACE_S = 300
+"""How long a campaign that is under way may take to bring its run to its end, when time is over."""
 
 
 def main() -> None:
-    """Campaign after campaign until time is over or enough points were struck."""
+    """Campaigns in several lanes until time is over or enough points were struck."""
     asked = _arguments()
     signal.signal(signal.SIGTERM, _end)
     for name in ("VNUMA_HOME", "VNUMA_STORE", "VNUMA_LAB_STATE"):
         os.environ.pop(name, None)  # a store or lab of the user's own is not ours to strike
     lab.ready_program()
-    tally = Tally()
-    kinds: tuple[Kind, ...] = (BareRun, SupervisedRun)
-    choosers = {kind: Chooser(asked.seed, kind.VICTIMS, tally) for kind in kinds}
     began = time.monotonic()
-    deadline = began + asked.minutes * 60
-    for number, kind in enumerate(cycle(kinds), 1):
-        turn = min(deadline, time.monotonic() + asked.minutes * 60 * kind.SHARE)
-        _campaign(kind, number, tally, choosers[kind], turn, asked)
-        left = deadline - time.monotonic()
-        print(f"campaign {number}: {tally.total} kills so far, {max(left, 0):.0f} s left", flush=True)
-        if left <= 0 or tally.total >= asked.points or not tally.good:
-            break
-    print(f"seed {asked.seed}, {time.monotonic() - began:.0f} s\n{tally.report()}")
-    sys.exit(0 if tally.good else 1)
-
-
-def _campaign(
-    kind: Kind,
-    number: int,
-    tally: Tally,
-    chooser: Chooser,
-    deadline: float,
-    asked: argparse.Namespace,
-) -> None:
     with tempfile.TemporaryDirectory(prefix="vnuma-soak-") as name, ExitStack() as after:
-        folder = Path(name)
-        ground = Ground(lab.ready_program(), folder, f"campaign {number}", kind.VMS, tally)
-        after.callback(ground.lab.stop)
-        os.environ["VNUMA_HOME"] = name
-        campaign = kind(ground, asked.seed + number)
-        after.callback(campaign.close)
-        try:
-            campaign.strike(chooser, deadline)
-        except Stuck as error:
-            tally.stuck.append(str(error))
-        if not tally.good and asked.keep:
-            _keep(folder, asked.keep)
-
-
-def _keep(folder: Path, where: Path) -> None:
-    """Store and logs of a campaign that went wrong."""
-    where.mkdir(parents=True, exist_ok=True)
-    for file in (*folder.glob("*.log"), *folder.glob("vnuma.*"), *(folder / "lab").glob("*.jsonl")):
-        (where / file.name).write_bytes(file.read_bytes())
+        deadline = began + asked.minutes * 60
+        lanes = Lanes(Turn(asked.seed, asked.lanes, deadline, Path(name), asked.keep))
+        after.callback(lanes.close)
+        for tally in lanes.tallies(deadline + GRACE_S):
+            left = max(deadline - time.monotonic(), 0)
+            print(f"{tally.total} kills, {tally.runs} runs completed, {left:.0f} s left", flush=True)
+            if tally.total >= asked.points or tally.bad:
+                lanes.enough()
+        found = lanes.found
+    print(f"seed {asked.seed}, {time.monotonic() - began:.0f} s, {asked.lanes} lanes\n{found.report()}")
+    sys.exit(0 if found.good else 1)
 
 
 def _arguments() -> argparse.Namespace:
@@ -81,6 +46,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=5, help="how long points are struck")
     parser.add_argument("--points", type=int, default=10_000, help="or how many, whichever comes first")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--lanes", type=int, default=2, help="campaigns at a time, each with a lab of its own"
+    )
     parser.add_argument("--keep", type=Path, help="folder for store and logs of a campaign that went wrong")
     return parser.parse_args()
 

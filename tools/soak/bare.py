@@ -22,6 +22,9 @@ from vnuma.engine.shape import shape_cell
 from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 
+BLOWS = 24
+"""Of one campaign."""
+
 ALL = 10_000
 """More cells than a run has."""
 
@@ -31,17 +34,18 @@ class BareRun:
 
     VMS = ("sql16",)
     VICTIMS = BARE
-    SHARE = 0.1
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
-        design = {"blocks": 12, "iterations": ITERATIONS, "seed": seed}
+        design = {"blocks": 3, "iterations": ITERATIONS, "seed": seed}
         self._steps = Steps.prepared(ground.folder, ground.lab, design=design, **STUDY)
         self._worker: BaseProcess | None = None
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """Strike until every cell is valid or time is over; then let the rest be measured. Raises Stuck."""
-        while time.monotonic() < deadline and checks.unfinished(self._ground.watch.store, RUN):
+        """So many blows, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        for _ in range(BLOWS):
+            if time.monotonic() > deadline or not checks.unfinished(self._ground.watch.store, RUN):
+                break
             self._strike_once(chooser.next())
         last = self._fork(cells=ALL)
         self._ground.wait_until(lambda: not last.is_alive(), "end of its process")
@@ -57,6 +61,7 @@ class BareRun:
         """Strike a new process at the first of these points that comes, and check; missed if it was over."""
         began = time.monotonic()
         restoring = Stage.RESTORE in turn
+        self._ground.watch.bury()
         worker = self._fork(cells=1 if restoring else ALL)
 
         def over() -> bool:

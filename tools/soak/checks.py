@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from tests.support.lab import LabHandle
-from tests.support.looking import settings_now
+from tests.support.looking import settings_of
 from vnuma.store import attempts, cells, leases, runs, samples, vms
 from vnuma.store.open import Store
 
@@ -24,9 +24,9 @@ def altered(lab: LabHandle, store: Store, run_name: str, before: dict[str, Any])
         run = runs.get_run(connection, run_name)
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
         held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
-    wrong = []
+    wrong, seen = [], settings_of(lab, list(before))
     for name, wanted in before.items():
-        now = settings_now(lab, name)
+        now = seen[name]
         mark = now["keys"].pop("vnuma.run", None)
         if now == wanted and mark is None:
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.lab import LabHandle, start_lab
-from tests.support.looking import settings_now
+from tests.support.looking import settings_of
 from tools.soak import checks
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
@@ -21,7 +21,7 @@ PATIENCE_S = 180.0
 RUN = "small.1"
 ITERATIONS = 3
 STUDY: dict[str, Any] = {
-    "limits": {"attempts_per_cell": 9, "max_failed_cells": 99},
+    "limits": {"attempts_per_cell": 10, "max_failed_cells": 99},
     "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60},
     "workload": {"sizes": [40]},
 }
@@ -48,7 +48,7 @@ class Ground:
         machines = [{"name": name, "host": f"esx-{name}", "memory_gb": 32} for name in self.vms]
         scenario = {"hosts": hosts, "vms": machines, "boot": _FAST}
         self.lab: LabHandle = start_lab(self.program, self.folder / "lab", scenario, {})
-        self.before = {name: settings_now(self.lab, name) for name in self.vms}
+        self.before = settings_of(self.lab, self.vms)
         self.watch = Watch(self.lab, self.folder, RUN)
 
     def check(self, point: Point) -> None:
@@ -66,7 +66,7 @@ class Ground:
         store = self.watch.store
         self.tally.stuck += checks.unfinished(store, RUN)
         self.tally.lost += checks.lost(store, RUN, self.seen, ITERATIONS)
-        after = {name: settings_now(self.lab, name) for name in self.vms}
+        after = settings_of(self.lab, self.vms)
         self.tally.altered += [
             f"{self.name}: {name} ended as {after[name]}"
             for name in self.vms

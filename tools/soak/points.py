@@ -68,6 +68,11 @@ EVERY: tuple[Blow, ...] = tuple(
 """Every stage with every process and signal: each is to be struck at least once."""
 
 
+def blows_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[Blow]:
+    """The kinds of blow at these processes; each lane has its part, together all."""
+    return [blow for blow in EVERY if blow[1] in victims][lane::lanes]
+
+
 class Chooser:
     """Chooses where to strike next: what was struck least often, drawn from the seed.
 
@@ -75,9 +80,9 @@ class Chooser:
     cost more than the blow.
     """
 
-    def __init__(self, seed: int, victims: Sequence[Victim], tally: Tally) -> None:
-        self._draw = random.Random(f"{seed} {victims}")
-        self._mine = [blow for blow in EVERY if blow[1] in victims]
+    def __init__(self, seed: int, blows: Sequence[Blow], tally: Tally) -> None:
+        self._draw = random.Random(f"{seed} {blows}")
+        self._mine = list(blows)
         self._tally = tally
 
     def next(self) -> dict[Stage, Point]:
@@ -85,10 +90,20 @@ class Chooser:
         self._draw.shuffle(self._mine)
         least = min(map(self._tally.weight, self._mine))
         turn = [blow for blow in self._mine if self._tally.weight(blow) == least]
-        found = {blow[0]: Point(*blow, self._draw.uniform(0, 0.06)) for blow in turn}
+        found = {blow[0]: self._point(blow) for blow in turn}
         restore = found.pop(Stage.RESTORE, None)
         alone = restore and (not found or turn[0][0] is Stage.RESTORE)
         return {Stage.RESTORE: restore} if restore and alone else found
+
+    def at_restore(self) -> dict[Stage, Point]:
+        """A point in a restore that comes anyway, since the run was told to stop; none once it had enough."""
+        least = min(map(self._tally.weight, self._mine))
+        turn = [blow for blow in self._mine if blow[0] is Stage.RESTORE]
+        turn = [blow for blow in turn if self._tally.weight(blow) <= least + 1]
+        return {Stage.RESTORE: self._point(self._draw.choice(turn))} if turn else {}
+
+    def _point(self, blow: Blow) -> Point:
+        return Point(*blow, self._draw.uniform(0, 0.06))
 
 
 @dataclass
@@ -109,14 +124,28 @@ class Tally:
         return self.struck.total()
 
     @property
+    def bad(self) -> bool:
+        """Whether something was lost, doubled, left altered or stuck."""
+        return bool(self.lost or self.altered or self.stuck)
+
+    @property
     def good(self) -> bool:
-        """Whether nothing was lost, doubled, left altered or stuck, and something was tried."""
-        return self.total > 0 and not (self.lost or self.altered or self.stuck)
+        """Whether nothing was, and something was tried."""
+        return self.total > 0 and not self.bad
 
     @property
     def never(self) -> list[Blow]:
         """What was not struck even once."""
         return [blow for blow in EVERY if not self.struck[blow]]
+
+    def add(self, other: Tally) -> None:
+        """Take what another lane did and found."""
+        self.struck += other.struck
+        self.missed += other.missed
+        self.runs += other.runs
+        self.lost += other.lost
+        self.altered += other.altered
+        self.stuck += other.stuck
 
     def count(self, point: Point, *, struck: bool) -> None:
         """Count a point that was struck, or that came too late."""

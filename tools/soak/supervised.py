@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
 import time
+from multiprocessing.context import ForkServerProcess
 
-from tests.support.cli import command
 from tests.support.site import write_inventory, write_study
 from tools.soak import checks
+from tools.soak.engine import start_engine
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
 from tools.soak.points import PLAYED, Chooser, Point, Stage, Victim
 from tools.soak.watch import gone, process_of
+
+BLOWS = 16
+"""Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
+
+DYING_S = 30.0
+"""How long a play may take to die of a signal that it may handle."""
+
+FOUND_S = 0.3
+"""How long a process is looked for: between two tasks a play has no worker."""
 
 
 class SupervisedRun:
@@ -20,20 +29,21 @@ class SupervisedRun:
 
     VMS = ("a", "b")
     VICTIMS = PLAYED
-    SHARE = 0.4
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
-        self._engine: subprocess.Popen[str] | None = None
+        self._engine: ForkServerProcess | None = None
+        self._stopping = False
         self._inventory = write_inventory(ground.folder, ground.lab)
-        design = {"blocks": 4, "iterations": ITERATIONS, "seed": seed}
+        design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """Strike until the run is complete or time is over; then let it come to its end. Raises Stuck."""
-        while time.monotonic() < deadline and not self._complete():
-            self._begin()
-            self._strike_once(chooser.next())
+        """So many blows, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        for _ in range(BLOWS):
+            if time.monotonic() > deadline or self._complete():
+                break
+            self._strike_once(chooser, self._begin())
         for _ in range(4):
             if self._complete():
                 break
@@ -42,71 +52,87 @@ class SupervisedRun:
 
     def close(self) -> None:
         """End what still runs of it."""
-        if self._engine and self._engine.poll() is None:
-            self._engine.send_signal(signal.SIGTERM)
-            try:
-                self._engine.wait(timeout=60)
-            except subprocess.TimeoutExpired:
+        if self._engine and self._engine.is_alive():
+            self._engine.terminate()
+            self._engine.join(60)
+            if self._engine.is_alive():
                 self._engine.kill()
-                self._engine.wait()
+                self._engine.join()
 
-    def _begin(self) -> subprocess.Popen[str]:
+    def _begin(self) -> ForkServerProcess:
         """A run that is under way: the first one, or resumed after its end."""
-        if self._engine is not None and self._engine.poll() is None:
+        if self._engine is not None and self._engine.is_alive():
             return self._engine
-        resume = ("run", "--resume", RUN)
-        words = resume if self._ground.watch.knows_run() else ("run", self._study, "-i", self._inventory)
-        with (self._ground.folder / "run.log").open("a", encoding="utf-8") as log:
-            self._engine = subprocess.Popen(
-                command(*words),
-                env={**os.environ, "VNUMA_HOME": str(self._ground.folder)},
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                text=True,
-                start_new_session=True,
-            )
+        known, folder = self._ground.watch.knows_run(), self._ground.folder
+        words = ["run", "--resume", RUN] if known else ["run", str(self._study), "-i", str(self._inventory)]
+        self._ground.watch.bury()
+        self._engine = start_engine(words, folder, folder / "run.log")
+        self._stopping = False
         return self._engine
 
-    def _strike_once(self, turn: dict[Stage, Point]) -> None:
-        """Strike at the first of these points that comes, and check; missed if the process was over."""
-        engine, began, watch = self._begin(), time.monotonic(), self._ground.watch
+    def _strike_once(self, chooser: Chooser, engine: ForkServerProcess) -> None:
+        """Strike at the first point that comes, and check; missed if the process was over."""
+        turn = chooser.at_restore() if self._stopping else chooser.next()
+        if not turn:
+            self._wait_for_the_end(engine)
+            return
+        began, watch = time.monotonic(), self._ground.watch
 
         def over() -> bool:
             if time.monotonic() - began > PATIENCE_S:
                 raise Stuck(f"{self._ground.name} reached none of {', '.join(turn)}")
-            return engine.poll() is not None
+            return not engine.is_alive()
 
-        if Stage.RESTORE in turn and watch.begins(Stage.WAITING, over):
-            engine.send_signal(signal.SIGINT)  # a stop: the VMs are put back
+        if Stage.RESTORE in turn and not self._stopping and watch.begins(Stage.WAITING, over):
+            kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are put back
+            self._stopping = True
         stage = watch.first_of(turn, over)
         point = turn[stage or next(iter(turn))]
         time.sleep(point.delay_s)
-        victim = process_of(point.victim, engine.pid) if stage else None
+        victim = self._find(point.victim, engine) if stage else None
         struck = victim is not None and kill(victim, point.signal)
         self._ground.tally.count(point, struck=struck)
         if struck and victim:
             self._wait_for(point, victim, engine)
         self._ground.check(point)
 
-    def _wait_for(self, point: Point, victim: int, engine: subprocess.Popen[str]) -> None:
-        """Until the blow has had its effect."""
+    def _find(self, victim: Victim, engine: ForkServerProcess) -> int | None:
+        until = time.monotonic() + FOUND_S
+        found = process_of(victim, _pid(engine))
+        while found is None and time.monotonic() < until and engine.is_alive():
+            time.sleep(0.01)
+            found = process_of(victim, _pid(engine))
+        return found
+
+    def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
+        """Until the blow has had its effect. A run that was told to stop may be struck again as it does."""
+        mortal = point.signal is signal.SIGKILL
         if point.victim is Victim.ENGINE:
-            self._wait_for_the_end(engine)
-        elif point.signal is signal.SIGKILL:
-            self._ground.wait_until(
-                lambda: gone(victim) or engine.poll() is not None, f"end of {point.victim}"
-            )
+            self._stopping = True
+            if mortal:
+                self._wait_for_the_end(engine)
+        elif mortal:
+            self._ground.wait_until(lambda: gone(victim) or not engine.is_alive(), f"end of {point.victim}")
+        elif point.victim is Victim.PLAYBOOK:
+            until = time.monotonic() + DYING_S
+            while not gone(victim) and engine.is_alive() and time.monotonic() < until:
+                time.sleep(0.01)
+        if mortal or (point.victim is Victim.PLAYBOOK and gone(victim)):
+            self._ground.watch.bury()
 
     def _complete(self) -> bool:
-        over = self._engine is not None and self._engine.poll() == 0
+        over = self._engine is not None and self._engine.exitcode == 0
         return over and not checks.unfinished(self._ground.watch.store, RUN)
 
-    def _wait_for_the_end(self, engine: subprocess.Popen[str]) -> None:
-        try:
-            engine.wait(timeout=PATIENCE_S)
-        except subprocess.TimeoutExpired as error:
-            raise Stuck(f"{self._ground.name} did not end") from error
+    def _wait_for_the_end(self, engine: ForkServerProcess) -> None:
+        engine.join(PATIENCE_S)
+        if engine.is_alive():
+            raise Stuck(f"{self._ground.name} did not end")
+
+
+def _pid(engine: ForkServerProcess) -> int:
+    assert engine.pid is not None, "it was started"
+    return engine.pid
 
 
 def kill(pid: int, number: signal.Signals) -> bool:

@@ -1,21 +1,28 @@
-"""Seeing where a run is: its step in the store, and what the lab tells of the VM."""
+"""Seeing where a run is: the step of each VM's attempt in the store, and what the lab tells of the VM."""
 
 from __future__ import annotations
 
 import json
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
 from pathlib import Path
+
+from sqlalchemy import text
 
 from tests.support.lab import LabHandle
 from tools.bench.processes import PROC, descendants
 from tools.soak.points import Stage, Victim
 from vnuma.errors import VnumaError
-from vnuma.store import attempts, runs, samples
+from vnuma.store import attempts, runs, vms
 from vnuma.store.open import Store, open_store
+from vnuma.store.rows import AttemptLine
 
 TICK_S = 0.004
+LOOK_S = 0.05
+"""The store is read when its files have changed, and at least this often: a change within a tick of the
+kernel's clock leaves no trace in a file's time."""
 
 
 class Watch:
@@ -24,22 +31,17 @@ class Watch:
     def __init__(self, lab: LabHandle, home: Path, run: str) -> None:
         self._events = lab.folder / "events.jsonl"
         self._database = home / "vnuma.db"
+        self._files = (self._database, home / "vnuma.db-wal")
         self._store: Store | None = None
         self._run = run
         self._offset = 0
-        self._last_event = ""
-        self._samples = 0
-
-    def step(self) -> str | None:
-        """The step of the attempt under way; None between attempts."""
-        try:
-            with self.store.read() as connection:
-                run = runs.get_run(connection, self._run)
-                self._samples = samples.count(connection, run.id)
-                open_now = [a for a in attempts.lines_of_run(connection, run.id) if a.ended_at is None]
-        except VnumaError:  # the store is being made
-            return None
-        return open_now[-1].step if open_now else None
+        self._last_event: dict[str, str] = {}
+        self._open: dict[str, AttemptLine] = {}
+        self._samples: Counter[int] = Counter()
+        self._dead = 0
+        self._newest = 0
+        self._files_then: object = None
+        self._looked_at = 0.0
 
     def knows_run(self) -> bool:
         """Whether the run is stored by now."""
@@ -57,6 +59,11 @@ class Watch:
             self._store = open_store(f"sqlite:///{self._database}", create=False)
         return self._store
 
+    def bury(self) -> None:
+        """What works on the attempts begun so far is dead: no stage of theirs is one that can be struck."""
+        self._look()
+        self._dead = self._newest
+
     def begins(self, stage: Stage, until: Callable[[], bool]) -> bool:
         """Wait until that stage begins; False when `until` holds before."""
         return self.first_of([stage], until) is not None
@@ -64,40 +71,80 @@ class Watch:
     def first_of(self, stages: Collection[Stage], until: Callable[[], bool]) -> Stage | None:
         """Wait until one of the stages begins, and say which; None when `until` holds before."""
         self._news()
-        self._last_event = ""
-        self.step()
-        before = self._samples
+        self._last_event.clear()
+        self._look()
+        before = Counter(self._samples)
         while not until():
             self._news()
-            step = self.step()
+            self._look_if_changed()
             for stage in stages:
-                if self._is(stage, step, before):
+                if any(self._is(stage, vm, before) for vm in {*self._open, *self._last_event}):
                     return stage
             time.sleep(TICK_S)
         return None
 
-    def _is(self, stage: Stage, step: str | None, samples_before: int) -> bool:
-        measuring = bool(step and step.startswith("measure"))
+    def _is(self, stage: Stage, vm: str, samples_before: Counter[int]) -> bool:
+        attempt, event = self._open.get(vm), self._last_event.get(vm)
+        if attempt is None:
+            return stage is Stage.RESTORE and event == "power_off"
+        if attempt.id <= self._dead:
+            return False
+        step = attempt.step or ""
+        measuring = step.startswith("measure")
         return {
             Stage.CLAIM: step == "claim",
-            Stage.POWER_OFF: step == "shutdown" and self._last_event != "power_off",
-            Stage.RECONFIGURE: step == "shutdown" and self._last_event == "power_off",
-            Stage.POWER_ON: step == "power_on" and self._last_event != "boot",
-            Stage.WAITING: self._last_event in {"boot", "tools_running"} or step == "guest_ready",
+            Stage.POWER_OFF: step == "shutdown" and event != "power_off",
+            Stage.RECONFIGURE: step == "shutdown" and event == "power_off",
+            Stage.POWER_ON: step == "power_on" and event != "boot",
+            Stage.WAITING: event in {"boot", "tools_running"} or step == "guest_ready",
             Stage.QUERY: measuring,
-            Stage.STORING: measuring and self._samples > samples_before,
-            Stage.RESTORE: step is None and self._last_event == "power_off",
+            Stage.STORING: measuring and self._samples[attempt.id] > samples_before[attempt.id],
+            Stage.RESTORE: False,
         }[stage]
 
+    def _look_if_changed(self) -> None:
+        files = [_trace(file) for file in self._files]
+        if files != self._files_then or time.monotonic() > self._looked_at + LOOK_S:
+            self._files_then = files
+            self._look()
+
+    def _look(self) -> None:
+        """Read each VM's attempt under way, and how many samples each attempt has."""
+        self._looked_at = time.monotonic()
+        try:
+            with self.store.read() as connection:
+                run = runs.get_run(connection, self._run)
+                names = {row.id: row.name for row in vms.vms_of_run(connection, run.id)}
+                lines = attempts.lines_of_run(connection, run.id)
+                stored = connection.execute(
+                    text("SELECT attempt_id, count(*) FROM sample GROUP BY attempt_id")
+                )
+                self._samples = Counter(dict(row._tuple() for row in stored))
+        except VnumaError:  # the store is being made
+            return
+        self._open = {names[line.vm_id]: line for line in lines if line.ended_at is None}
+        self._newest = lines[-1].id if lines else 0
+
     def _news(self) -> None:
-        """The latest event that the lab has told since the last look."""
+        """The latest event that the lab has told of each VM since the last look."""
         with self._events.open("rb") as file:
             file.seek(self._offset)
             for line in file:
                 if not line.endswith(b"\n"):
                     break
                 self._offset += len(line)
-                self._last_event = str(json.loads(line)["event"])
+                told = json.loads(line)
+                if "vm" in told:
+                    self._last_event[told["vm"]] = str(told["event"])
+
+
+def _trace(file: Path) -> tuple[int, int] | None:
+    """What changes with a file that is written to; None while there is none."""
+    try:
+        found = file.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_mtime_ns, found.st_size
 
 
 def process_of(victim: Victim, engine: int) -> int | None:
