@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,8 +14,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.report.build import Lost, Story, build, study_text
+from vnuma.domain.order import plan_cells
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.inventory import read_targets
 from vnuma.engine.recover import reopen
 from vnuma.errors import InputError
+from vnuma.report.archive.again import inventory, inventory_name
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.raw import COLUMNS, dictionary
 from vnuma.report.archive.read import differences, import_run
@@ -141,6 +146,55 @@ def test_the_archive_says_what_it_is(exported: tuple[Store, LoadedRun, Path]) ->
     assert pdf.startswith(b"%PDF")
     assert {"study.yml", "methods.md", "report.html", "results.json", "columns.md"} <= names
     assert loaded.study_text.startswith("name: quick")
+
+
+def test_the_archive_plans_the_same_cells_again(
+    exported: tuple[Store, LoadedRun, Path],
+) -> None:
+    """Study and seed come out of the archive: order, arms and work are those that were run."""
+    _, loaded, path = exported
+    with zipfile.ZipFile(path) as archive:
+        study = parse_study(archive.read("study.yml").decode(), "study.yml")
+        told = json.loads(archive.read("versions.json"))
+
+    (vm,) = loaded.vms
+    order = [(cell.label, cell.block, cell.position) for cell in plan_cells(study, 0)]
+    assert order == [(cell.label, cell.block, cell.position) for cell in loaded.cells_of(vm)]
+    assert (told["seed"], told["measured_with"]["vnuma"]) == (7, loaded.run.product_version)
+    assert told["measured_with"]["driver"] == {"kind": "freetds", "name": "FreeTDS", "version": "1.3.17"}
+    assert told["measured_with"]["vms"][0]["sql_server"] == ["15.0.4355.3"]
+
+
+def test_the_lab_s_archive_tells_every_step_with_its_command(
+    exported: tuple[Store, LoadedRun, Path],
+) -> None:
+    """From the file to a run beside this one; the inventory is the lab's."""
+    with zipfile.ZipFile(exported[2]) as archive:
+        readme = archive.read("README.md").decode()
+        reached = archive.read("lab.vnuma.yml").decode()
+
+    commands = re.findall(r"(?:    |`)vnuma (import|report|lab up|plan|run|compare) ", readme)
+    assert commands == ["import", "report", "lab up", "plan", "run", "compare"]
+    assert "vnuma lab up paper" in readme
+    assert "vnuma run study.yml -i lab.vnuma.yml" in readme
+    assert reached.endswith("plugin: vnuma.vnuma.lab\n")
+
+
+def test_the_inventory_of_a_real_run_is_read_once_it_is_filled_in(store: Store, tmp_path: Path) -> None:
+    """Every VM by name and path, secrets as references: the product reads it as it reads its own."""
+    story = Story(text=study_text(vms="sql16, 'sql: 17'", blocks=1), scenario=None)
+    loaded = load_run(store, build(store, story).name)
+    path = tmp_path / inventory_name(loaded)
+    path.write_text(inventory(loaded), encoding="utf-8")
+
+    targets = read_targets(path, loaded.study.vms)
+
+    assert path.name == "hosts.yml"
+    assert [target.vm for target in targets.values()] == ["/DC1/vm/sql16", "/DC1/vm/sql: 17"]
+    assert {target.sql.password and target.sql.password.env for target in targets.values()} == {
+        "VNUMA_SQL_PASSWORD"
+    }
+    assert not any(target.test_clone for target in targets.values())
 
 
 def test_a_changed_file_is_named(
@@ -286,3 +340,14 @@ def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
                 assert "faster" in picture.svg
                 assert "boots" in picture.svg
     assert palette("light")["paper"] != palette("dark")["paper"]
+
+
+def test_a_picture_names_the_unit_of_its_own_axis(loaded: Callable[[Story], LoadedRun]) -> None:
+    """Seconds where the axis has seconds; a title as long as all arms is wrapped, in the study's order."""
+    story = Story(text=study_text(sizes="500, 1000", blocks=2))
+    drawn = {picture.name: picture.svg for picture in pictures(loaded(story))}
+
+    assert "form client, ms, lower is faster" in drawn["iterations-500"]
+    assert "form client, s, lower is faster" in drawn["iterations-1000"]
+    titles = re.findall(r'<text class="title"[^>]*>([^<]*)<', drawn["host-1"])
+    assert titles == ["quick.1: Host esx01, arms 1x16, 2x8, 4x4, 8x2", "and 16x1"]

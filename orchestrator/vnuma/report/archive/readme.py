@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vnuma.report.archive.again import LAB_INVENTORY, inventory_name
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import banner, listed
 
@@ -25,7 +26,9 @@ A vNUMA study of {listed(study.vms)}, measured by vnuma {run.product_version}, b
 | tables/ | Table 1 in the paper's layout: CSV, Markdown, LaTeX |
 | charts/ | every chart: SVG, PNG, PDF |
 | methods.md | how the figures came about, to be quoted |
-| study.yml | the study file, as it was run |
+| study.yml | the study file, as it was run: arms, workload with its T-SQL, design, seed |
+| {inventory_name(loaded)} | an inventory for it: where its VMs are reached, without any password |
+| versions.json | what it was measured and analysed with: vnuma, driver, ESXi, SQL Server, libraries |
 | vnuma.db | the run's own store (SQLite), with all settings, boots and facts |
 | manifest.json | a checksum (SHA-256) of every file |
 
@@ -34,13 +37,32 @@ The checksums show damage and careless changes; they do not prove who made the a
 
 ## To analyse it again
 
-    vnuma import THIS_FILE          # checks it, and says whether the figures come out the same
-    vnuma report {run.name}
+    vnuma import THIS_FILE          # checks it, analyses it, and says whether the figures are the same
+    vnuma report {run.name}         # the page; vnuma results {run.name} --format json: every figure
+
+An imported run takes the next free number if its name is taken; vnuma import says which.
 
 ## To do the study again
 
-    vnuma plan study.yml            # on a VM named as in study.yml: {listed(study.vms)}
-    vnuma run study.yml             # same order of cells: the seed ({run.seed}) is in the study
+1. Install vnuma {run.product_version} (versions.json has the rest), and unpack this file into a folder of
+   its own: `python -m zipfile -e THIS_FILE FOLDER`
+2. {_place(loaded)}
+3. In that folder, see what it would change, and for how long:
+   `vnuma plan study.yml -i {inventory_name(loaded)}`
+4. Run it; the seed in study.yml ({run.seed}) gives the same order of cells:
+   `vnuma run study.yml -i {inventory_name(loaded)}`
+5. Hold the new run, whose name vnuma run prints, against this one:
+   `vnuma compare {run.name} NEW_RUN`
 
 What the machines were like is in report.html under "Configuration", and in vnuma.db (table fact).
 """
+
+
+def _place(loaded: LoadedRun) -> str:
+    """How the reader comes by a place to measure."""
+    if inventory_name(loaded) == LAB_INVENTORY:
+        return f"Start the lab that it was measured on: `vnuma lab up {loaded.simulated}`"
+    return (
+        f"Fill in {inventory_name(loaded)}: it names {listed(loaded.study.vms)} and lacks your addresses, "
+        "users and references to passwords"
+    )

@@ -9,6 +9,7 @@ from pathlib import Path
 from vnuma import __version__
 from vnuma.errors import InputError
 from vnuma.report import grid
+from vnuma.report.archive.again import inventory, inventory_name, versions
 from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_of
 from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
@@ -76,6 +77,8 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
     texts = {
         "README.md": readme(loaded),
         "study.yml": loaded.study_text,
+        inventory_name(loaded): inventory(loaded),
+        "versions.json": versions(loaded),
         "report.html": page_text(loaded),
         RESULTS: as_json(loaded),
         "results.csv": as_csv(loaded),
