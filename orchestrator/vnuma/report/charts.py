@@ -189,7 +189,8 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
     ]
     axis = f"{unit}, {direction(analysis.measure)}"
     x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(arms) - 0.5], nice=False), axis=None)
-    y = alt.Y("y:Q", scale=alt.Scale(zero=False), title=axis).axis(tickCount=5)
+    # Without padding the marks of the highest and lowest boot lie half outside the plot.
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=8), title=axis).axis(tickCount=5)
     names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
     lanes: Rows = [{"x": lane - 0.5} for lane in range(1, len(arms))]
     layers = [
@@ -259,6 +260,11 @@ def _iteration_layer(rows: Rows, x: alt.X, y: alt.Y) -> alt.Chart:
         color=MUTED, strokeWidth=1.3, opacity=1
     )
     return chart.encode(x=x, y=y, **ends)
+
+
+def strip_unit(analysis: Analysis, size: int) -> str:
+    """The unit on the axis of that size's strip."""
+    return _unit(analysis, [table.size for table in analysis.table].index(size))[0]
 
 
 def _unit(analysis: Analysis, index: int) -> tuple[str, float]:

@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from vnuma.domain.order import columns
 from vnuma.report.model import LoadedRun
 from vnuma.report.svg import Figure
 from vnuma.report.words import count, listed
@@ -46,6 +47,7 @@ def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
     )
     if not nodes:
         return None
+    order = list(dict.fromkeys(arm for arm, _ in columns(loaded.study)))
     pinned: dict[tuple[int, ...], dict[str, None]] = defaultdict(dict)
     for attempt in loaded.attempts_of(vm, Outcome.VALID):
         settings = _settings(attempt.effective)
@@ -54,7 +56,7 @@ def host_map(loaded: LoadedRun, vm: Vm) -> HostMap | None:
     return HostMap(
         str(host.get("name", vm.esxi_host)),
         nodes,
-        tuple((cpus, tuple(arms)) for cpus, arms in pinned.items()),
+        tuple((cpus, tuple(sorted(arms, key=order.index))) for cpus, arms in pinned.items()),
     )
 
 

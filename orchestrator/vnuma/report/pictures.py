@@ -27,7 +27,7 @@ Scheme = Literal["light", "dark"]
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Fonts that a converter and a word processor have; a browser's own font is not theirs."""
-_MARGIN, _LINE, _LETTER = 16, 17, 6.3
+_MARGIN, _LINE, _LETTER, _TITLE_LETTER = 16, 17, 6.3, 8.0
 
 
 @dataclass(frozen=True)
@@ -79,9 +79,8 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         yield f"size-{size.size}", figure, difference + hollow
     strips = charts.strips(analysis, size_word, key="runs", width=560, height=260)
     for size, figure in zip(analysis.sizes, strips, strict=True):
-        note = (
-            f"{metric}, {measure.unit}, {better}; {boots}; marks: boot medians, strokes: timed iterations, "
-        )
+        unit = charts.strip_unit(analysis, size.size)
+        note = f"{metric}, {unit}, {better}; {boots}; marks: boot medians, strokes: timed iterations, "
         yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; boots in the order run"
     if drawn := order(analysis, key="order", width=780):
         note = f"{metric}; each boot from the mean of its column in %, {better}; {boots}; "
@@ -91,7 +90,7 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
     for number, figure in enumerate(host_figures(host, key="host") if host else (), start=1):
         yield f"host-{number}", figure, figure.words
     for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
-        note = f"{arm.counted} of {arm.planned} boots counted; guest saw {arm.seen_words} vNUMA nodes, "
+        note = f"{arm.counted} of {arm.planned} boots counted; vNUMA nodes: guest saw {arm.seen_words}, "
         figure = drawing(arm, key=f"topology-{index}")
         yield f"topology-{_plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
 
@@ -101,7 +100,7 @@ def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> 
     width, height = _size(figure.svg)
     inner = str(figure.svg).replace("<svg", f'<svg x="{_MARGIN}" y="{{y}}"', 1)
     outer = max(width + 2 * _MARGIN, 420)
-    heading = [f"{loaded.run.name}: {figure.title}"]
+    heading = textwrap.wrap(f"{loaded.run.name}: {figure.title}", int((outer - 2 * _MARGIN) / _TITLE_LETTER))
     notes = textwrap.wrap(note, int((outer - 2 * _MARGIN) / _LETTER))
     simulated = textwrap.wrap(banner(loaded.simulated), int((outer - 2 * _MARGIN) / (_LETTER * 1.15)))
     y, lines = _MARGIN + 4, []
