@@ -43,6 +43,7 @@ func newServices(played *scenario.Scenario, password string) (*services, error) 
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
 			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
+			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
 			Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {

@@ -27,6 +27,8 @@ type Faults struct {
 	SlowFactor         float64 // >0: every timing multiplied
 	DatabaseRecovering bool    // user databases never ONLINE
 	ForeignPages       float64 // share of the pages read that land on another memory node than the reader's
+	ForeignLookups     float64 // share of the page lookups that are counted on the other side
+	PortsElsewhere     bool    // mapped ports lead to the nodes that their masks do not name
 }
 
 // Service is what runs inside a guest: started at the end of a boot, stopped at power-off.

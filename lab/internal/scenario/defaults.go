@@ -22,7 +22,7 @@ func paper() *Scenario {
 func defaultVM() VM {
 	return VM{
 		Name: "sql16", VCPUs: 16, CoresPerSocket: 4, MemoryGB: 64, Power: true,
-		SQL: SQL{Version: "15.0.4430.1", Edition: "Developer", SoftNUMA: true},
+		SQL: SQL{Version: "15.0.4430.1", Edition: "Developer", SoftNUMA: true, ListenAll: true, Platform: "windows"},
 	}
 }
 

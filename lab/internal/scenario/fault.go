@@ -50,13 +50,15 @@ const (
 	DatabaseRecovering = "database_recovering"
 	Slow               = "slow"
 	ForeignPages       = "foreign_pages"
+	ForeignLookups     = "foreign_lookups"
+	PortsElsewhere     = "ports_elsewhere"
 )
 
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
 	Question, LogMissing, LogStale, TicketRefused,
-	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages,
+	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
 }
 
 // field is one that belongs to some kinds only, and whether those need it.
@@ -69,7 +71,7 @@ type field struct {
 
 var fields = []field{
 	{"rows (above 0)", func(f Fault) bool { return f.Rows > 0 }, []string{DropMidResult}, nil},
-	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow, ForeignPages}, nil},
+	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow, ForeignPages, ForeignLookups}, nil},
 	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
 	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
 	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged}},

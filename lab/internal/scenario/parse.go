@@ -254,6 +254,9 @@ func (v VM) check(host Host) error {
 	case !slices.Contains(append(drsLevels, "", "disabled"), v.DRS):
 		return fmt.Errorf("drs %q: want one of %s, disabled", v.DRS, strings.Join(drsLevels, ", "))
 	}
+	if !slices.Contains([]string{"windows", "linux"}, v.SQL.Platform) {
+		return fmt.Errorf("sql.platform %q: want windows or linux", v.SQL.Platform)
+	}
 	if !slices.Contains([]string{"", "node0", "spread"}, v.SQL.LogWriters) {
 		return fmt.Errorf("sql.log_writers %q: want node0 or spread", v.SQL.LogWriters)
 	}

@@ -123,6 +123,11 @@ type SQL struct {
 	Use            SQLUse `yaml:"use"`
 
 	RegistryReadOnly bool `yaml:"registry_read_only"` // its account may not write the registry
+	ListenAll        bool `yaml:"listen_all"`         // false: it listens on single addresses
+	DynamicPort      bool `yaml:"dynamic_port"`       // instead of a fixed one
+
+	Platform string              `yaml:"platform"` // windows, or linux
+	Logins   map[string][]string `yaml:"logins"`   // logins besides sa, and their server permissions
 }
 
 // Boot is how long things take, in real seconds.

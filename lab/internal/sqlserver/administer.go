@@ -10,6 +10,9 @@ import (
 // administer runs the statements for databases and the server.
 func (b *batch) administer(st tsql.Statement) error {
 	b.s.rowCount = 0
+	if err := b.s.requireStatement(st); err != nil {
+		return err
+	}
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
 	switch st := st.(type) {

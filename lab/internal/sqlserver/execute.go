@@ -38,6 +38,9 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return outcome{}, b.transaction(st)
 	case *tsql.Accepted:
 		b.s.rowCount = 0
+		if err := b.s.requireStatement(st); err != nil {
+			return outcome{}, err
+		}
 		if st.What == "DBCC DROPCLEANBUFFERS" {
 			b.s.inst.dropBuffers()
 		}

@@ -84,12 +84,12 @@ var metaFunctions = map[string]function{
 		}
 		return boolInt(r.inst.state(db) == "ONLINE")
 	}),
-	"has_perms_by_name": meta(3, 5, typeInt, func(r *run, a []string) any { return r.inst.hasPermission(a[2]) }),
-	"is_srvrolemember": meta(1, 2, typeInt, func(_ *run, a []string) any {
-		if serverRoles[fold(a[0])] {
-			return int64(1)
+	"has_perms_by_name": meta(3, 5, typeInt, func(r *run, a []string) any { return r.s.hasPermission(a[2]) }),
+	"is_srvrolemember": meta(1, 2, typeInt, func(r *run, a []string) any {
+		if !serverRoles[fold(a[0])] {
+			return nil
 		}
-		return nil
+		return int64(boolInt(!r.s.limited() || fold(a[0]) == "public"))
 	}),
 	"is_member": meta(1, 1, typeInt, func(_ *run, a []string) any {
 		if strings.HasPrefix(fold(a[0]), "db_") {
@@ -206,15 +206,17 @@ func (i *Instance) databaseProperty(database, name string) any {
 	return nil
 }
 
-// hasPermission is what HAS_PERMS_BY_NAME answers to a member of sysadmin: NULL for an unknown name.
-func (i *Instance) hasPermission(name string) any {
-	switch strings.ToUpper(name) {
+// hasPermission is what HAS_PERMS_BY_NAME answers: NULL for an unknown name.
+func (s *Session) hasPermission(name string) any {
+	name = strings.ToUpper(name)
+	granted := int64(boolInt(!isServerPermission(name) || s.may(name)))
+	switch name {
 	case "VIEW SERVER STATE", "ALTER SERVER STATE", "ALTER SETTINGS", "CREATE ANY DATABASE", "CONTROL SERVER", "VIEW ANY DEFINITION",
 		"VIEW ANY DATABASE", "ALTER ANY DATABASE", "CONNECT SQL", "SHOWPLAN", "SELECT", "INSERT", "CONTROL", "ALTER", "VIEW DATABASE STATE":
-		return int64(1)
+		return granted
 	case "VIEW SERVER PERFORMANCE STATE", "VIEW SERVER SECURITY STATE", "VIEW DATABASE PERFORMANCE STATE":
-		if i.version.major >= 16 {
-			return int64(1)
+		if s.inst.version.major >= 16 {
+			return granted
 		}
 	}
 	return nil

@@ -22,10 +22,11 @@ import (
 
 // Config is what stays the same over the reboots of an instance.
 type Config struct {
-	Address        string // "127.0.0.1:0" takes a free port once and keeps it
-	User, Password string // the one login; a member of sysadmin
-	Version        string // "16.0.4135.4": decides which columns the views have
-	Edition        string // "Developer Edition (64-bit)"
+	Address        string              // "127.0.0.1:0" takes a free port once and keeps it
+	User, Password string              // the login that is a member of sysadmin
+	Logins         map[string][]string // others with the same password, and their server permissions
+	Version        string              // "16.0.4135.4": decides which columns the views have
+	Edition        string              // "Developer Edition (64-bit)"
 	Cost           cost.Model
 	TimeScale      float64 // 0 = never wait; 1 = statements take as long as they say
 	Seed           int64
@@ -36,6 +37,9 @@ type Config struct {
 	Use              Use          // what else it is used for
 	NodePorts        int          // how many further ports it keeps for mapping to NUMA nodes
 	RegistryReadOnly bool         // the service account may not write the registry
+	SingleAddresses  bool         // Listen All is No
+	DynamicPort      bool         // no TcpPort, a dynamic one
+	Linux            bool         // it runs on Linux, where there is no registry
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -227,7 +231,7 @@ func (i *Instance) serverName() string {
 func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.boot.Faults.RefuseLogins || !strings.EqualFold(l.User, i.config.User) || l.Password != i.config.Password {
+	if i.boot.Faults.RefuseLogins || !i.known(l.User, l.Password) {
 		return nil, &tds.Message{Number: 18456, State: 1, Class: 14, Text: fmt.Sprintf("Login failed for user '%s'.", l.User)}
 	}
 	name := l.Database

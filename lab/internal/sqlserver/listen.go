@@ -40,7 +40,11 @@ func parsePorts(text string) ([]listenPort, error) {
 // listen opens every port of the registry's TcpPort. As with the real server, one that is taken keeps it from
 // starting. The caller holds mu.
 func (i *Instance) listen() (net.Listener, error) {
-	ports, err := parsePorts(i.registry[tcpPort])
+	setting := i.registry[tcpPort]
+	if setting == "" {
+		setting = i.registry[dynamicPort]
+	}
+	ports, err := parsePorts(setting)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +137,7 @@ func (i *Instance) assign(s *Session) {
 		s.port = port.number
 		var mapped []int
 		for node := range nodes {
-			if port.mask&(1<<node) != 0 {
+			if port.mask != 0 && (port.mask&(1<<node) != 0) != i.boot.Faults.PortsElsewhere {
 				mapped = append(mapped, node)
 			}
 		}

@@ -122,8 +122,10 @@ func (i *Instance) read(t *table, node int) (seen lookups) {
 			seen.remote += count
 		}
 	}
-	i.pool.lookups[node].local += seen.local
-	i.pool.lookups[node].remote += seen.remote
+	elsewhere := i.boot.Faults.ForeignLookups
+	toRemote, toLocal := int64(float64(seen.local)*elsewhere), int64(float64(seen.remote)*elsewhere)
+	i.pool.lookups[node].local += seen.local - toRemote + toLocal
+	i.pool.lookups[node].remote += seen.remote - toLocal + toRemote
 	return seen
 }
 

@@ -22,7 +22,15 @@ func init() {
 
 // newRegistry is what setup writes for an instance with one fixed port.
 func (i *Instance) newRegistry() map[string]string {
-	return map[string]string{tcpPort: strconv.FormatInt(i.port(), 10), dynamicPort: "", listenAll: "1"}
+	port := strconv.FormatInt(i.port(), 10)
+	out := map[string]string{tcpPort: port, dynamicPort: "", listenAll: "1"}
+	if i.config.DynamicPort {
+		out[tcpPort], out[dynamicPort] = "", port
+	}
+	if i.config.SingleAddresses {
+		out[listenAll] = "0"
+	}
+	return out
 }
 
 // registryNames are the values that sys.dm_server_registry shows, as setup spells them.
@@ -34,6 +42,9 @@ var registryNames = []struct{ key, path, name string }{
 
 func serverRegistry(v *viewContext) []viewRow {
 	i := v.inst()
+	if i.config.Linux {
+		return nil
+	}
 	root := `HKLM\Software\Microsoft\Microsoft SQL Server\MSSQL` + strconv.Itoa(i.version.major) + `.MSSQLSERVER\`
 	var out []viewRow
 	for _, known := range registryNames {
@@ -46,6 +57,9 @@ func serverRegistry(v *viewContext) []viewRow {
 func writeRegistry(b *batch, args []argument) error {
 	key, err := registryKey(args, 5)
 	if err != nil {
+		return err
+	}
+	if err := b.s.requireRegistry(); err != nil {
 		return err
 	}
 	i := b.s.inst

@@ -103,6 +103,9 @@ func (c *compiler) view(n tsql.Name) (plan, error) {
 	if v == nil || !c.run.inst.version.has(v.since) {
 		return nil, nil
 	}
+	if err := c.run.s.requireView(v.name); err != nil {
+		return nil, err
+	}
 	db, err := c.run.databaseOf(n)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,10 @@ func init() {
 	addView("sys.dm_os_wait_stats", "", `wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint,
 		max_wait_time_ms bigint, signal_wait_time_ms bigint`, waitStats)
 	addView("sys.dm_os_host_info", "14.0.0", `host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256)`,
-		func(*viewContext) []viewRow {
+		func(v *viewContext) []viewRow {
+			if v.inst().config.Linux {
+				return []viewRow{{"host_platform": "Linux", "host_distribution": "Ubuntu", "host_release": "22.04"}}
+			}
 			return []viewRow{{"host_platform": "Windows", "host_distribution": "Windows Server 2016 Standard", "host_release": "10.0"}}
 		})
 }

@@ -163,5 +163,9 @@ func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	if fault := in.take(scenario.ForeignPages, vm, boot); fault != nil {
 		faults.ForeignPages = fault.Factor
 	}
+	if fault := in.take(scenario.ForeignLookups, vm, boot); fault != nil {
+		faults.ForeignLookups = fault.Factor
+	}
+	faults.PortsElsewhere = in.take(scenario.PortsElsewhere, vm, boot) != nil
 	return faults
 }

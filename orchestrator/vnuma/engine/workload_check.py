@@ -9,8 +9,9 @@ from vnuma.engine import tcp_ports
 from vnuma.engine.connections import sql_server
 from vnuma.engine.findings import Finding
 from vnuma.engine.target import Target
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.connect import connect
+from vnuma.workloads.bench import Obstacle
 from vnuma.workloads.registry import workload_named
 
 WORKLOAD = "P29"
@@ -21,11 +22,14 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
     if vm.power is not Power.ON:
         return [_not_asked(study, f"{vm.name} is powered off.")]
     workload = workload_named(study.workload.name)
+    found: list[Obstacle] = []
     try:
         server = sql_server(target)
         with connect(server) as connection:
-            found = list(workload.obstacles(connection, study.workload, study.dataset))
+            found += workload.obstacles(connection, study.workload, study.dataset)
             found += tcp_ports.obstacles(study, server, connection)
+    except PrivilegeMissing as error:  # as every cell would meet it
+        found.append(Obstacle(error.what, error.fix or ""))
     except EnvironmentProblem as error:
         return [_not_asked(study, error.what)]
     return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]

@@ -22,7 +22,7 @@ _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
 _LOGIN = {18452, 18456, 18470, 18486, 18487, 18488}
 _STARTING = {18401, 18451, 18461, 17142, 6005}
 """The server is upgrading itself, in single-user mode, paused or shutting down: it may answer later."""
-_PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 3906, 15247}
+_PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
 _LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data source name not found", re.I)
@@ -106,7 +106,9 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
 
 def _privilege(where: str, text: str) -> PrivilegeMissing:
     fix = "GRANT VIEW SERVER STATE TO the login; on SQL Server 2022 and later VIEW SERVER PERFORMANCE STATE."
-    if "SHOWPLAN" in text.upper():
+    if "EXECUTE permission" in text or text.startswith("User "):  # 229; 15247 and 2571
+        fix = "Ask an administrator for the right, or for membership of sysadmin for the study's time."
+    elif "SHOWPLAN" in text.upper():
         fix = "GRANT SHOWPLAN in the database TO the login."
     elif "CREATE DATABASE" in text.upper():
         fix = "GRANT CREATE ANY DATABASE TO the login, or let an administrator prepare the dataset."

@@ -1,0 +1,125 @@
+package sqlserver
+
+import (
+	"slices"
+	"strings"
+
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// Server permissions that the lab holds logins to.
+const (
+	controlServer   = "CONTROL SERVER"
+	alterSettings   = "ALTER SETTINGS"
+	alterState      = "ALTER SERVER STATE"
+	viewState       = "VIEW SERVER STATE"
+	viewPerformance = "VIEW SERVER PERFORMANCE STATE" // since 2022, a part of VIEW SERVER STATE
+	createDatabase  = "CREATE ANY DATABASE"
+)
+
+// includes are the permissions that others bring with them.
+// Source: https://learn.microsoft.com/sql/relational-databases/security/permissions-database-engine
+var includes = map[string][]string{
+	viewPerformance:              {viewState, alterState},
+	"VIEW SERVER SECURITY STATE": {viewState, alterState},
+	viewState:                    {alterState},
+	createDatabase:               {"ALTER ANY DATABASE"},
+}
+
+// limited tells whether the session's login may do less than a member of sysadmin.
+func (s *Session) limited() bool { return !strings.EqualFold(s.login.User, s.inst.config.User) }
+
+// may tells whether the session's login has a server permission.
+func (s *Session) may(permission string) bool {
+	if !s.limited() {
+		return true
+	}
+	for user, granted := range s.inst.config.Logins {
+		if strings.EqualFold(user, s.login.User) {
+			return slices.Contains(granted, permission) || slices.Contains(granted, controlServer) ||
+				slices.ContainsFunc(includes[permission], func(wider string) bool { return slices.Contains(granted, wider) })
+		}
+	}
+	return false
+}
+
+// isServerPermission tells permissions of the server from those within databases, which the lab grants to everybody.
+func isServerPermission(name string) bool {
+	return strings.Contains(name, "SERVER") || strings.Contains(name, " ANY ") || name == alterSettings
+}
+
+// known checks a login's name and password.
+func (i *Instance) known(user, password string) bool {
+	if password != i.config.Password {
+		return false
+	}
+	if strings.EqualFold(user, i.config.User) {
+		return true
+	}
+	for name := range i.config.Logins {
+		if strings.EqualFold(user, name) {
+			return true
+		}
+	}
+	return false
+}
+
+// refusal is what a login without a permission is told, as the server words it.
+func refusal(number int32, class uint8, text string) error {
+	return &tsql.Error{Number: number, Class: class, State: 1, Text: text}
+}
+
+// open views show a login without permissions its own sessions, or are granted to everybody.
+var openViews = []string{"dm_exec_sessions", "dm_exec_requests", "dm_os_host_info"}
+
+// requireView refuses views of the server's state to a login that may not see it. The real server tells 300 and then
+// 297, here it is 300 alone.
+func (s *Session) requireView(name string) error {
+	state := strings.HasPrefix(name, "dm_os_") || strings.HasPrefix(name, "dm_exec_") || strings.HasPrefix(name, "dm_server_") ||
+		strings.HasPrefix(name, "dm_tcp_") || strings.HasPrefix(name, "dm_resource_governor_")
+	if !state || slices.Contains(openViews, name) {
+		return nil
+	}
+	needed := viewState
+	if s.inst.version.major >= 16 {
+		needed = viewPerformance
+	}
+	if s.may(needed) {
+		return nil
+	}
+	return refusal(300, 14, needed+" permission was denied on object 'server', database 'master'.")
+}
+
+// requireStatement refuses statements for the server and its databases.
+func (s *Session) requireStatement(st tsql.Statement) error {
+	switch st := st.(type) {
+	case *tsql.CreateDatabase:
+		if !s.may(createDatabase) {
+			return refusal(262, 14, "CREATE DATABASE permission denied in database 'master'.")
+		}
+	case *tsql.AlterServer:
+		return s.requireAction(alterSettings)
+	case *tsql.ResourcePool, *tsql.ResourceGovernor:
+		return s.requireAction(controlServer)
+	case *tsql.Accepted:
+		if st.What == "DBCC DROPCLEANBUFFERS" && !s.may(alterState) {
+			return refusal(2571, 14, "User '"+s.login.User+"' does not have permission to run DBCC DROPCLEANBUFFERS.")
+		}
+	}
+	return nil
+}
+
+func (s *Session) requireAction(permission string) error {
+	if s.may(permission) {
+		return nil
+	}
+	return refusal(15247, 16, "User does not have permission to perform this action.")
+}
+
+// requireRegistry refuses to write the registry to whoever is no member of sysadmin.
+func (s *Session) requireRegistry() error {
+	if !s.limited() {
+		return nil
+	}
+	return refusal(229, 14, "The EXECUTE permission was denied on the object 'xp_instance_regwrite', database 'mssqlsystemresource', schema 'sys'.")
+}
