@@ -138,4 +138,5 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
             f"{vcenter.address} does not speak TLS as expected ({error.reason}).", fix=fix
         )
     words = str(getattr(error, "strerror", None) or error or type(error).__name__)
+    fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"
     return VCenterUnreachable(f"The connection to {vcenter.address} failed ({words}).", fix=fix)
