@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
 
-from vnuma import analysis
-from vnuma.analysis.stopping import StopDecision
 from vnuma.domain.percent import percent_text
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
 from vnuma.store import attempts, cells, facts
-from vnuma.store.analysed import cell_records
 from vnuma.store.rows import AttemptLine, Cell
-from vnuma.store.timed import timed_samples
+
+if TYPE_CHECKING:
+    from vnuma.analysis.stopping import StopDecision
 
 SCOPE = "stopping"
 """Scope of the facts that hold what each look saw."""
@@ -74,16 +74,9 @@ def settle(context: VmContext, following: Cell) -> str | None:
 
 
 def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
-    name, target = context.vm.name, context.study.design.precision or 0.0
-    with context.store.read() as connection:
-        timed = timed_samples(connection, context.run.id, context.vm.id)
-    return analysis.precision_look(
-        timed,
-        cell_records(planned, past, {context.vm.id: name}),
-        analysis.design_of(context.study),
-        vm=name,
-        target=target,
-    )
+    from vnuma.engine.precision import look_at  # noqa: PLC0415 - a second of numpy and scipy for each cell
+
+    return look_at(context, planned, past)
 
 
 def _hours(past: Sequence[AttemptLine]) -> float:
