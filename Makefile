@@ -47,13 +47,13 @@ test-go:
 	cd lab && $(GO) test ./...
 
 test-python:
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long" $(TESTS)
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" $(TESTS)
 
-test-long:  ## whole studies of minutes each, which `make test` leaves out
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m long $(TESTS)
+test-long:  ## whole studies and further variants, which `make test` leaves out
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m long $(TESTS)
 
 coverage:  ## the tests of `make test` with branches counted: twice as slow
-	$(BIN)/python -m pytest --numprocesses=2 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)
 
 smoke:  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
 	$(BIN)/python tools/smoke.py $(OPTIONS)

@@ -65,7 +65,7 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
     assert unseen == [reason is not None for reason in reasons]
 
 
-@pytest.mark.parametrize("then", ["next cell", "restore"])
+@pytest.mark.parametrize("then", ["next cell", pytest.param("restore", marks=pytest.mark.long)])
 def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
     tmp_path: Path, lab: LabFactory, then: str
 ) -> None:
@@ -89,6 +89,7 @@ def test_a_vm_that_went_off_by_itself_still_gives_the_log_that_is_owed(
     assert (effective["log"]["source"], effective["log"]["not_evaluated"]) == ("vcenter", None)
 
 
+@pytest.mark.long
 def test_a_study_may_leave_the_log_out(tmp_path: Path, lab: LabFactory) -> None:
     """No ticket is asked for."""
     study = write_study(tmp_path, evidence={"vmware_log": "off"})

@@ -21,9 +21,9 @@ SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}
     ("fault", "reason"),
     [
         ({"kind": "reconfigure_refused", "boot": 3}, "reconfigure refused"),
-        ({"kind": "power_on_refused"}, "power failed"),
-        ({"kind": "sql_never"}, "sql timeout"),
-        ({"kind": "login_refused"}, "login refused"),
+        pytest.param({"kind": "power_on_refused"}, "power failed", marks=pytest.mark.long),
+        pytest.param({"kind": "sql_never"}, "sql timeout", marks=pytest.mark.long),
+        pytest.param({"kind": "login_refused"}, "login refused", marks=pytest.mark.long),
         ({"kind": "drop_mid_result", "rows": 50}, "connection dropped"),
         ({"kind": "topology_stuck"}, "topology mismatch"),
     ],
@@ -44,7 +44,13 @@ def test_one_fault_costs_one_attempt_and_the_cell_is_repeated(
     assert settings_now(running) == before
 
 
-@pytest.mark.parametrize("kind", ["power_on_refused", "sql_never", "login_refused"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "power_on_refused",
+        *(pytest.param(kind, marks=pytest.mark.long) for kind in ("sql_never", "login_refused")),
+    ],
+)
 def test_a_fault_that_stays_ends_with_cells_missing_and_the_vm_put_back(
     tmp_path: Path, lab: LabFactory, kind: str
 ) -> None:
@@ -99,6 +105,7 @@ def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, 
     assert "VMs not at baseline: 0" in vnuma("status").out
 
 
+@pytest.mark.long
 def test_a_hard_power_off_happens_only_when_the_study_says_so(tmp_path: Path, lab: LabFactory) -> None:
     """Then the run goes on, and the VM is put back."""
     running = lab(faults=[{"kind": "shutdown_never", "vm": "sql16", "boot": 2, "times": 0}])

@@ -30,6 +30,13 @@ TRANSIENT: list[dict[str, Any]] = [
 ]
 
 
+def in_fast_suite(fault: dict[str, Any]) -> Any:
+    """A fault as a test's parameter: the two that differ most in what the client sees, the rest when long."""
+    kind = str(fault["kind"])
+    fast = kind in ("session_expired", "answer_lost")
+    return pytest.param(fault, id=kind, marks=() if fast else pytest.mark.long)
+
+
 def retries(steps: Steps) -> list[Fact]:
     """What the store tells of repetitions."""
     with steps.store.read() as connection:
@@ -41,7 +48,7 @@ def power_ons(lab: LabHandle) -> int:
     return len([event for event in lab.events if event["event"] == "boot"]) - 1
 
 
-@pytest.mark.parametrize("fault", TRANSIENT, ids=lambda fault: str(fault["kind"]))
+@pytest.mark.parametrize("fault", [in_fast_suite(fault) for fault in TRANSIENT])
 def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
     tmp_path: Path, lab: LabFactory, fault: dict[str, Any]
 ) -> None:

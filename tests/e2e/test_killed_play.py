@@ -18,7 +18,7 @@ from tools.soak.watch import Watch, process_of
 from vnuma.store import attempts, runs
 
 
-@pytest.mark.parametrize("victim", [Victim.WORKER, Victim.PLAYBOOK])
+@pytest.mark.parametrize("victim", [Victim.WORKER, pytest.param(Victim.PLAYBOOK, marks=pytest.mark.long)])
 def test_a_killed_process_of_a_play_is_replaced(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, victim: Victim
 ) -> None:

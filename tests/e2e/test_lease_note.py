@@ -21,7 +21,7 @@ MAY = [need.privilege for need in ROLE] + [
 @pytest.mark.parametrize(
     ("scenario", "account"),
     [
-        ({"custom_attributes": False}, {}),
+        pytest.param({"custom_attributes": False}, {}, marks=pytest.mark.long),
         ({"accounts": [{"user": "study", "privileges": MAY}]}, {"user": "study"}),
     ],
     ids=["no custom attributes", "SetCustomField refused"],

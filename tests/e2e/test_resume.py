@@ -130,7 +130,7 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     assert len(valid) == 6 * 3
 
 
-@pytest.mark.parametrize("way", ["restore", "next run"])
+@pytest.mark.parametrize("way", ["restore", pytest.param("next run", marks=pytest.mark.long)])
 def test_what_a_dead_run_left_is_put_back(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, way: str
 ) -> None:

@@ -72,6 +72,7 @@ def test_hosts_and_vcenters_work_side_by_side_and_vms_of_one_host_take_turns(
     assert [settings_now(east, name) for name in names] == before
 
 
+@pytest.mark.long
 def test_vms_of_one_host_measure_at_once_where_the_study_says_so(
     tmp_path: Path, lab: LabFactory, measured: Callable[[], dict[str, list[Span]]]
 ) -> None:

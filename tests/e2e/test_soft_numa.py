@@ -91,6 +91,7 @@ def test_it_is_put_back_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactor
     assert done.power is Power.ON
 
 
+@pytest.mark.long
 def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_right(
     tmp_path: Path, lab: LabFactory
 ) -> None:

@@ -61,7 +61,7 @@ def test_a_run_of_the_same_name_from_another_store_is_another_run(tmp_path: Path
     assert mark_of(running) == mark
 
 
-@pytest.mark.parametrize("changed", [True, False])
+@pytest.mark.parametrize("changed", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_putting_back_never_takes_another_runs_mark_off(
     tmp_path: Path, lab: LabFactory, changed: bool
 ) -> None:

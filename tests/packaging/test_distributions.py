@@ -75,6 +75,7 @@ def test_the_wheel_carries_nothing_else(wheel: Path) -> None:
     assert strays == []
 
 
+@pytest.mark.long
 def test_a_wheel_can_be_built_from_the_source_distribution(sdist: Path, wheel: Path) -> None:
     """The source distribution holds every file that goes into the wheel, and the build hook."""
     with tarfile.open(sdist) as archive:
@@ -124,7 +125,7 @@ def test_the_wheel_and_the_checkout_share_one_built_lab(installed: Installation)
     assert installed.run("python", "-c", code).strip() == labs.sources_digest(ROOT / "lab")
 
 
-@pytest.mark.parametrize("kind", ["installed", "editable"])
+@pytest.mark.parametrize("kind", ["installed", pytest.param("editable", marks=pytest.mark.long)])
 def test_ansible_finds_every_module_and_its_documentation(kind: str, request: pytest.FixtureRequest) -> None:
     """`ansible-doc` knows each module by its full name, without any configuration."""
     installation: Installation = request.getfixturevalue(kind)

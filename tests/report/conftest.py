@@ -1,4 +1,4 @@
-"""A store of its own for each test of the reports."""
+"""A store of its own for each test of the reports, and each run's story written once."""
 
 from __future__ import annotations
 
@@ -18,11 +18,24 @@ def store(tmp_path: Path) -> Store:
     return open_store(f"sqlite:///{tmp_path / 'vnuma.db'}")
 
 
+@pytest.fixture(scope="session")
+def told() -> list[tuple[Story, LoadedRun]]:
+    """The runs that were loaded so far. They are values: no test can change one."""
+    return []
+
+
 @pytest.fixture
-def loaded(store: Store) -> Callable[[Story], LoadedRun]:
-    """Write a run's story into the store and load it as reports do."""
+def loaded(
+    told: list[tuple[Story, LoadedRun]], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[Story], LoadedRun]:
+    """Write a run's story into a store of its own and load it as reports do."""
 
     def load(story: Story) -> LoadedRun:
-        return load_run(store, build(store, story).name)
+        known = next((run for past, run in told if past == story), None)
+        if known is None:
+            store = open_store(f"sqlite:///{tmp_path_factory.mktemp('told') / 'vnuma.db'}")
+            known = load_run(store, build(store, story).name)
+            told.append((story, known))
+        return known
 
     return load

@@ -126,7 +126,7 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     assert "2/2" in vnuma("status").out
 
 
-@pytest.mark.parametrize("power_at_start", ["on", "off"])
+@pytest.mark.parametrize("power_at_start", ["on", pytest.param("off", marks=pytest.mark.long)])
 def test_check_mode_of_a_restore_shows_all_that_it_then_does(
     tmp_path: Path, lab: LabFactory, power_at_start: str
 ) -> None:
@@ -167,6 +167,7 @@ def in_short(restored: Result) -> dict[str, Any]:
     return {key: restored[key] for key in ("changed", "changes", "diff", "powered_off")}
 
 
+@pytest.mark.long
 def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFactory) -> None:
     """Once a VM was put back, playing restore again leaves it as its owner has made it since."""
     running = lab()
@@ -201,6 +202,7 @@ def test_a_conflict_is_refused_until_somebody_decides(tmp_path: Path, lab: LabFa
     assert settings_now(running)["reservation"] == 1024
 
 
+@pytest.mark.long
 def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -> None:
     """The step's reason is in its result, the next cell is measured, and the VM is put back."""
     running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 2}])
@@ -218,6 +220,7 @@ def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -
     assert "failed" in vnuma("status").out
 
 
+@pytest.mark.long
 def test_a_run_that_another_process_looks_after_is_left_to_it(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
@@ -243,7 +246,16 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
 ATTEMPT = {"id": 1, "cell_id": 1, "number": 1, "token": 1, "arm": "4x4", "label": "4x4", "block": 1}
 
 
-@pytest.mark.parametrize("action", ["vm_topology", "vm_power", "guest_ready", "sql_benchmark"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "vm_topology",
+        *(
+            pytest.param(action, marks=pytest.mark.long)
+            for action in ("vm_power", "guest_ready", "sql_benchmark")
+        ),
+    ],
+)
 def test_check_mode_never_does_a_step_of_an_attempt(tmp_path: Path, lab: LabFactory, action: str) -> None:
     """A step that an attempt is handed to is skipped in check mode: it can only be done or not."""
     running = lab()
@@ -268,7 +280,9 @@ def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory
     assert "cell_claim" in failed["msg"]
 
 
-@pytest.mark.parametrize("playbook", ["cell", "study", "restore"])
+@pytest.mark.parametrize(
+    "playbook", ["cell", *(pytest.param(name, marks=pytest.mark.long) for name in ("study", "restore"))]
+)
 def test_a_playbook_without_a_run_says_how_to_name_one(
     tmp_path: Path, lab: LabFactory, playbook: str
 ) -> None:

@@ -73,6 +73,7 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
     assert not dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
 
 
+@pytest.mark.long
 def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab: LabFactory) -> None:
     """The dataset that is there was made for other numbers of rows."""
     inventory = write_inventory(tmp_path, lab())
@@ -84,7 +85,7 @@ def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab:
     assert not dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
 
 
-@pytest.mark.parametrize("state", ["present", "absent"])
+@pytest.mark.parametrize("state", ["present", pytest.param("absent", marks=pytest.mark.long)])
 @pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
 def test_somebody_else_s_database_is_refused(
     tmp_path: Path, lab: LabFactory, state: str, arguments: tuple[str, ...]
@@ -133,7 +134,11 @@ def test_check_mode_measures_nothing(tmp_path: Path, lab: LabFactory) -> None:
     ("options", "said"),
     [
         ({"sql_benchmark_workload": {"sizes": [0]}}, "option workload is wrong: sizes.0: "),
-        ({"sql_benchmark_workload": {"forms": ["sideways"]}}, "option workload is wrong: forms.0: "),
+        pytest.param(
+            {"sql_benchmark_workload": {"forms": ["sideways"]}},
+            "option workload is wrong: forms.0: ",
+            marks=pytest.mark.long,
+        ),
     ],
 )
 def test_a_wrong_workload_is_one_clear_sentence(
