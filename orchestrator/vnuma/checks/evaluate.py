@@ -18,19 +18,22 @@ Answer = Fail | str | None
 class Evaluation:
     """All rules on one subject. Findings are made on demand: most rules pass on most VMs."""
 
-    subject: Subject
+    facts: Facts
     rules: Sequence[Rule]
     answers: tuple[Answer, ...]
     """One for each rule, in the rules' order."""
 
+    @property
+    def subject(self) -> Subject:
+        """What the rules were asked about."""
+        return self.facts.subject
+
     def findings(self, *outcomes: Outcome) -> list[Finding]:
         """Findings of these outcomes (of all, without any), worst first within failures."""
-        failed = {
-            rule.id for rule, answer in zip(self.rules, self.answers, strict=True) if isinstance(answer, Fail)
-        }
+        failed = {rule.id for rule, answer in self._answered() if isinstance(answer, Fail)}
         found = [
             _finding(self.subject, rule, answer, failed)
-            for rule, answer in zip(self.rules, self.answers, strict=True)
+            for rule, answer in self._answered()
             if not outcomes or _outcome(answer) in outcomes
         ]
         return sorted(found, key=_order)
@@ -38,20 +41,26 @@ class Evaluation:
     @property
     def failures(self) -> list[Finding]:
         """What failed, worst first; what has to wait for another rule after it."""
-        return self.findings(Outcome.FAIL)
+        some = [(rule, answer) for rule, answer in self._answered() if isinstance(answer, Fail)]
+        failed = {rule.id for rule, _ in some}
+        return sorted((_finding(self.subject, rule, answer, failed) for rule, answer in some), key=_order)
 
     @property
     def not_evaluated(self) -> dict[str, str]:
         """Rule id -> reason, for what could not be seen."""
-        return {
-            rule.id: answer
-            for rule, answer in zip(self.rules, self.answers, strict=True)
-            if isinstance(answer, str)
-        }
+        return {rule.id: answer for rule, answer in self._answered() if isinstance(answer, str)}
+
+    @property
+    def passed(self) -> int:
+        """How many rules found nothing."""
+        return self.answers.count(None)
 
     def count(self, outcome: Outcome) -> int:
         """How many rules came out so."""
         return sum(_outcome(answer) is outcome for answer in self.answers)
+
+    def _answered(self) -> Iterator[tuple[Rule, Answer]]:
+        return zip(self.rules, self.answers, strict=True)
 
 
 def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Evaluation]:
@@ -61,7 +70,7 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
     concerned: dict[tuple[object, ...], list[_Asked]] = {}
     for subject in subjects:
         facts = Facts(subject)
-        present = tuple(getattr(subject, part) is not None for part in PARTS)
+        present = tuple([getattr(subject, part) is not None for part in PARTS])
         key = (
             present,
             facts.release if subject.host else None,
@@ -70,7 +79,7 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
         plan = concerned.get(key)
         if plan is None:
             plan = concerned[key] = [_asked(rule, facts, present) for rule in rules]
-        yield Evaluation(subject, rules, tuple([_answer(asked, facts) for asked in plan]))
+        yield Evaluation(facts, rules, tuple(_answers(plan, facts)))
 
 
 def findings(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Finding]:
@@ -95,15 +104,18 @@ def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
     return next((part for part in PARTS if part in needs and part not in here), rule.check)
 
 
-def _answer(asked: _Asked, facts: Facts) -> Answer:
-    if asked is None:
-        return None
-    if isinstance(asked, str):
-        return facts.why_absent(asked)
-    try:
-        return asked(facts)
-    except Unknown as unknown:
-        return str(unknown)
+def _answers(plan: Iterable[_Asked], facts: Facts) -> Iterator[Answer]:
+    for asked in plan:
+        if asked is None:
+            yield None
+        elif isinstance(asked, str):
+            yield facts.why_absent(asked)
+        else:
+            try:
+                answer: Answer = asked(facts)
+            except Unknown as unknown:
+                answer = str(unknown)
+            yield answer
 
 
 def _outcome(answer: Answer) -> Outcome:

@@ -48,7 +48,7 @@ def m01(facts: Facts) -> Fail | None:
 
 def _overcommitted(facts: Facts) -> bool:
     host = facts.subject.host
-    return bool(host and host.powered_on_mb and sum(host.powered_on_mb.values()) > host.memory_mb)
+    return bool(host and host.running_mb and host.running_mb > host.memory_mb)
 
 
 @rule(
@@ -66,7 +66,7 @@ def m02(facts: Facts) -> Fail | None:
     """The VM's memory fits beside the others', wherever they lie."""
     host = facts.host
     running = known(host.powered_on_mb, "the memory of other VMs on the host")
-    others = sum(size for moid, size in running.items() if moid != facts.vm.moid)
+    others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)
     if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
         return None
     if others + facts.memory_mb <= host.memory_mb:

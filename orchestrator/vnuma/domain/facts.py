@@ -81,6 +81,11 @@ class HostFacts:
         """Memory of the smallest NUMA node: what a VM must fit into."""
         return min(node.memory_mb for node in self.numa_nodes)
 
+    @cached_property
+    def running_mb(self) -> int | None:
+        """Memory of all VMs that are powered on here; None: not counted."""
+        return None if self.powered_on_mb is None else sum(self.powered_on_mb.values())
+
 
 @dataclass(frozen=True)
 class ClusterFacts:

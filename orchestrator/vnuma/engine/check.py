@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from vnuma.checks.catalogue import RULES
 from vnuma.checks.evaluate import Evaluation, evaluate
 from vnuma.checks.facts import Facts, Unknown
-from vnuma.checks.finding import Finding, Outcome, Severity
+from vnuma.checks.finding import Finding, Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged, Since, Source
 from vnuma.checks.rule import Rule
 from vnuma.checks.seen import Seen
@@ -55,7 +55,7 @@ def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
                 others.append((estate, vm))
         subjects = [_subject(estate, vm, asked.sql) for vm in chosen]
         for subject, evaluations in _evaluated(subjects, rules, asked.study):
-            vms.append(replace(_checked(subject, evaluations, asked, used), source=estate.source))
+            vms.append(_checked(subject, estate.source, evaluations, asked, used))
     vms.sort(key=_worst_first)
     return CheckResult(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -159,7 +159,7 @@ def _evaluated(
 
 
 def _checked(
-    subject: Subject, evaluations: Sequence[Evaluation], asked: Asked, used: set[Waiver]
+    subject: Subject, source: str, evaluations: Sequence[Evaluation], asked: Asked, used: set[Waiver]
 ) -> CheckedVm:
     vm, host = subject.vm, subject.host
     assert vm is not None  # every subject here was made of one
@@ -178,10 +178,11 @@ def _checked(
         host=host.name if host else vm.host_name,
         cluster=subject.cluster.name if subject.cluster and subject.cluster.moid != vm.host_moid else "",
         release=_release(host),
-        guest=_guest(evaluations[0].subject),
+        guest=_guest(evaluations[0].facts),
         findings=tuple(_judged(finding, vm.path, asked, used) for finding in findings),
         not_evaluated=not_evaluated,
-        passed=min(one.count(Outcome.PASS) for one in evaluations),
+        passed=min(one.passed for one in evaluations),
+        source=source,
     )
 
 
@@ -215,15 +216,15 @@ def _release(host: HostFacts | None) -> str:
     return host.release.version if host else ""
 
 
-def _guest(subject: Subject) -> str:
+def _guest(facts: Facts) -> str:
     """What the guest has, or will have: seen by SQL Server, else predicted (~)."""
     try:
-        predicted = str(Facts(subject).prediction.vnuma_nodes)
+        predicted = str(facts.prediction.vnuma_nodes)
     except Unknown:
         predicted = ""
-    if subject.sql is None:
+    if facts.subject.sql is None:
         return f"~{predicted}" if predicted else ""
-    seen = str(subject.sql.topology.numa_nodes)
+    seen = str(facts.sql.topology.numa_nodes)
     return seen if predicted in ("", seen) else f"{seen}, not {predicted}"
 
 
