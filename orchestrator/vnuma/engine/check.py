@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 
@@ -42,6 +44,24 @@ class Asked:
 
 def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     """Evaluate the rules over every VM that the filters let through."""
+    with _kept():
+        return _run(estates, asked)
+
+
+@contextmanager
+def _kept() -> Iterator[None]:
+    """No search for reference cycles: facts and findings have none, and an estate of thousands is gone
+    through again and again for nothing (a third of the time)."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
+def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
     rules = _rules(asked)
     used: set[Waiver] = set()
     vms: list[CheckedVm] = []
