@@ -68,7 +68,7 @@ class Advice:
 
 def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int, guest: Guest) -> Advice:
     """Every topology of these vCPUs, judged on every host. Hosts whose memory is 0 are judged by cores."""
-    by_host = {host.name: _nodes_needed(vcpus, memory_mb, host) for host in hosts}
+    by_host = {host.name: min(_nodes_needed(vcpus, memory_mb, host), len(host.numa_nodes)) for host in hosts}
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
@@ -135,7 +135,7 @@ def _candidate(
     seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, int], most: int, sql_major: int
 ) -> Candidate:
     shape, first, needed = seen.topology, seen.forecasts[0], max(by_host.values())
-    against = [*_rules_against(seen.vm, hosts)]
+    against = [*_rules_against(seen.vm, hosts), *_too_large(seen.vm, hosts)]
     against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, by_host, most))
     counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
     if len(counts) > 1:
@@ -180,7 +180,19 @@ def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
                 words = f"{found.rule}: {found.title[0].lower()}{found.title[1:]}"
                 tripped.setdefault(words, []).append(host.name)
     for words, names in tripped.items():
-        yield words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
+        yield _where(words, names, hosts)
+
+
+def _too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
+    """Hosts that have less memory than the VM: no shape makes it fit."""
+    wanted = vm.settings.get("memoryMB")
+    small = [host.name for host in hosts if isinstance(wanted, int) and 0 < host.memory_mb < wanted]
+    if small:
+        yield _where("more memory than the host has", small, hosts)
+
+
+def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
+    return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
 
 
 def _against(one: Forecast, by_host: Mapping[str, int], most: int) -> Iterator[str]:

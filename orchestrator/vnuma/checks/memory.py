@@ -53,13 +53,15 @@ def _overcommitted(facts: Facts) -> bool:
 
 @rule(
     "M02",
-    Severity.BLOCK,
-    "The target nodes do not have the memory free",
-    condition="the VM's memory and that of the other running VMs, as configured, exceed the host's memory",
-    consequence="What does not fit its nodes is allocated on others: locked pages stay remote.",
+    Severity.WARN,
+    "The target nodes may not have the memory free",
+    condition="the VM's memory and that of the other running VMs, as configured, exceed the host's memory; "
+    "how much of it is in use, and on which nodes, vSphere's API does not tell",
+    consequence="What finds no room on its nodes is allocated on others; locked pages then stay remote.",
     fix="Free the node, or the host, before the power-on.",
     sources=(LARGE_MEMORY,),
     needs="vm host",
+    in_study=Severity.BLOCK,
     related=("M01", "T09"),
 )
 def m02(facts: Facts) -> Fail | None:

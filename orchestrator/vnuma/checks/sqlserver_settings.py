@@ -178,8 +178,8 @@ def s16(facts: Facts) -> Fail | None:
     "S18",
     Severity.WARN,
     "Connections land on any node",
-    condition="SQL Server has several CPU nodes and no port of its own for one of them, or connections were "
-    "seen on several",
+    condition="SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
+    "connections were seen on several",
     consequence="A query runs on another node from one connection to the next.",
     fix="Map a port of its own to a node (1433,50001[0x1]), or record the node of every run.",
     sources=(
@@ -194,12 +194,14 @@ def s18(facts: Facts) -> Fail | None:
     sql = facts.sql
     if sql.topology.sql_cpu_nodes <= 1:
         return None
-    several = len(set(sql.connection_nodes or ())) > 1
-    if sql.tcp_ports is None and not several:
-        raise Unknown("the TCP port setting was not read, and no connections on several nodes were seen")
-    mapped = bool(re.search(r"\[0x[0-9a-fA-F]+\]", sql.tcp_ports or ""))
-    if mapped and not several:
+    if any(_is_one_node(mask) for mask in re.findall(r"\[(0x[0-9a-fA-F]+)\]", sql.tcp_ports or "")):
         return None
+    if len(set(sql.connection_nodes or ())) < 2:
+        raise Unknown(
+            "no TCP port is mapped to one node, and no connections on several nodes were seen"
+            if sql.tcp_ports
+            else "the TCP port setting was not read, and no connections on several nodes were seen"
+        )
     return Fail(
         {
             "SQL CPU nodes": str(sql.topology.sql_cpu_nodes),
@@ -207,6 +209,10 @@ def s18(facts: Facts) -> Fail | None:
             "nodes of connections": ",".join(map(str, sql.connection_nodes or ())) or "not read",
         }
     )
+
+
+def _is_one_node(mask: str) -> bool:
+    return int(mask, 16).bit_count() == 1
 
 
 @rule(

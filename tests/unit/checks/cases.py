@@ -148,6 +148,7 @@ def _change(given: dict[str, Any], vm: VmFacts) -> ChangeFacts:
 
 
 def _sql(given: dict[str, Any]) -> SqlFacts:
+    given = dict(given)  # a case is read more than once
     topology = replace(
         guest_of(given.pop("vcpus", 16), given.pop("sockets", 4), given.pop("cores_per_socket", 4), 1),
         **{

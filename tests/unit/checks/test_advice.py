@@ -84,6 +84,53 @@ def test_on_unlike_hosts_a_shape_must_suit_all_of_them() -> None:
     assert [str(one.topology) for one in advice.worth(Worth.HAVING, Worth.TESTING)] == ["6x4"]
 
 
+FOLLOWS, EIGHT = {"numa.vcpu.followcorespersocket": "1"}, "coresPerNumaNode"
+
+
+@pytest.mark.parametrize(
+    ("vcpus", "memory_gb", "specs", "having", "testing", "settings"),
+    [
+        # The paper's VM: one node on either release, whatever its sockets say; the others follow sockets.
+        (16, 64, ("2x16/96@6.0", "2x16/96@6.5"), "1x16", "2x8 4x4", FOLLOWS),
+        (16, 64, ("2x16/96@6.0", "2x16/96@8.0"), "1x16", "2x8 4x4", FOLLOWS),
+        # Sub-NUMA clustering halves a node: 24 vCPUs that fit one socket need two nodes on every host.
+        (24, 128, ("2x24/384@7.0", "4x12/192@7.0"), "2x12", "4x6 6x4", FOLLOWS),
+        # AMD with four nodes a socket: nodes of 8, on the Intel host too.
+        (32, 256, ("2x32/512@8.0", "8x8/128@8.0"), "4x8", "8x4", {EIGHT: 8}),
+        # A small old host and a wide new one: as many nodes as the small one needs.
+        (16, 64, ("2x8/64@6.0", "2x16/96@7.0"), "2x8", "4x4", FOLLOWS),
+        # By memory: it fits a node of the one, and needs two of the other.
+        (16, 128, ("2x16/96@8.0", "2x16/256@8.0"), "2x8", "4x4", {EIGHT: 8}),
+        # The published 30 vCPUs on 20-core nodes: alike from 6.5 on, sockets whole from 7.0 on.
+        (30, 256, ("2x20/384@6.5", "2x20/384@7.0"), "2x15", "6x5", {}),
+    ],
+)
+def test_advice_for_unlike_hosts_is_golden(
+    vcpus: int, memory_gb: int, specs: tuple[str, ...], having: str, testing: str, settings: dict[str, object]
+) -> None:
+    """Other nodes, cores, memory and releases: one shape that gives the same nodes on each host."""
+    advice = advice_for(vcpus, memory_gb, *specs)
+
+    assert [str(one.topology) for one in advice.worth(Worth.HAVING)] == having.split()
+    assert [str(one.topology) for one in advice.worth(Worth.TESTING)] == testing.split()
+    second = advice.worth(Worth.HAVING, Worth.TESTING)[0 if EIGHT in settings or having != "1x16" else 1]
+    assert dict(second.settings) == settings
+    for one in advice.worth(Worth.HAVING, Worth.TESTING):
+        assert len({seen.prediction.node_sizes for seen in one.forecasts}) == 1
+
+
+def test_a_host_that_is_too_small_is_named_with_every_shape() -> None:
+    """No shape helps: neither does another number of vCPUs, nor more nodes than the host has."""
+    by_memory = advice_for(16, 200, "2x16/96@7.0", "2x16/256@7.0")
+    assert (by_memory.nodes_needed, by_memory.other_vcpus) == (2, ())
+    assert by_memory.worth(Worth.HAVING, Worth.TESTING) == ()
+    words = "more memory than the host has (2x16/96@7.0)"
+    assert all(words in one.reasons for one in by_memory.candidates)
+    by_cores = advice_for(40, 256, "2x16/256@7.0", "2x24/384@7.0")
+    assert (by_cores.nodes_needed, by_cores.other_vcpus) == (2, ())
+    assert all(any(why.startswith("T10") for why in one.reasons) for one in by_cores.candidates)
+
+
 def test_a_single_shape_makes_no_study() -> None:
     """There is nothing to compare one vCPU with."""
     with pytest.raises(ValueError, match="nothing to compare"):

@@ -71,6 +71,19 @@ def test_a_rule_says_all_that_it_has_to(rule: Rule) -> None:
         assert rule.in_study is not Severity.BLOCK
 
 
+UNCONFIRMED = {"Q07", "S14", "S20", "S21", "W03", "W04", "W05"}
+"""Rules on what is general knowledge, in whole or in a figure: no source says it."""
+
+
+def test_what_no_source_says_is_marked_and_warns_at_most() -> None:
+    """Whatever the facts, on a VM in service or under study."""
+    assert {rule.id for rule in RULES if rule.unconfirmed} == UNCONFIRMED
+    rules = [BY_ID[rule] for rule in sorted(UNCONFIRMED)]
+    found = [one for case in CASES for one in next(evaluate([case.subject()], rules)).failures]
+    assert {one.rule for one in found} == UNCONFIRMED
+    assert all(one.severity is not Severity.BLOCK and one.unconfirmed for one in found)
+
+
 def test_all_81_rules_are_there() -> None:
     """By family, numbered without a gap."""
     numbers = {letter: [rule.id for rule in RULES if rule.id[0] == letter] for letter in "TAMRWSQ"}
