@@ -1,0 +1,89 @@
+"""A run whose window ends while a cell is under way: stopped, put back, and resumable within the hours."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.looking import settings_now
+from tests.support.site import write_inventory, write_study
+from vnuma.domain.hours import DAYS
+from vnuma.domain.study_file import parse_study
+from vnuma.engine import supervise as supervision
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.progress import Progress
+from vnuma.engine.start import create_run, prepare
+from vnuma.errors import CellsMissing
+from vnuma.store.open import open_store
+from vnuma.store.types import utc_now
+
+RESTORE_S = 60.0
+
+
+def hours() -> dict[str, Any]:
+    """Open now, and closed on a day after tomorrow: to the steps of a cell, whose clock is the real one.
+
+    Only the supervisor is shown another.
+    """
+    today = utc_now().weekday()
+    windows = [f"{DAYS[(today + ahead) % 7]} 00:00-24:00" for ahead in range(-2, 3)]
+    return {"time_zone": "UTC", "windows": windows, "restore_s": RESTORE_S}
+
+
+class Clock:
+    """Stands until a cell is under way, and then shows the moment when putting back has to begin."""
+
+    def __init__(self, closes: datetime) -> None:
+        self._now = utc_now()
+        self._over = closes - timedelta(seconds=RESTORE_S)
+        self.busy = False
+
+    def __call__(self) -> datetime:
+        """The supervisor's now."""
+        return self._over if self.busy else self._now
+
+    def watch(self, progress: Progress) -> None:
+        """As `vnuma run` shows progress."""
+        self.busy = self.busy or any(vm.step for vm in progress.vms)
+
+
+def test_a_real_run_that_overruns_is_stopped_put_back_and_resumed(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor stops its play at the deadline; the VM is as it was, and the message says when."""
+    running = lab(boot={"tools_seconds": 1.5})
+    before = settings_now(running)
+    path, inventory = write_study(tmp_path, allowed_hours=hours()), write_inventory(tmp_path, running)
+    text = path.read_text(encoding="utf-8")
+    study = parse_study(text, str(path))
+    targets = read_targets(inventory, study.vms)
+    vnuma_home.mkdir()
+    url = f"sqlite:///{vnuma_home / 'vnuma.db'}"
+    store = open_store(url)
+    run = create_run(store, prepare(study, text, targets), inventory)
+    assert study.allowed_hours
+    closes = study.allowed_hours.closes(utc_now())
+    assert closes
+    clock = Clock(closes)
+    monkeypatch.setattr(supervision, "utc_now", clock)
+
+    ended = supervision.supervise(store, url, run, study, targets, inventory, clock.watch)
+
+    assert clock.busy
+    assert ended.progress.valid < ended.progress.total
+    assert ended.progress.run.state == "stopped"
+    assert settings_now(running) == before
+    with pytest.raises(CellsMissing) as told:
+        ended.raise_for_outcome()
+    assert "cells, all kept. The allowed hours end at " in told.value.what
+    assert told.value.fix == "vnuma run --resume small.1, within the allowed hours."
+
+    resumed = vnuma("run", "--resume", "small.1")
+    assert resumed.code == 0, resumed.text
+    assert "2 of 2 cells valid." in resumed.err
+    assert settings_now(running) == before
