@@ -39,8 +39,49 @@ def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) 
     assert ran.code == 0
     assert '"GB/s"' in shown.out
     assert not (tmp_path / "vnuma-page-cache").exists()
+    assert "taken " in vnuma("baseline", "show", "localhost").out
+    assert "localhost is as it was before here.1" in vnuma("baseline", "diff", "localhost").out
+
+
+def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: Path) -> None:
+    """Passes, not boots; the files; what one node cannot have. Nothing of a vCenter is said."""
+    study, page = tmp_path / "here.yml", tmp_path / "board.html"
+    study.write_text(STUDY.format(folder=tmp_path), encoding="utf-8")
+
+    planned = vnuma("plan", study, "--document", page, "--ticket", "CHG7")
+
+    text = page.read_text(encoding="utf-8")
+    assert all(word in text for word in ("CHG7", f"{tmp_path}/vnuma-page-cache", "Passes", "node 0"))
+    assert not any(word in text for word in ("power-cycle", "SQL Server", "ESXi"))
     if ONE_NODE:
-        assert "interleaved is left out: " in " ".join(vnuma("plan", study).out.split())
+        assert "interleaved is left out: " in " ".join(planned.out.split())
+        assert "left out: " in text
+
+
+def test_a_vm_of_a_vcenter_is_refused_to_a_workload_of_linux_machines(tmp_path: Path) -> None:
+    """Its guest can be measured in the shape that it has, as a machine reached by SSH: that is said."""
+    study, inventory = tmp_path / "here.yml", tmp_path / "hosts.yml"
+    study.write_text(STUDY.format(folder=tmp_path).replace("localhost", "guest1"), encoding="utf-8")
+    vcenter = "{host: vc1, user: u, password: {env: X}}"
+    inventory.write_text(
+        f"all: {{hosts: {{guest1: {{vnuma_vcenter: {vcenter}, vnuma_sql: {vcenter}}}}}}}\n", encoding="utf-8"
+    )
+
+    planned = vnuma("plan", study, "-i", inventory)
+
+    assert planned.code == 3
+    assert "guest1 is a VM of a vCenter; page_cache measures a Linux machine as it is" in planned.text
+    assert "reached by SSH" in planned.text
+
+
+def test_doctor_asks_a_machine_what_a_study_needs_of_it() -> None:
+    """Nodes, kernel settings, root and numactl; no SQL Server's driver is looked for."""
+    asked = vnuma("doctor", "localhost")
+
+    assert "ok    machine     localhost: " in asked.out, asked.text
+    assert "numa_balancing" in asked.out
+    assert "driver" not in asked.out
+    assert asked.code == (4 if "FAIL" in asked.out else 0)
 
 
 def test_a_refused_connection_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -119,12 +119,16 @@ class NotEvaluated:
     reason: str
 
 
-def design_of(study: Study) -> AnalysisDesign:
-    """The design that a study file declares."""
+def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisDesign:
+    """The design that a study file declares; with `planned`, of the columns that a run planned cells for.
+
+    A machine with one NUMA node has none for an arm that needs two: that arm was left out, not missed.
+    """
     workload = study.workload
+    labels = {label for _, label in columns(study)} if planned is None else planned
     return AnalysisDesign(
         reference=study.reference,
-        columns=tuple(Column(label, arm) for arm, label in columns(study)),
+        columns=tuple(Column(label, arm) for arm, label in columns(study) if label in labels),
         sizes=workload.sizes,
         forms=workload.forms,
         vms=study.vms,

@@ -53,10 +53,10 @@ def show(
     typer.echo(
         f"{found.vm} ({found.path}), taken {found.taken_at:%Y-%m-%d %H:%M} UTC by {found.run}; {state}"
     )
-    width = max(map(len, found.settings), default=0)
-    for name, value in found.settings.items():
+    shown = found.settings if found.power is None else {**found.settings, "power": found.power}
+    width = max(map(len, shown), default=0)
+    for name, value in shown.items():
         typer.echo(f"  {name:{width}}  {_value(value)}")
-    typer.echo(f"  {'power':{width}}  {found.power}")
 
 
 @app.command("diff")
@@ -82,8 +82,9 @@ def diff(
         document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
         typer.echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
         return
+    power = "" if baseline.power is None else ", power"
     if not found:
-        typer.echo(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings, power.")
+        typer.echo(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings{power}.")
         return
     rows = [("setting", "baseline", "now", "changed by")]
     rows += [(item.setting, _value(item.baseline), _value(item.now), item.by) for item in found]

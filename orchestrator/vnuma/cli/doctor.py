@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, find_inventory
+from vnuma.cli.options import InventoryOption, find_inventory, inventory_of
 
 
 class DoctorFormat(StrEnum):
@@ -32,26 +32,32 @@ def doctor(
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
 
+    Of a Linux machine: connection, root, NUMA nodes, numactl.
+
     --record asks harmless questions and changes nothing; read the file before you send it.
 
-    Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml
+    Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
+    vnuma doctor localhost
     """
     from dataclasses import asdict
 
     from vnuma.engine.diagnose import diagnose
-    from vnuma.engine.inventory import read_targets
+    from vnuma.engine.inventory import named_targets, read_targets
+    from vnuma.engine.target import Target
     from vnuma.errors import EnvironmentProblem, InputError
 
-    targets = read_targets(find_inventory(inventory), vms or None)
+    where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
+    targets = named_targets(where, vms) if vms else dict(read_targets(where))
     if record:
         from vnuma.engine.first_contact import record_contact
 
-        if len(targets) != 1:
+        found = [target for target in targets.values() if isinstance(target, Target)]
+        if len(targets) != 1 or not found:
             raise InputError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
-        record_contact(next(iter(targets.values())), record)
+        record_contact(found[0], record)
         typer.echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
-    findings = diagnose(targets)
+    findings = diagnose(targets, where)
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -57,10 +58,15 @@ def read_study(path: Path) -> tuple[Study, str]:
 
 def study_inventory(given: Path | None, study: Study) -> Path:
     """The inventory of a study; one that measures this very machine alone needs none."""
+    return inventory_of(given, study.vms) if study.workload.guest == "linux" else find_inventory(given)
+
+
+def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
+    """The inventory to find these names in; for this very machine alone none is needed."""
     from vnuma import assets
     from vnuma.engine.inventory import LOCAL
 
-    if given is None and study.workload.guest == "linux" and set(study.vms) == {LOCAL}:
+    if given is None and set(names) == {LOCAL}:
         return assets.asset("inventories/localhost/hosts.yml")
     return find_inventory(given)
 

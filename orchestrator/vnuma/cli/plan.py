@@ -76,7 +76,7 @@ def plan(
     if document:
         from vnuma.cli.plan_document import write_document
 
-        typer.echo(f"Wrote {write_document(parsed, text, plans, permit, document)}", err=True)
+        typer.echo(f"Wrote {write_document(parsed, text, every, permit, document)}", err=True)
     refuse_blocked(finding for one in every for finding in one.findings)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vnuma import __version__
+from vnuma.cli.plan_machine_document import machines_page
 from vnuma.cli.screen import duration, plural, simulated_banner
 from vnuma.domain.order import plan_cells
 from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, write_change_page
@@ -16,13 +17,21 @@ from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmC
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
     from vnuma.engine.arm_plan import ArmPlan
+    from vnuma.engine.linux.plan import MachinePlan
     from vnuma.engine.permit import Permit
     from vnuma.engine.plan import VmPlan
 
 
-def write_document(study: Study, text: str, plans: Sequence[VmPlan], permit: Permit, path: Path) -> Path:
+def write_document(
+    study: Study, text: str, plans: Sequence[VmPlan | MachinePlan], permit: Permit, path: Path
+) -> Path:
     """Write the page. Raises InputError when the file cannot be written."""
-    return write_change_page(change_page(study, text, plans, permit), path)
+    from vnuma.engine.plan import VmPlan
+
+    vms = [plan for plan in plans if isinstance(plan, VmPlan)]
+    machines = [plan for plan in plans if not isinstance(plan, VmPlan)]
+    page = change_page(study, text, vms, permit) if vms else machines_page(study, text, machines, permit)
+    return write_change_page(page, path)
 
 
 def change_page(study: Study, text: str, plans: Sequence[VmPlan], permit: Permit) -> ChangePage:

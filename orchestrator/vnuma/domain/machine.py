@@ -12,12 +12,16 @@ _UNDER_THE_CPU = "TCG"
 
 @dataclass(frozen=True)
 class Node:
-    """One NUMA node: its CPUs, and its memory in MB when it was looked at."""
+    """One NUMA node: its CPUs, and its memory in MB when it was looked at.
+
+    `cached_mb` is what dropping the page cache gives back: FilePages without those of a tmpfs.
+    """
 
     id: int
     cpus: tuple[int, ...]
     memory_mb: int
     free_mb: int
+    cached_mb: int = 0
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,12 @@ class MachineFacts:
     """Nodes whose memory the commands may use (Mems_allowed_list)."""
     file_system: str
     free_disk_mb: int | None
+    may_write: bool = True
+    """Whether the commands may write in the folder: not on a file system that is mounted read-only."""
+    may_drop_caches: bool = True
+    """Whether they may write /proc/sys/vm/drop_caches: root of a container often may not."""
+    free_shm_mb: int | None = None
+    """Room in /dev/shm; None where there is none."""
 
     def node(self, number: int) -> Node | None:
         """The node of that number."""
@@ -67,7 +77,13 @@ def machine_facts(text: str) -> MachineFacts:
     memory = linux_nodes.meminfo(part.get("meminfo", ""))
     cpus = _cpus_by_node(part.get("cpulists", ""))
     nodes = tuple(
-        Node(id_, cpus.get(id_, ()), shown.get("MemTotal", 0) // 1024, shown.get("MemFree", 0) // 1024)
+        Node(
+            id_,
+            cpus.get(id_, ()),
+            shown.get("MemTotal", 0) // 1024,
+            shown.get("MemFree", 0) // 1024,
+            (shown.get("FilePages", 0) - shown.get("Shmem", 0)) // 1024,
+        )
         for id_, shown in sorted(memory.items())
     )
     model, virtualization = _line(part, "cpu"), _line(part, "virt")
@@ -89,13 +105,20 @@ def machine_facts(text: str) -> MachineFacts:
         memory_limit_mb=_limit_mb(_line(part, "memory_limit")),
         allowed_nodes=linux_nodes.number_list(_line(part, "mems_allowed")),
         file_system=_line(part, "file_system"),
-        free_disk_mb=int(_line(part, "disk_kb")) // 1024 if _line(part, "disk_kb").isdecimal() else None,
+        free_disk_mb=_mb(_line(part, "disk_kb")),
+        may_write=_line(part, "folder") == "writable",
+        may_drop_caches=_line(part, "drop_caches") == "writable",
+        free_shm_mb=_mb(_line(part, "shm_kb")),
     )
 
 
 def _line(part: Mapping[str, str], name: str) -> str:
     """The first line of a section, stripped; empty for one that is missing."""
     return part.get(name, "").strip().partition("\n")[0].strip()
+
+
+def _mb(kilobytes: str) -> int | None:
+    return int(kilobytes) // 1024 if kilobytes.isdecimal() else None
 
 
 def _cpus_by_node(text: str) -> dict[int, tuple[int, ...]]:

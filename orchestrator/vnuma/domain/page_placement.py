@@ -10,6 +10,9 @@ from vnuma.domain.workloads.page_cache import MemoryPlace
 PROVEN_SHARE = 0.9
 """Of the pages that came in, at least this part has to lie where they were put."""
 
+MOST_ON_DEPLETED = 0.5
+"""Of the file, what a depleted node may take of it: part of its last free memory."""
+
 EVEN_WITHIN = 0.1
 """Interleaved pages may differ from an even share of the file by this part of it."""
 
@@ -36,18 +39,19 @@ def growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int
     return {node: kb - before.get(node, 0) for node, kb in sorted(after.items())}
 
 
-def not_proven(placed: Placed, wanted: MemoryPlace) -> str | None:
-    """Why the pages do not prove the placement; None when they do.
+def not_proven(placed: Placed, wanted: MemoryPlace, reader: int) -> str | None:
+    """Why the pages do not prove the placement by a reader on node `reader`; None when they do.
 
-    A depleted node proves nothing about where pages go, only that all of them are in memory.
+    A node is depleted when most of the pages that it reads in lie on others.
     """
     if placed.total_kb < PROVEN_SHARE * placed.file_kb:
         came, size = placed.total_kb // 1024, placed.file_kb // 1024
         return f"only {came} of the file's {size} MiB are in the page cache"
-    if wanted == "depleted":
-        return None
     shares = {node: placed.share(node) for node in placed.grown_kb}
     told = ", ".join(f"node {node} {share * 100:.0f}%" for node, share in shares.items())
+    if wanted == "depleted":
+        kept = shares.get(reader, 0.0) > MOST_ON_DEPLETED
+        return f"node {reader} was not depleted, it took most of the file's pages: {told}" if kept else None
     if wanted == "interleave":
         even = 1 / len(shares)
         if any(abs(share - even) > EVEN_WITHIN for share in shares.values()):

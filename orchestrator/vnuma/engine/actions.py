@@ -9,6 +9,7 @@ from time import sleep
 from typing import Any, Literal
 
 from vnuma.domain.change import Edit
+from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine import unsupervised
 from vnuma.engine.attempt import Attempt
@@ -196,7 +197,7 @@ def restored_document(done: Restored) -> Document:
         "changed": done.changed,
         "settings": done.settings,
         "equal": done.equal,
-        "power": str(done.power),
+        "power": str(done.power or Power.ON),
     }
 
 

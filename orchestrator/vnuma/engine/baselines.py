@@ -9,10 +9,15 @@ from pathlib import Path
 
 from vnuma.domain.change import change_back
 from vnuma.domain.setting import Value
+from vnuma.domain.study_file import parse_study
 from vnuma.engine.baseline import baseline_power, baseline_settings
 from vnuma.engine.connections import vcenter
 from vnuma.engine.identity import find_own
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.linux import kernel
+from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.engine.linux.shell import PlayedShell
+from vnuma.engine.target import MACHINE_KEY
 from vnuma.engine.three_way import conflicts, written
 from vnuma.errors import InputError
 from vnuma.store import attempts, runs, vms
@@ -32,7 +37,8 @@ class Baseline:
     taken_at: datetime
     at_baseline: bool
     """Whether it was put back since, or never changed."""
-    power: str
+    power: str | None
+    """None for a machine, which stays on."""
     settings: dict[str, Value]
 
 
@@ -55,9 +61,12 @@ def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     taken = vm.baseline_at
     if taken is None:
         raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
-    return Baseline(
-        name, vm.path, owner.name, taken, vm.at_baseline, str(baseline_power(vm)), baseline_settings(vm)
-    )
+    if vm.vm_key.startswith(MACHINE_KEY):
+        power: str | None = None
+        settings: dict[str, Value] = {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
+    else:
+        power, settings = str(baseline_power(vm)), baseline_settings(vm)
+    return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, power, settings)
 
 
 def differences_now(
@@ -67,6 +76,8 @@ def differences_now(
     baseline = stored_baseline(store, name, run)
     owner, vm = _find(store, name, baseline.run)
     where = inventory or Path(owner.inventory or "inventory")
+    if baseline.power is None:
+        return baseline, _of_machine(store, owner, vm, PlayedShell(name, where))
     with connect(vcenter(read_targets(where, [name])[name])) as session:
         facts = read.read_vm(session, find_own(session, vm))
     with store.read() as connection:
@@ -81,6 +92,24 @@ def differences_now(
     if str(facts.power) != baseline.power:
         found.append(Difference("power", baseline.power, str(facts.power), "somebody else or us"))
     return baseline, found
+
+
+def _of_machine(store: Store, owner: Run, vm: Vm, shell: PlayedShell) -> list[Difference]:
+    """A machine's kernel settings that differ now; ours are those with the values that the study holds."""
+    with store.read() as connection:
+        study = parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
+    before, held = kernel_baseline(vm), study.workload.kernel_settings()
+    now = kernel.read(shell, before)
+    return [
+        Difference(
+            kernel.key(name),
+            value,
+            now.get(name),
+            "us" if name in held and now.get(name) == held[name] else "somebody else",
+        )
+        for name, value in before.items()
+        if now.get(name) != value
+    ]
 
 
 def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:

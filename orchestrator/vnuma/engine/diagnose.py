@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
 
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
@@ -11,8 +12,9 @@ from vnuma.engine.baseline import parse_mark
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.diagnosis import Diagnosis, State
 from vnuma.engine.findings import Finding
+from vnuma.engine.linux.diagnose import diagnose_machines
 from vnuma.engine.surroundings import around_vm, look_at_server
-from vnuma.engine.target import Target
+from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import VnumaError
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect as connect_sql
@@ -21,13 +23,15 @@ from vnuma.vsphere import read, surroundings
 from vnuma.vsphere.connect import connect
 
 
-def diagnose(targets: Mapping[str, Target]) -> list[Diagnosis]:
-    """Check driver, vCenter, VM, privileges and SQL Server of every target."""
-    findings = [_guarded("driver", _driver)]
-    for target in targets.values():
+def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
+    """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
+    machines = [name for name, target in targets.items() if isinstance(target, Machine)]
+    vms = [target for target in targets.values() if isinstance(target, Target)]
+    findings = [] if machines and not vms else [_guarded("driver", _driver)]
+    for target in vms:
         findings += list(_vsphere(target))
         findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
-    return findings
+    return findings + list(diagnose_machines(machines, inventory))
 
 
 def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:

@@ -39,17 +39,32 @@ def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[st
 
 
 def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
-    """What a study measures: VMs, or for a Linux workload machines that have no vnuma_vcenter.
-
-    `localhost` needs no entry: Ansible knows it as the machine that it runs on. Raises InputError.
-    """
+    """What a study measures: VMs, or for a Linux workload machines. Raises InputError."""
     if study.workload.guest != "linux":
         return dict(read_targets(inventory, study.vms))
+    targets = named_targets(inventory, study.vms)
+    for name, target in targets.items():
+        if isinstance(target, Target):
+            raise InputError(
+                f"{name} is a VM of a vCenter; {study.workload.name} measures a Linux machine as it is: "
+                "shaping a VM whose guest is Linux is not offered.",
+                fix="Measure its guest in the shape that it has: an inventory host without vnuma_vcenter "
+                "and vnuma_sql, reached by SSH.",
+            )
+    return targets
+
+
+def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:
+    """VMs, and hosts with neither vnuma_vcenter nor vnuma_sql, which are Linux machines. Raises InputError.
+
+    `localhost` needs no entry: Ansible knows it as the machine that it runs on.
+    """
     hosts = read_variables(inventory)
-    machines = [name for name in study.vms if "vnuma_vcenter" not in hosts.get(name, {})]
-    known = [name for name in machines if name in hosts or name == LOCAL]
-    others = read_targets(inventory, [name for name in study.vms if name not in known])
-    return {name: others[name] if name in others else Machine(name=name) for name in study.vms}
+    plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
+    machines = plain if LOCAL in hosts else plain | {LOCAL}
+    wanted = list(names)
+    others = read_targets(inventory, [name for name in wanted if name not in machines])
+    return {name: others[name] if name in others else Machine(name=name) for name in wanted}
 
 
 def read_variables(inventory: Path) -> dict[str, dict[str, object]]:

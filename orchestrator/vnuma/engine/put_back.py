@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from vnuma.domain.change import Edit
+from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.context import home_folder, store_url
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.left import left_vms
+from vnuma.engine.linux.back import edits_back
+from vnuma.engine.linux.shell import PlayedShell
 from vnuma.engine.recover import is_alive
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.target import MACHINE_KEY, AnyTarget, Machine
@@ -55,10 +59,9 @@ def put_back_left(
             continue
         try:
             target = _target(row, owner, inventory)
-            with store.read() as connection:
-                text = runs.get_study(connection, owner.study_id).yaml
-            study = parse_study(text, f"study of {owner.name}")
-            done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
+            done = restore_any(
+                store, owner, _study(store, owner), row, target, home=home_folder(), choice=choice, say=say
+            )
         except VnumaError as error:
             outcome.problems.append(error)
             continue
@@ -80,17 +83,28 @@ def show_left(
             lines.append(f"{row.name} is in use by {owner.name}, which is running")
             continue
         target = _target(row, owner, inventory)
-        if isinstance(target, Machine):
-            lines.append(f"{row.name}, left by {owner.name}: kernel settings and files would be put back")
-            continue
         try:
-            changes = plan_back(store, owner, row, target, choice).changes
+            changes = _changes_back(store, owner, row, target, choice)
         except RestoreConflict as error:
             lines.append(str(error))
             continue
-        lines.append(f"{row.name}, left by {owner.name}: {len(changes)} settings would be put back")
+        files = "; its files would be removed" if isinstance(target, Machine) else ""
+        lines.append(f"{row.name}, left by {owner.name}: {len(changes)} settings would be put back{files}")
         lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in changes]
     return lines or ["Every VM is at its baseline."]
+
+
+def _changes_back(store: Store, owner: Run, row: Vm, target: AnyTarget, choice: Choice) -> Sequence[Edit]:
+    """What putting it back would change. Raises RestoreConflict."""
+    if not isinstance(target, Machine):
+        return plan_back(store, owner, row, target, choice).changes
+    shell = PlayedShell(row.name, Path(owner.inventory or "inventory"))
+    return list(edits_back(_study(store, owner), row, shell, choice).values())
+
+
+def _study(store: Store, owner: Run) -> Study:
+    with store.read() as connection:
+        return parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
 
 
 def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm, Run]]:

@@ -29,6 +29,6 @@ def restore_any(
 ) -> Restored:
     """Put one back and give up its lease. Raises what `restore` and `restore_machine` raise."""
     if isinstance(target, Machine):
-        return restore_machine(store, run, study, vm, home=home, say=say)
+        return restore_machine(store, run, study, vm, home=home, choice=choice, say=say)
     rules = PowerRules.of(study)
     return restore(store, run, vm, target, home=home, choice=choice, rules=rules, say=say)

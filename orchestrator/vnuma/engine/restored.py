@@ -10,12 +10,15 @@ from vnuma.domain.setting import Power
 
 @dataclass(frozen=True)
 class Restored:
-    """How a VM was put back: `equal` of `settings` read back equal, its power state, and what was changed."""
+    """How a VM was put back: `equal` of `settings` read back equal, its power state, and what was changed.
+
+    `power` is None for a machine, which stays on.
+    """
 
     vm: str
     settings: int
     equal: int
-    power: Power
+    power: Power | None
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
 
@@ -27,5 +30,5 @@ class Restored:
     @property
     def words(self) -> str:
         """For people: what was proven, not what was hoped."""
-        state = "powered on" if self.power is Power.ON else "powered off"
+        state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
         return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"

@@ -17,6 +17,7 @@ from vnuma.engine.client_machine import client_named
 from vnuma.engine.context import VmContext
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.engine.somebody import refuse_settings
 from vnuma.engine.window import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.connect import SqlServer
@@ -134,15 +135,18 @@ class CellSite:
         resource_pool.hold(self.server, self.dataset.database, percent, journal_of(self.context))
 
     @contextmanager
-    def kernel_settings(self, wanted: Mapping[str, str]) -> Iterator[None]:
+    def kernel_settings(self) -> Iterator[None]:
         """Kernel settings of a machine for as long as they are held, then the baseline's again."""
+        wanted = self.settings.kernel_settings()
         before = {name: value for name, value in kernel_baseline(self.context.vm).items() if name in wanted}
         journal = journal_of(self.context)
         absent = sorted(set(wanted) - set(before))
         if absent:
             raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
+        now = kernel.read(self.shell, wanted) if wanted else {}
+        refuse_settings(self.vm, kernel.somebodys(before, wanted, now))
         try:
-            kernel.switch(self.shell, wanted, before, journal)
+            kernel.switch(self.shell, wanted, now, journal)
             yield
         finally:
             kernel.switch(self.shell, before, wanted, journal)

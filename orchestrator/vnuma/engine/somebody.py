@@ -5,7 +5,7 @@ from __future__ import annotations
 from vnuma.domain.facts import VmFacts
 from vnuma.engine.baseline import baseline_settings
 from vnuma.engine.context import VmContext
-from vnuma.engine.three_way import conflict_words, conflicts, written
+from vnuma.engine.three_way import ThreeWay, conflict_words, conflicts, written
 from vnuma.store import attempts
 from vnuma.vsphere.apply import ChangedMeanwhile
 
@@ -25,9 +25,13 @@ def refuse_somebodys(context: VmContext, vm: VmFacts) -> None:
     """
     with context.store.read() as connection:
         ours = written(attempts.changes_of_vm(connection, context.vm.id))
-    foreign = conflicts(baseline_settings(context.vm), ours, vm.settings)
+    refuse_settings(vm.name, conflicts(baseline_settings(context.vm), ours, vm.settings))
+
+
+def refuse_settings(name: str, foreign: list[ThreeWay]) -> None:
+    """Refuse a VM or machine with settings that somebody else has changed. Raises SomebodysChange."""
     if foreign:
         raise SomebodysChange(
-            conflict_words(vm.name, foreign),
-            fix=f"Its cells end here. Decide: vnuma restore {vm.name} --theirs | --baseline",
+            conflict_words(name, foreign),
+            fix=f"Its cells end here. Decide: vnuma restore {name} --theirs | --baseline",
         )

@@ -23,7 +23,10 @@ class SettingLine:
 
 @dataclass(frozen=True)
 class ArmLine:
-    """One arm in words: what the guest is predicted to see, or why the arm is impossible."""
+    """One arm in words: what the guest is predicted to see, or why the arm is impossible; and how sure.
+
+    Of a machine: whose CPUs read, and where the pages lie.
+    """
 
     label: str
     prediction: str
@@ -58,6 +61,42 @@ class VmChange:
 
 
 @dataclass(frozen=True)
+class ChangeWords:
+    """What differs between a page about VMs and one about machines that are measured as they are."""
+
+    kind: str
+    """Of study, at the head of the page: `vNUMA study`."""
+    each: str
+    """What happens to each VM or machine, after `Nothing has been changed yet.`"""
+    cycle: str
+    """What is repeated: `power-cycle`."""
+    cycles: str
+    columns: tuple[str, str]
+    """Heads of what is told of an arm, in ArmLine's order."""
+    no_setting: str
+
+
+VMS = ChangeWords(
+    "vNUMA study",
+    "Each VM below is reconfigured, power-cycled and measured again and again, and then put back as it was "
+    "before.",
+    "power-cycle",
+    "power-cycles",
+    ("The guest is predicted to see", "Confidence"),
+    "No setting; the VM is power-cycled only.",
+)
+MACHINES = ChangeWords(
+    "Page cache study",
+    "Each machine below is measured again and again as it is, with its page cache dropped before each pass; "
+    "it is neither reconfigured nor booted.",
+    "pass",
+    "passes",
+    ("Reads from", "Pages lie"),
+    "No setting.",
+)
+
+
+@dataclass(frozen=True)
 class ChangePage:
     """The whole page. `banner` is empty for real machines."""
 
@@ -71,6 +110,7 @@ class ChangePage:
     study_text: str
     study_sha256: str
     version: str
+    words: ChangeWords = VMS
 
 
 def write_change_page(page: ChangePage, path: Path) -> Path:

@@ -106,7 +106,8 @@ def load_run(store: Store, run: str) -> LoadedRun:
             executions.add(batch)
             timed += batch.samples
     names = {vm.id: vm.name for vm in machines}
-    result = analysis.analyse(timed, cell_records(planned, tried, names, known), analysis.design_of(study))
+    design = analysis.design_of(study, {cell.label for cell in planned})
+    result = analysis.analyse(timed, cell_records(planned, tried, names, known), design)
     return LoadedRun(
         row,
         study,

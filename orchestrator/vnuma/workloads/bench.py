@@ -109,10 +109,10 @@ class Site(Protocol):
         Journalled; it stands until the restore, which takes the pool away.
         """
 
-    def kernel_settings(self, wanted: Mapping[str, str]) -> AbstractContextManager[None]:
-        """Hold kernel settings of a Linux machine (`numa_balancing`, `transparent_hugepages`).
+    def kernel_settings(self) -> AbstractContextManager[None]:
+        """Hold what `settings.kernel_settings` names on a Linux machine.
 
-        Put back at the end of the `with`, and at restore.
+        Journalled, and put back at the end of the `with`, and at restore.
         """
 
 

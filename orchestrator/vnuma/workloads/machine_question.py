@@ -35,6 +35,9 @@ say mems_allowed; sed -n 's/^Mems_allowed_list:[[:space:]]*//p' /proc/self/statu
 at=FOLDER; while [ ! -d "$at" ]; do at=$(dirname "$at"); done
 say file_system; stat -f -c %T "$at"
 say disk_kb; df -Pk "$at" | awk 'NR == 2 { print $4 }'
+say folder; [ -w "$at" ] && echo writable
+say drop_caches; [ -w /proc/sys/vm/drop_caches ] && echo writable
+say shm_kb; df -Pk /dev/shm 2>/dev/null | awk 'NR == 2 { print $4 }'
 """
 
 

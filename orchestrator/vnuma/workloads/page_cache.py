@@ -74,11 +74,7 @@ class PageCacheWorkload:
 @contextmanager
 def _bench(site: Site) -> Iterator[Bench]:
     settings: PageCache = site.settings
-    wanted = {
-        "numa_balancing": settings.numa_balancing,
-        "transparent_hugepages": settings.transparent_hugepages,
-    }
-    with site.kernel_settings({name: value for name, value in wanted.items() if value != "keep"}):
+    with site.kernel_settings():
         answer = require(site.shell, machine_question(settings.folder), f"{site.vm}: looking at its nodes")
         machine = machine_facts(answer)
         site.record(SCOPE, {"kernel": _kernel(machine)})
@@ -133,17 +129,15 @@ class _Pass:
         """Read the file in; raises PlacementNotProven unless FilePages show it where it should be."""
         settings, site = self.settings, self.site
         site.say(f"placing a file of {settings.size_label(size)}")
-        script = scripts.load(
-            scripts.file_name(settings.folder, size),
-            settings.cpu_node,
-            settings.memory_node,
-            [node.id for node in self.machine.nodes if node.memory_mb],
-        )
+        nodes = [node.id for node in self.machine.nodes if node.memory_mb]
+        path = scripts.file_name(settings.folder, size)
+        script = scripts.load(path, settings.cpu_node, settings.memory_node, nodes)
         shown = linux_nodes.sections(require(site.shell, script, f"{site.vm}: placing the file"))
         grown = growth(_file_pages(shown["before"]), _file_pages(shown["after"]))
-        placed = Placed(size * 1_000_000 // 1024, grown)
+        with_memory = {node: kb for node, kb in grown.items() if node in nodes}
+        placed = Placed(size * 1_000_000 // 1024, with_memory)
         site.record(SCOPE, {f"placed {size}": {"wanted": settings.memory_node, **asdict(placed)}})
-        wrong = not_proven(placed, settings.memory_node)
+        wrong = not_proven(placed, settings.memory_node, settings.cpu_node)
         if wrong:
             raise PlacementNotProven(
                 f"{site.vm}, arm {site.arm}: {wrong}.",

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnuma.domain.machine import MachineFacts
+from vnuma.domain.machine import MachineFacts, Node
 from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.page_cache_scripts import LEFT_ON_DEPLETED_MB
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "rootfs", "shmem"})
 """File systems whose files are memory themselves: dropping caches does not move them."""
+
+SMALLEST_DEPLETED_MB = 2 * LEFT_ON_DEPLETED_MB
+"""A smaller file could lie in what stays free of a depleted node."""
 
 SPARE_MB = 64
 """Of a node's memory beside the file, for the kernel and the reader."""
 
 
 def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
-    """Of the machine as a whole, then of the nodes that the settings name."""
+    """Of the machine as a whole, then of the folder and the nodes that the settings name."""
+    yield from obstacles_of_machine(machine)
+    yield from _room(settings, machine)
+    yield from _nodes(settings, machine)
+
+
+def obstacles_of_machine(machine: MachineFacts) -> Iterator[Obstacle]:
+    """What keeps any study of the page cache from it."""
     name = machine.hostname
     if not machine.is_root:
         yield Obstacle(
             f"{name}: no root; the page cache is dropped through /proc/sys/vm/drop_caches.",
             "Let Ansible become root there (ansible_become_password, or passwordless sudo), or run as root.",
+        )
+    elif not machine.may_drop_caches:
+        yield Obstacle(
+            f"{name}: root may not drop the page cache: /proc/sys/vm/drop_caches cannot be written.",
+            "Run on the machine itself, not in a container, or in a privileged one.",
         )
     if not machine.numactl:
         yield Obstacle(
@@ -37,8 +53,6 @@ def obstacles_of(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacl
             f"{name}: the cpuset's memory_spread_page is on, so the kernel spreads the page cache itself.",
             "Write 0 to cpuset.memory_spread_page of the cpuset that Ansible's commands run in.",
         )
-    yield from _room(settings, machine)
-    yield from _nodes(settings, machine)
 
 
 def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
@@ -47,6 +61,11 @@ def _room(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
         yield Obstacle(
             f"{machine.hostname}: {settings.folder} is a {machine.file_system}: its files stay in memory.",
             "Set workload.folder to a folder on a disk.",
+        )
+    elif machine.is_root and not machine.may_write:
+        yield Obstacle(
+            f"{machine.hostname}: {settings.folder} cannot be written: read-only, or not root's.",
+            "Set workload.folder to a folder on a disk that root may write to.",
         )
     elif machine.free_disk_mb is not None and machine.free_disk_mb < together:
         yield Obstacle(
@@ -78,6 +97,8 @@ def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
                 f"{machine.hostname} has one NUMA node only: memory_node {settings.memory_node} needs two.",
                 "Leave the arm out.",
             )
+        elif settings.memory_node == "depleted" and reader is not None:
+            yield from _depletion(settings, machine, reader)
         return
     holder = next((node for node in memory if node.id == settings.memory_node), None)
     if holder is None:
@@ -90,9 +111,36 @@ def _nodes(settings: PageCache, machine: MachineFacts) -> Iterator[Obstacle]:
             f"{machine.hostname}: the commands' cpuset may not use memory of node {holder.id}.",
             "Widen cpuset.mems of the cpuset that Ansible's commands run in.",
         )
-    elif holder.memory_mb < max(settings.sizes) * 1_000_000 // 2**20 + SPARE_MB:
+    elif holder.memory_mb < _needed_mb(settings):
         yield Obstacle(
             f"{machine.hostname}: node {holder.id} has {holder.memory_mb:,} MB of memory, "
             f"too little for a file of {max(settings.sizes):,} MB.",
             "Use smaller sizes.",
+        )
+    elif holder.free_mb + holder.cached_mb < _needed_mb(settings):
+        yield Obstacle(
+            f"{machine.hostname}: of node {holder.id}'s memory {holder.free_mb + holder.cached_mb:,} MB are "
+            f"free or cache, too little for a file of {max(settings.sizes):,} MB: programs use the rest.",
+            "End what runs there, or use smaller sizes.",
+        )
+
+
+def _needed_mb(settings: PageCache) -> int:
+    return max(settings.sizes) * 1_000_000 // 2**20 + SPARE_MB
+
+
+def _depletion(settings: PageCache, machine: MachineFacts, reader: Node) -> Iterator[Obstacle]:
+    """Whether the reader's node can be used up, and the file then tells that it was."""
+    smallest, taken = min(settings.sizes), reader.free_mb + reader.cached_mb - LEFT_ON_DEPLETED_MB
+    if smallest < SMALLEST_DEPLETED_MB:
+        yield Obstacle(
+            f"A file of {smallest:,} MB may lie on the depleted node, whose last {LEFT_ON_DEPLETED_MB} MB "
+            "stay free.",
+            f"Use sizes of {SMALLEST_DEPLETED_MB} MB and more with memory_node depleted.",
+        )
+    elif machine.free_shm_mb is None or machine.free_shm_mb < taken:
+        room = "nothing" if machine.free_shm_mb is None else f"{machine.free_shm_mb:,} MB"
+        yield Obstacle(
+            f"{machine.hostname}: /dev/shm can take {room}; using up node {reader.id} takes {taken:,} MB.",
+            "Enlarge it: mount -o remount,size=90% /dev/shm. Or leave the arm out.",
         )

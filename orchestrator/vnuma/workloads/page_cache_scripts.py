@@ -14,7 +14,10 @@ SLICES = 16
 LEFT_ON_DEPLETED_MB = 48
 """So much of a depleted node stays free: the seed left 40 MB, and less invites the OOM killer."""
 
-_BALLAST = "/dev/shm/vnuma-page-cache-ballast"
+BALLAST = "/dev/shm/vnuma-page-cache"
+"""How the folders begin that hold what uses a node's memory up."""
+
+_LONGEST_WAIT_S = 300
 _PAGES = "cat /sys/devices/system/node/node[0-9]*/meminfo"
 _START = "export LC_ALL=C\nset -e\n"
 
@@ -39,10 +42,30 @@ def make_file(folder: str, size_mb: int) -> str:
     return (
         f"{_START}[ -e {own} ] || mkdir -p -m 700 {own}\n"
         f"if [ -L {own} ] || [ ! -O {own} ]; then echo {own} is not ours; exit 3; fi\n"
+        f"{_wait_for_others(own)}{_at_work(own)}"
         f'if [ "$(stat -c %s {path} 2>/dev/null || echo 0)" != {size} ]; then\n'
         f"  head -c {size} /dev/urandom > {path}\n  sync\nfi\n"
         f"stat -c %s {path}\n"
     )
+
+
+def _wait_for_others(own: str) -> str:
+    """Wait for a script of a play that was killed: it works on, and would be measured too.
+
+    Its process is known by the number in our folder, and by the folder's name in its command line.
+    """
+    return (
+        f"tries=0\n"
+        f"while old=$(cat {own}/busy 2>/dev/null) && grep -qs vnuma-page-cache /proc/$old/cmdline; do\n"
+        f"  tries=$((tries + 1)); sleep 1\n"
+        f'  if [ "$tries" -gt {_LONGEST_WAIT_S} ]; then\n'
+        f'    echo "process $old of an earlier pass is still at work"; exit 4\n  fi\ndone\n'
+    )
+
+
+def _at_work(own: str) -> str:
+    """Say which process is at work in our folder until it ends; what is in "$at" goes with it."""
+    return f"at=; echo $$ > {own}/busy\ntrap 'rm -rf {own}/busy ${{at:+\"$at\"}}' EXIT\n"
 
 
 def load(path: str, cpu_node: int, memory: MemoryPlace, nodes: Sequence[int]) -> str:
@@ -52,8 +75,9 @@ def load(path: str, cpu_node: int, memory: MemoryPlace, nodes: Sequence[int]) ->
     cache then, not while the file does. For a depleted node its memory is used up meanwhile.
     """
     read = f"numactl --cpunodebind={cpu_node} {_policy(memory, nodes)} dd bs={BLOCK} of=/dev/null"
+    own = quote(path.rpartition("/")[0])
     return (
-        f"{_START}sync\necho 1 > /proc/sys/vm/drop_caches\n"
+        f"{_START}{_at_work(own)}sync\necho 1 > /proc/sys/vm/drop_caches\n"
         f"{_deplete(cpu_node) if memory == 'depleted' else ''}"
         f"{read} if=/dev/null 2>&1\n"
         f"echo '@@ before'; {_PAGES}\n"
@@ -67,9 +91,9 @@ def _deplete(node: int) -> str:
     return (
         f"free=$(awk '$3 == \"MemFree:\" {{ print $4 }}' /sys/devices/system/node/node{node}/meminfo)\n"
         f"count=$((free / 1024 - {LEFT_ON_DEPLETED_MB}))\n"
-        f"trap 'rm -f {_BALLAST}' EXIT\n"
+        f"at=$(mktemp -d {BALLAST}.XXXXXX)\n"
         f'if [ "$count" -gt 0 ]; then numactl --cpunodebind={node} --membind={node} '
-        f'dd if=/dev/zero of={_BALLAST} bs={BLOCK} count="$count" 2>/dev/null; fi\n'
+        f'dd if=/dev/zero of="$at/ballast" bs={BLOCK} count="$count" 2>&1; fi\n'
     )
 
 
@@ -89,8 +113,9 @@ def read_back(path: str, cpu_node: int, readers: int) -> str:
     reader = f"dd if={quote(path)} of=/dev/null bs={BLOCK}"
     start = f"numactl --cpunodebind={cpu_node} --localalloc /bin/sh -c"
     wait = quote(f'echo r >> "$1/ready"; read go < "$1/gate"; exec {reader} 2> "$1/$2"')
+    own = quote(path.rpartition("/")[0])
     return (
-        f"{_START}at=$(mktemp -d)\ntrap 'rm -rf \"$at\"' EXIT\n"
+        f"{_START}{_at_work(own)}at=$(mktemp -d {own}/read.XXXXXX)\n"
         'mkfifo "$at/gate"; : > "$at/ready"; exec 3<> "$at/gate"\n'
         f"echo '@@ before'; {_PAGES}\n"
         f'for n in $(seq {readers}); do {start} {wait} reader "$at" $n & done\n'
@@ -109,7 +134,7 @@ def read_with_rests(path: str, cpu_node: int, size_mb: int, rest_s: float) -> st
     slice_ = f"{reader} || exit 1; s=$((s + {step})); sleep {rest_s:.3f}"
     loop = f"s=0; while [ $s -lt {blocks} ]; do {slice_}; done"
     return (
-        f"{_START}echo '@@ before'; {_PAGES}\n"
+        f"{_START}{_at_work(quote(path.rpartition('/')[0]))}echo '@@ before'; {_PAGES}\n"
         f"echo '@@ up'; cat /proc/uptime\n"
         f"echo '@@ read'; numactl --cpunodebind={cpu_node} --localalloc /bin/sh -c {quote(loop)} 2>&1\n"
         f"echo '@@ down'; cat /proc/uptime\n"
@@ -118,6 +143,11 @@ def read_with_rests(path: str, cpu_node: int, size_mb: int, rest_s: float) -> st
 
 
 def remove(folder: str, sizes_mb: Iterable[int]) -> str:
-    """Remove our files and their folder; fails when the folder is still there."""
+    """Remove our files, their folder, and what used memory up; fails when the folder is still there."""
     own, files = quote(own_folder(folder)), " ".join(quote(file_name(folder, size)) for size in sizes_mb)
-    return f"rm -f {files}\nif [ -d {own} ]; then rmdir {own}; fi\n"
+    return (
+        f"{_wait_for_others(own)}"
+        f'for at in {BALLAST}.*; do if [ -O "$at" ] && [ ! -L "$at" ]; then rm -rf "$at"; fi; done\n'
+        f"rm -rf {files} {own}/busy {own}/read.*\n"
+        f"if [ -d {own} ]; then rmdir {own}; fi\n"
+    )

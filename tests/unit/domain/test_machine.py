@@ -32,6 +32,8 @@ QEMU
 @@ meminfo
 Node 0 MemTotal:         256000 kB
 Node 0 MemFree:          235520 kB
+Node 0 FilePages:         12288 kB
+Node 0 Shmem:              2048 kB
 Node 1 MemTotal:         223232 kB
 Node 1 MemFree:          202752 kB
 @@ cpulists
@@ -53,6 +55,11 @@ max
 ext2/ext3
 @@ disk_kb
 226000
+@@ folder
+writable
+@@ drop_caches
+@@ shm_kb
+102400
 """
 
 
@@ -68,6 +75,10 @@ def test_an_answer_is_read() -> None:
     assert facts.is_root
     assert facts.numactl
     assert facts.dd_times
+    assert (facts.nodes[0].free_mb, facts.nodes[0].cached_mb) == (230, 10)
+    assert facts.may_write
+    assert not facts.may_drop_caches
+    assert facts.free_shm_mb == 100
 
 
 @pytest.mark.parametrize(

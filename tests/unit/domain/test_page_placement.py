@@ -22,8 +22,8 @@ FILE_KB = 100_000
     ],
 )
 def test_pages_where_they_were_put_prove_it(wanted: MemoryPlace, grown: dict[int, int]) -> None:
-    """Nine tenths on the node, an even spread, or all in memory: that is proof."""
-    assert not_proven(Placed(FILE_KB, grown), wanted) is None
+    """Nine tenths on the node, an even spread, or most of them off a depleted node: that is proof."""
+    assert not_proven(Placed(FILE_KB, grown), wanted, 0) is None
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,12 @@ def test_pages_where_they_were_put_prove_it(wanted: MemoryPlace, grown: dict[int
         ("interleave", {0: 90_000, 1: 10_000}, "not spread evenly"),
         (0, {0: 40_000, 1: 0}, "only 39 of the file's 97 MiB"),
         ("depleted", {0: 0, 1: 0}, "only 0 of the file's"),
+        ("depleted", {0: 88_000, 1: 12_000}, "node 0 was not depleted"),
     ],
 )
 def test_pages_elsewhere_say_where(wanted: MemoryPlace, grown: dict[int, int], why: str) -> None:
     """What does not prove the placement is said in figures."""
-    assert why in str(not_proven(Placed(FILE_KB, grown), wanted))
+    assert why in str(not_proven(Placed(FILE_KB, grown), wanted, 0))
 
 
 @given(grown=st.dictionaries(st.integers(0, 7), st.integers(-200_000, 200_000), min_size=1))

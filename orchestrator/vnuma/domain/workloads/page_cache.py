@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -69,6 +70,12 @@ class PageCache(WorkloadSettings):
         default="keep",
         description="Transparent huge pages during a pass; put back at its end. Recorded in any case.",
     )
+
+    def kernel_settings(self) -> Mapping[str, str]:
+        """Those that the study does not leave as they are."""
+        balancing = {"on": "1", "off": "0"}.get(self.numa_balancing, "keep")
+        wanted = {"numa_balancing": balancing, "transparent_hugepages": self.transparent_hugepages}
+        return {name: value for name, value in wanted.items() if value != "keep"}
 
     def metric(self, form: str) -> Metric:
         """Throughput of all readers together."""

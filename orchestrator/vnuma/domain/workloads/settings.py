@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -73,6 +73,10 @@ class WorkloadSettings(Strict):
         """What of the study does not go with this workload, although each field alone is right."""
         del study
         yield from ()
+
+    def kernel_settings(self) -> Mapping[str, str]:
+        """Kernel settings of a Linux machine that a pass holds, with their values; empty for none."""
+        return {}
 
     def waits_for(self) -> str | None:
         """A database that has to be online before any boot is measured, besides the study's own."""

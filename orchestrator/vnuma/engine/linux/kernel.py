@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from vnuma.domain.change import Edit
-from vnuma.domain.machine import MachineFacts
 from vnuma.engine.audit import Journal
+from vnuma.engine.three_way import ThreeWay
 from vnuma.errors import MeasurementFailed
+from vnuma.logs import linux_nodes
 from vnuma.workloads.shell import Shell, require
 
-_WHERE = {
+WHERE = {
     "numa_balancing": "/proc/sys/kernel/numa_balancing",
     "transparent_hugepages": "/sys/kernel/mm/transparent_hugepage/enabled",
 }
-_VALUES = {"on": "1", "off": "0"}
+"""Their files: https://docs.kernel.org/admin-guide/sysctl/kernel.html and admin-guide/mm/transhuge.html."""
 
 
 def key(name: str) -> str:
@@ -22,26 +23,37 @@ def key(name: str) -> str:
     return f"linux.{name}"
 
 
-def shown(machine: MachineFacts) -> dict[str, str]:
-    """Their values now; those that the kernel does not have are left out."""
-    now = {
-        "numa_balancing": machine.numa_balancing,
-        "transparent_hugepages": machine.transparent_hugepages,
-    }
-    return {name: value for name, value in now.items() if value is not None}
+def read(shell: Shell, names: Iterable[str]) -> dict[str, str]:
+    """Their values now; those that the kernel does not have are left out. Raises MeasurementFailed."""
+    script = "".join(f"echo '@@ {name}'; cat {WHERE[name]} 2>/dev/null\n" for name in names)
+    shown = linux_nodes.sections(require(shell, f"{script}true\n", "reading the kernel's settings"))
+    return {name: chosen(text) for name, text in shown.items() if text.strip()}
+
+
+def chosen(text: str) -> str:
+    """A setting's value: the word in brackets where the file lists the choices."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+def somebodys(before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]) -> list[ThreeWay]:
+    """Settings that have neither the value before the run nor the one that the study holds."""
+    return [
+        ThreeWay(key(name), value, ours.get(name), now.get(name))
+        for name, value in before.items()
+        if now.get(name) not in (value, ours.get(name))
+    ]
 
 
 def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], journal: Journal) -> None:
-    """Set them, told by their names; `before` is what the journal says of each. Raises MeasurementFailed.
+    """Set them; `before` is what the journal says of each. Raises MeasurementFailed.
 
     A value that reads back differently is a failure.
     """
-    for name, word in wanted.items():
-        value = _VALUES.get(word, word)
+    for name, value in wanted.items():
         with journal.change("kernel setting", [Edit(key(name), before.get(name), value)]):
-            text = require(shell, f"echo {value} > {_WHERE[name]} && cat {_WHERE[name]}", f"setting {name}")
-        read = text.partition("[")[2].partition("]")[0] or text.strip()
-        if read != value:
+            text = require(shell, f"echo {value} > {WHERE[name]} && cat {WHERE[name]}", f"setting {name}")
+        if chosen(text) != value:
             raise MeasurementFailed(
-                f"{journal.vm}: {name} reads back {read}, not {value}.", fix=f"Look at {_WHERE[name]} there."
+                f"{journal.vm}: {name} reads back {chosen(text)}, not {value}.",
+                fix=f"Look at {WHERE[name]} there.",
             )

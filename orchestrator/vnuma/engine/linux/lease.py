@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from vnuma.engine.context import holder
+from vnuma.engine.linux.kernel import WHERE
 from vnuma.errors import StoreError
 from vnuma.store import cells, facts, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
 KERNEL = "kernel"
-"""In a machine's baseline: the kernel settings as they were."""
+"""In a machine's baseline: its kernel settings as they were, also those that the study leaves alone."""
 
 
 def take_machine(store: Store, run: Run, vm: Vm) -> int:
@@ -17,12 +18,11 @@ def take_machine(store: Store, run: Run, vm: Vm) -> int:
     with store.read() as connection:
         known = facts.facts_of_run(connection, run.id, "machine")
     seen = {fact.key: fact.value for fact in known if fact.vm_id == vm.id}
-    names = ("numa_balancing", "transparent_hugepages")
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
-            kernel = {name: seen[name] for name in names if seen.get(name) is not None}
+            kernel = {name: seen[name] for name in WHERE if seen.get(name) is not None}
             vms.save_baseline(connection, vm.id, token, {KERNEL: kernel})
     return token
 

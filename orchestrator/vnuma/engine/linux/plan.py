@@ -77,18 +77,24 @@ def plan_machines(study: Study, machines: Mapping[str, Machine], inventory: Path
         return {}
     folder = getattr(study.workload, "folder", "/var/tmp")
     answers = shell.run_on(list(machines), inventory, machine_question(folder))
-    return {name: _plan(study, name, _facts(name, answers[name])) for name in machines}
+    return {name: _plan(study, name, facts_of(name, answers[name])) for name in machines}
 
 
-def _facts(name: str, answer: Output | MachineUnreachable) -> MachineFacts:
+def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:
+    """What a machine said of itself. Raises MachineUnreachable, or PreflightBlocked when it said nothing."""
     if isinstance(answer, MachineUnreachable):
         raise answer
     try:
         return machine_facts(answer.stdout)
     except ValueError:
+        if "@@ uid" not in answer.stdout:
+            raise PreflightBlocked(
+                f"{name}: Ansible cannot become root there: {answer.last_words.rstrip('.')}.",
+                fix="Give ansible_become_password (in a vault), or let the user do sudo without a password.",
+            ) from None
         raise PreflightBlocked(
             f"{name} did not tell its NUMA nodes: {answer.last_words}.",
-            fix="It has to be Linux, and Ansible has to become root there (ansible_become_password).",
+            fix="It has to be Linux with /sys/devices/system/node (a kernel with CONFIG_NUMA).",
         ) from None
 
 

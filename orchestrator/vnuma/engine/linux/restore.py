@@ -5,24 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from vnuma.domain.change import Edit
-from vnuma.domain.machine import machine_facts
-from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine.audit import Journal
+from vnuma.engine.back import Choice
 from vnuma.engine.context import holder
 from vnuma.engine.linux import kernel
-from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.engine.linux.back import edits_back, held_baseline
 from vnuma.engine.linux.shell import PlayedShell
-from vnuma.engine.locking import vm_lock
+from vnuma.engine.locking import StillLocked, vm_lock
 from vnuma.engine.restored import Restored
-from vnuma.errors import MachineUnreachable, MeasurementFailed, NotAtBaseline
+from vnuma.errors import MachineUnreachable, MeasurementFailed, NotAtBaseline, RestoreConflict
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import RestoreOutcome, Run, Vm
-from vnuma.workloads.machine_question import machine_question
 from vnuma.workloads.registry import machine_workload_named
-from vnuma.workloads.shell import Shell, require
+from vnuma.workloads.shell import Shell
 
 
 def restore_machine(
@@ -33,42 +30,56 @@ def restore_machine(
     *,
     home: Path,
     shell: Shell | None = None,
+    choice: Choice = "refuse",
     say: Callable[[str], None] = lambda _: None,
 ) -> Restored:
     """Put one machine back and give up its lease. Safe to repeat. Without a shell it plays one of its own.
 
-    Raises NotAtBaseline when that could not be done: the lease is kept.
+    Raises RestoreConflict when somebody else changed a setting that the study holds and `choice` is
+    `refuse`, NotAtBaseline when it could not be put back: the lease is kept in both.
     """
     reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
     with store.write() as connection:
         token = leases.raise_token(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
     journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
+
+    def settle(outcome: RestoreOutcome, words: str) -> None:
+        with store.write() as connection:
+            vms.set_restored(connection, vm.id, token, outcome, {"words": words})
+            if outcome.settled:
+                leases.release_lease(connection, vm.vm_key, token)
+
     try:
         with vm_lock(home, vm.vm_key, vm.name, say=say):
-            changes, checked = _put_back(study, vm, reached, journal)
-    except (MachineUnreachable, MeasurementFailed) as error:
-        with store.write() as connection:
-            vms.set_restored(connection, vm.id, token, RestoreOutcome.FAILED, {"words": error.what})
+            done = _put_back(study, vm, reached, journal, choice)
+    except RestoreConflict as error:
+        settle(RestoreOutcome.CONFLICT, error.what)
+        raise
+    except (MachineUnreachable, MeasurementFailed, StillLocked) as error:
+        settle(RestoreOutcome.FAILED, error.what)
         raise NotAtBaseline(
             f"{vm.name} may not be at its baseline: {error.what}",
             fix=f"Put it right, then: vnuma restore {vm.name}",
         ) from error
-    outcome = Restored(vm.name, checked, checked, Power.ON, changes)
-    with store.write() as connection:
-        vms.set_restored(connection, vm.id, token, RestoreOutcome.RESTORED, {"words": outcome.words})
-        leases.release_lease(connection, vm.vm_key, token)
-    return outcome
+    theirs = choice == "theirs" and done.equal < done.settings
+    settle(RestoreOutcome.THEIRS if theirs else RestoreOutcome.RESTORED, done.words)
+    return done
 
 
-def _put_back(study: Study, vm: Vm, shell: Shell, journal: Journal) -> tuple[tuple[Edit, ...], int]:
-    """Kernel settings that had to be changed, and how many read as in the baseline."""
+def _put_back(study: Study, vm: Vm, shell: Shell, journal: Journal, choice: Choice) -> Restored:
+    """Files removed first: what fills the machine's memory goes whatever becomes of its settings."""
     if vm.baseline is None:
-        return (), 0
-    before = kernel_baseline(vm)
+        return Restored(vm.name, 0, 0, None)
     machine_workload_named(study.workload.name).remove(shell, study.workload)
-    question = machine_question(getattr(study.workload, "folder", "/var/tmp"))
-    now = kernel.shown(machine_facts(require(shell, question, f"{vm.name}: looking at its settings")))
-    wrong = {name: value for name, value in before.items() if now.get(name) != value}
-    kernel.switch(shell, wrong, now, journal)
-    return tuple(Edit(kernel.key(name), now.get(name), value) for name, value in wrong.items()), len(before)
+    edits = edits_back(study, vm, shell, choice)
+    kernel.switch(
+        shell,
+        {name: str(edit.after) for name, edit in edits.items()},
+        {name: str(edit.before) for name, edit in edits.items()},
+        journal,
+    )
+    before = held_baseline(study, vm)
+    now = kernel.read(shell, before) if before else {}
+    equal = sum(now.get(name) == value for name, value in before.items())
+    return Restored(vm.name, len(before), equal, None, tuple(edits.values()))

@@ -1,0 +1,127 @@
+"""Engine and play killed in the middle of a pass, on a real kernel: its settings and files are put back."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.machines.test_emulated import LOOK, STUDY
+from tests.support.cli import command, vnuma
+from tests.support.emulated import Guest
+
+HELD = "0\nalways madvise [never]"
+
+
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
+    """Come back as soon as the condition holds."""
+    deadline, pause = time.monotonic() + timeout_s, threading.Event()
+    while not condition():
+        assert time.monotonic() < deadline, f"no {what}"
+        pause.wait(0.05)
+
+
+def plays() -> set[int]:
+    """The processes of ansible-playbook that are plays of this test's study."""
+    found = set()
+    for entry in Path("/proc").iterdir():
+        try:
+            words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdecimal() else []
+            home = f"VNUMA_HOME={os.environ['VNUMA_HOME']}".encode()
+            if any(word.endswith(b"ansible-playbook") for word in words[:2]):
+                found |= {int(entry.name)} if home in (entry / "environ").read_bytes() else set()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return found
+
+
+def began(guest: Guest, study: Path) -> subprocess.Popen[str]:
+    """A run whose first pass holds the kernel's settings now."""
+    process = subprocess.Popen(
+        command("run", study, "-i", guest.inventory),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    until(lambda: guest.ask(LOOK).startswith(HELD), "pass under way")
+    return process
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Path:
+    """Two passes that hold both kernel settings."""
+    path = tmp_path / "study.yml"
+    path.write_text(STUDY.format(host="emulated"), encoding="utf-8")
+    return path
+
+
+@pytest.mark.long
+def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
+    guest: Guest, study: Path
+) -> None:
+    """`vnuma restore MACHINE` puts settings and files back; the resumed run measures every cell."""
+    before = guest.ask(LOOK)
+    process = began(guest, study)
+    for number in plays():
+        os.kill(number, signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+
+    differs = vnuma("baseline", "diff", "emulated")
+    told = vnuma("restore", "emulated", "--dry-run")
+    restored = vnuma("restore", "emulated")
+
+    assert "linux.numa_balancing" in differs.out, differs.text
+    assert "linux.numa_balancing: 0 -> 1" in told.out, told.text
+    assert "2 of 2 settings read back equal, files removed" in restored.text
+    assert restored.code == 0
+    assert guest.ask(LOOK) == before
+    assert "VMs not at baseline: 0" in vnuma("status").out
+
+    resumed = vnuma("run", "--resume", "emulated.1")
+
+    assert "2 of 2 cells valid" in resumed.text, resumed.text
+    assert guest.ask(LOOK) == before
+
+
+@pytest.mark.long
+def test_a_run_goes_on_after_kill_9_of_its_play(guest: Guest, study: Path) -> None:
+    """The engine launches another play; what the first had set is known as the run's own."""
+    before = guest.ask(LOOK)
+    process = began(guest, study)
+    for number in plays():
+        os.kill(number, signal.SIGKILL)
+
+    said, _ = process.communicate(timeout=400)
+
+    assert process.returncode == 0, said
+    assert "2 of 2 cells valid" in said
+    assert guest.ask(LOOK) == before
+
+
+@pytest.mark.long
+def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(guest: Guest, study: Path) -> None:
+    """Exit code 7 and the three values; a person decides."""
+    before = guest.ask(LOOK)
+    process = began(guest, study)
+    for number in plays():
+        os.kill(number, signal.SIGKILL)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+    guest.ask("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
+
+    refused = vnuma("restore", "emulated")
+
+    assert refused.code == 7, refused.text
+    assert "linux.transparent_hugepages" in refused.err
+    assert "[madvise]" in guest.ask(LOOK)
+    assert vnuma("restore", "emulated", "--baseline").code == 0
+    assert guest.ask(LOOK) == before

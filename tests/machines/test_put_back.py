@@ -1,0 +1,201 @@
+"""Putting a machine back, by a real shell: the study's kernel settings and files, and nothing else.
+
+The kernel's files stand in a folder here, so that no setting of the machine that runs the tests changes;
+`test_killed.py` does it on a kernel of its own.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.store.build import Leased
+from vnuma.domain.study import Study
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.audit import audit_lines
+from vnuma.engine.back import Choice
+from vnuma.engine.linux import kernel
+from vnuma.engine.linux.lease import take_machine
+from vnuma.engine.linux.restore import restore_machine
+from vnuma.engine.restored import Restored
+from vnuma.errors import NotAtBaseline, RestoreConflict
+from vnuma.store import facts, leases, runs, vms
+from vnuma.store.open import Store, open_store
+from vnuma.store.rows import RestoreOutcome
+from vnuma.workloads import page_cache_scripts as scripts
+from vnuma.workloads.shell import Output
+
+STUDY = """
+name: held
+vm: box
+reference: local
+arms: [{{topology: keep, name: local}}, {{topology: keep, name: far, workload: {{memory_node: 1}}}}]
+design: {{blocks: 1, sentinel: false}}
+workload: {{name: page_cache, sizes: [1], folder: {folder}, transparent_hugepages: never}}
+"""
+
+
+@dataclass
+class LocalShell:
+    """This machine's own shell; `broken` makes every script fail that has this text."""
+
+    broken: str = "no such text"
+    scripts: list[str] = field(default_factory=list)
+
+    def run(self, script: str) -> Output:
+        """Run it."""
+        self.scripts.append(script)
+        if self.broken in script:
+            return Output(1, "", "cannot write")
+        done = subprocess.run(["/bin/sh", "-c", script], capture_output=True, text=True, check=False)
+        return Output(done.returncode, done.stdout, done.stderr)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A machine under study, with the kernel's files in a folder."""
+
+    store: Store
+    study: Study
+    leased: Leased
+    kernel: Path
+    folder: Path
+
+    def back(self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None) -> Restored:
+        """Put it back."""
+        run, vm = self.leased.run, self.leased.vm
+        with self.store.read() as connection:
+            now = vms.get_vm(connection, vm.id)
+        return restore_machine(
+            self.store, run, self.study, now, home=home, choice=choice, shell=shell or LocalShell()
+        )
+
+    def setting(self, name: str) -> str:
+        """What the kernel's file says."""
+        return (self.kernel / name).read_text(encoding="utf-8").strip()
+
+    def write(self, name: str, value: str) -> None:
+        """Set it, as the study or somebody does."""
+        (self.kernel / name).write_text(f"{value}\n", encoding="utf-8")
+
+    @property
+    def outcome(self) -> tuple[RestoreOutcome | None, bool]:
+        """What the store says of it, and whether the run still holds it."""
+        with self.store.read() as connection:
+            row = vms.get_vm(connection, self.leased.vm.id)
+            lease = leases.get_lease(connection, row.vm_key)
+        return row.restore_outcome, lease is not None
+
+
+@pytest.fixture
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    """Taken over while huge pages were on `madvise` and NUMA balancing on."""
+    folder = tmp_path / "kernel"
+    folder.mkdir()
+    for name, value in (("numa_balancing", "1"), ("transparent_hugepages", "madvise")):
+        (folder / name).write_text(f"{value}\n", encoding="utf-8")
+        monkeypatch.setitem(kernel.WHERE, name, str(folder / name))
+    monkeypatch.setattr(scripts, "BALLAST", str(tmp_path / "shm-ballast"))
+    text = STUDY.format(folder=tmp_path)
+    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    with store.write() as connection:
+        run = runs.create_run(connection, runs.save_study(connection, "held", text), seed=1)
+        vm = vms.add_vm(connection, run.id, vm_key="linux/box", name="box", path="box", esxi_host="box")
+        seen = {"numa_balancing": "1", "transparent_hugepages": "madvise"}
+        facts.add_vm_facts(connection, vm.id, "machine", seen)
+    token = take_machine(store, run, vm)
+    return Machine(store, parse_study(text, "study"), Leased(run, vm, token), folder, tmp_path)
+
+
+def test_what_the_study_held_goes_back_and_reads_back(machine: Machine, tmp_path: Path) -> None:
+    """A pass was killed: its setting is as before, the journal tells it, the lease is given up."""
+    machine.write("transparent_hugepages", "never")
+
+    done = machine.back(tmp_path)
+
+    assert machine.setting("transparent_hugepages") == "madvise"
+    assert done.words == "box: 1 of 1 settings read back equal, files removed"
+    assert machine.outcome == (RestoreOutcome.RESTORED, False)
+    (line,) = audit_lines(machine.store, machine.leased.run.name)
+    assert line.change == [{"setting": "linux.transparent_hugepages", "before": "never", "after": "madvise"}]
+
+
+def test_what_the_study_does_not_hold_is_left_alone(machine: Machine, tmp_path: Path) -> None:
+    """Somebody switched NUMA balancing off meanwhile: the study never touched it, nor does putting back."""
+    machine.write("numa_balancing", "0")
+
+    machine.back(tmp_path)
+
+    assert machine.setting("numa_balancing") == "0"
+
+
+def test_files_ballast_and_what_a_killed_reader_left_are_removed(machine: Machine, tmp_path: Path) -> None:
+    """Nothing of ours stays: neither the file, nor what used memory up, nor a reader's folder."""
+    shell = LocalShell()
+    assert shell.run(scripts.make_file(str(tmp_path), 1)).status == 0
+    own, ballast = tmp_path / "vnuma-page-cache", tmp_path / "shm-ballast.Ab12Cd"
+    for folder in (ballast, own / "read.xYz123"):
+        folder.mkdir()
+        (folder / "left").write_bytes(b"left")
+    (own / "busy").write_text("4194305\n", encoding="utf-8")  # no process has a number beyond pid_max
+
+    machine.back(tmp_path)
+
+    assert not own.exists()
+    assert not ballast.exists()
+
+
+@pytest.mark.parametrize(
+    ("choice", "value", "outcome"),
+    [("theirs", "always", RestoreOutcome.THEIRS), ("baseline", "madvise", RestoreOutcome.RESTORED)],
+)
+def test_somebodys_change_is_refused_until_somebody_decides(
+    machine: Machine, tmp_path: Path, choice: Choice, value: str, outcome: RestoreOutcome
+) -> None:
+    """A value that is neither the baseline's nor the study's is not overwritten unasked."""
+    machine.write("transparent_hugepages", "always")
+
+    with pytest.raises(RestoreConflict, match="changed by somebody else") as told:
+        machine.back(tmp_path)
+
+    assert "linux.transparent_hugepages  madvise   never   always" in told.value.what
+    assert machine.setting("transparent_hugepages") == "always"
+    assert machine.outcome == (RestoreOutcome.CONFLICT, True)
+
+    machine.back(tmp_path, choice)
+
+    assert machine.setting("transparent_hugepages") == value
+    assert machine.outcome == (outcome, False)
+
+
+def test_a_setting_that_cannot_be_written_keeps_the_lease(machine: Machine, tmp_path: Path) -> None:
+    """Putting back that fails is said, and may be repeated."""
+    machine.write("transparent_hugepages", "never")
+
+    with pytest.raises(NotAtBaseline, match="box may not be at its baseline: setting transparent_hugepages"):
+        machine.back(tmp_path, shell=LocalShell("echo madvise >"))
+
+    assert machine.outcome == (RestoreOutcome.FAILED, True)
+    assert machine.back(tmp_path).equal == 1
+
+
+def test_a_reader_that_outlived_its_play_is_waited_for(machine: Machine, tmp_path: Path) -> None:
+    """A script whose connection was cut works on: the next one begins when it has ended."""
+    own = tmp_path / "vnuma-page-cache"
+    own.mkdir(mode=0o700)
+    gate = tmp_path / "gate"
+    words = f"mkfifo {gate}; echo $$ > {own}/busy; read go < {gate}; : {own}"
+    with subprocess.Popen(["/bin/sh", "-c", words]) as old:
+        while not (own / "busy").exists() or not (own / "busy").read_text(encoding="utf-8"):
+            pass
+        waiting = subprocess.Popen(["/bin/sh", "-c", scripts.remove(str(tmp_path), [1])])
+        with pytest.raises(subprocess.TimeoutExpired):
+            waiting.wait(timeout=0.5)
+        with gate.open("w", encoding="utf-8") as opened:
+            opened.write("go\n")
+        assert old.wait() == 0
+    assert waiting.wait() == 0
+    assert not own.exists()
