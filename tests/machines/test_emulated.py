@@ -124,11 +124,12 @@ def _stored(home: Path) -> Stored:
         run = runs.get_run(connection, "latest")
         known = facts.facts_of_run(connection, run.id, "workload")
         read = [(one.sample.form, one.sample.value) for one in samples.iter_samples(connection, run.id)]
-    placed = [fact.value for fact in known if fact.key.startswith("placed")]
+    documents = [(fact.key, fact.value) for fact in known if isinstance(fact.value, dict)]
+    placed = [value for key, value in documents if key.startswith("placed")]
     held = ("numa_balancing", "transparent_hugepages")
     return Stored(
         {one["wanted"]: one["grown_kb"] for one in placed},
-        [{name: fact.value[name] for name in held} for fact in known if fact.key == "kernel"],
+        [{name: value[name] for name in held} for key, value in documents if key == "kernel"],
         read,
     )
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, change_page_text
 
 HOSTILE = "<script>alert(1)</script>"
@@ -22,7 +24,7 @@ def page(**changes: str) -> ChangePage:
         order=[HOSTILE],
         risks=[Risk("P08", "block", HOSTILE, HOSTILE)],
     )
-    fields = {
+    fields: dict[str, Any] = {
         "study": HOSTILE,
         "title": HOSTILE,
         "banner": "",

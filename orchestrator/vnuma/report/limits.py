@@ -49,8 +49,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
-        _sentinel(loaded, analysis),
-        _contention(loaded, vm),
+        *([] if machine_of(loaded, vm) else [_sentinel(loaded, analysis), _contention(loaded, vm)]),
         _effective(loaded, vm),
         _put_back(vm),
     ]
@@ -214,6 +213,9 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
     found = effective_count(loaded, vm)
     lost = lost_words(loaded, vm)
     more = f" {lost}." if lost else ""
+    if machine_of(loaded, vm):
+        kind: Kind = "holds" if found.as_intended == found.planned else "limits it"
+        return Statement(kind, "Placement.", f"{found.words}, by each node's FilePages.{more}")
     if found.as_intended == found.planned:
         text = f"{found.words}: in vSphere's read-back, in the guest and in SQL Server.{more}"
         return Statement("holds", "Effective topology.", text)

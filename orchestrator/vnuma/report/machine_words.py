@@ -17,6 +17,14 @@ PASSES = (
 )
 
 
+def machine_notes(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
+    """What a reader of a machine's figures has to know beforehand: what a boot is, what was left out."""
+    if machine_of(loaded, vm):
+        yield "A boot stands here for a pass with caches dropped before it; the machine was not booted."
+    for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():
+        yield f"Arm {label} was left out: {why}"
+
+
 def machine_of(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
     """What is known of the machine; empty for a VM in vCenter."""
     return loaded.vm_facts(vm, "machine")

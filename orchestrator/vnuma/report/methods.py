@@ -30,7 +30,10 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     sizes = f"{work.sizes[0]:,}"
     if len(work.sizes) > 1:
         sizes = f"{min(work.sizes):,} to {max(work.sizes):,}"
-    boots = _range({arm.contrast.boots for arm in analysis.arms} or {0})
+    counts = {arm.contrast.boots for arm in analysis.arms} or {len(analysis.points)}
+    boots = _range(counts, "power-cycle", "power-cycles")
+    if machine_of(loaded, vm):
+        boots = _range(counts, "pass", "passes")
     order = ORDER_WORDS[study.design.order]
     release = host.get("esxi", "of unknown release")
     measure, size_word = analysis.measure, loaded.result.design.size_word
@@ -164,6 +167,8 @@ def _power(analysis: Analysis) -> str:
     return f"With this spread, {blocks} likely (80%) detect a difference of {effect}."
 
 
-def _range(boots: set[int]) -> str:
+def _range(boots: set[int], one: str, several: str) -> str:
     low, high = min(boots), max(boots)
-    return f"{count(low, 'power-cycle')}" if low == high else f"{low} to {high} power-cycles"
+    if low != high:
+        return f"{low} to {high} {several}"
+    return f"{low} {one if low == 1 else several}"

@@ -284,7 +284,8 @@ def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
         return [(part.key, part.vm.name) for part in parts]
     key = parts[0].key
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
-    names += [("iterations", "Every iteration"), ("order", "Order and drift"), ("topology", "Topology")]
+    names += [("iterations", "Every iteration"), ("order", "Order and drift")]
+    names += [("topology", "Topology")] if parts[0].topologies else []
     names += [("waits", "Waits")] if parts[0].waits else []
     names += [("scaling", "Scaling")] if parts[0].scaling else []
     names += [("figures", "Also measured")] if parts[0].figures else []

@@ -11,6 +11,7 @@ from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
 from vnuma.report.figures import figures_text
 from vnuma.report.json_export import as_json
+from vnuma.report.machine_words import machine_notes
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_rows
 from vnuma.report.scaling import scaling_text
@@ -68,6 +69,7 @@ def _heading(loaded: LoadedRun, width: int) -> str:
         else f"{blocks} of {count(design.most_blocks, 'block')}"
     )
     lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
     if main and blindness(main):
         lines.append(_wrap(blindness(main), "  ", width))
     if main and main.ended_by:

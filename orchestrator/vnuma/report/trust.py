@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence
+from vnuma.report.machine_words import machine_of
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
 from vnuma.store.rows import Attempt, Outcome, Vm
@@ -21,16 +22,23 @@ class EffectiveCount:
     planned: int
     as_intended: int
     unseen: int
+    intended: str = "effective as intended"
 
     @property
     def words(self) -> str:
         """As in "36 of 36 cells effective as intended"."""
-        text = f"{self.as_intended} of {self.planned} cells effective as intended"
+        text = f"{self.as_intended} of {self.planned} cells {self.intended}"
         return f"{text}; {self.unseen} not evaluated" if self.unseen else text
 
 
 def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
-    """Judge the valid attempts of a VM by what was stored of each boot."""
+    """Judge the valid attempts of a VM by what was stored of each boot.
+
+    A pass over a machine is valid only with its placement proven.
+    """
+    if machine_of(loaded, vm):
+        valid = len(loaded.attempts_of(vm, Outcome.VALID))
+        return EffectiveCount(len(loaded.cells_of(vm)), valid, 0, "with the file's pages proven in place")
     documents = [attempt.effective for attempt in loaded.attempts_of(vm, Outcome.VALID)]
     seen = [document for document in documents if isinstance(document, dict)]
     as_intended = sum(not document.get("mismatches") for document in seen)

@@ -136,7 +136,7 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     text = " ".join(sentences)
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
-    pieces = pieces or [("Nothing to compare: the study has the reference arm alone.", True)]
+    pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces
 
