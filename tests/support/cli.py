@@ -32,6 +32,7 @@ def vnuma(
     env: Mapping[str, str] | None = None,
     cwd: Path | None = None,
     largest_file_kb: int | None = None,
+    timeout_s: float = TIMEOUT_S,
 ) -> Ran:
     """Run `vnuma` to its end; the test's environment, VNUMA_HOME above all, is passed on.
 
@@ -49,7 +50,7 @@ def vnuma(
         capture_output=True,
         text=True,
         check=False,
-        timeout=TIMEOUT_S,
+        timeout=timeout_s,
         stdin=subprocess.DEVNULL,
         preexec_fn=limit,
     )

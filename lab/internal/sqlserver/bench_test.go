@@ -59,3 +59,17 @@ func BenchmarkServerForm(b *testing.B) {
 			CROSS JOIN (SELECT TOP (3000) * FROM dbo.b ORDER BY id) AS b`)
 	}
 }
+
+// BenchmarkCall is one remote procedure call of the product's two procedures, without the network.
+func BenchmarkCall(b *testing.B) {
+	for _, name := range []string{"noop", "seek"} {
+		b.Run(name, func(b *testing.B) {
+			s := open(b, nil)
+			must(b, s, callProcedures)
+			b.ReportAllocs()
+			for b.Loop() {
+				s.rpc(b, "dbo."+name, 2)
+			}
+		})
+	}
+}

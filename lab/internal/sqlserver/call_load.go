@@ -148,15 +148,22 @@ func (i *Instance) otherNodes() float64 {
 	return 1 - float64(near)/float64(all)
 }
 
-// schedulerCPU is the milliseconds that calls have taken on a CPU: workers spread evenly, and the interrupted
-// CPU serves the network besides.
+// schedulerCPU is the milliseconds that calls have taken on a CPU: the interrupted one serves the network, the
+// others share the workers' time. A guest with one CPU does both on it.
 func (i *Instance) schedulerCPU(cpu int) int64 {
 	if !i.usable(cpu) {
 		return 0
 	}
-	us := i.load.worker / float64(len(i.usableSchedulers()))
-	if cpu == i.interruptedCPU() {
-		us += i.load.interrupt
+	us, others := 0.0, len(i.usableSchedulers())
+	interrupted := i.interruptedCPU()
+	if i.usable(interrupted) {
+		others--
+	}
+	if cpu == interrupted {
+		us = i.load.interrupt
+	}
+	if cpu != interrupted || others == 0 {
+		us += i.load.worker / float64(max(others, 1))
 	}
 	return int64(us / 1000)
 }

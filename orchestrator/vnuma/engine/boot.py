@@ -11,7 +11,7 @@ from vnuma.domain.evidence import LogEvidence
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
-from vnuma.domain.setting import Power
+from vnuma.domain.setting import Power, Settings
 from vnuma.domain.study import Evidence
 from vnuma.engine import evidence, process_affinity, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
@@ -23,7 +23,7 @@ from vnuma.engine.identity import require_own_host
 from vnuma.engine.late_log import owed_facts
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import POWER_ON, Fence
-from vnuma.engine.shape import diff_text, plan_shape
+from vnuma.engine.shape import diff_text, own_settings, plan_shape
 from vnuma.errors import TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.sqlserver import ready, topology
@@ -164,7 +164,8 @@ def _judged(
 ) -> Judgement:
     """All that speaks against this boot: its topology, the VM's settings, soft-NUMA and TCP ports."""
     arm = attempt.settings(context)
-    judgement = _judge(arm, looked.vm, looked.host, inside.guest, inside.start, log)
+    own = own_settings(context, looked.vm, looked.host)
+    judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
     server, journal = context.sql(), journal_of(context)
     found = (
         soft_numa.mismatch(arm, server, journal),
@@ -197,12 +198,13 @@ def _judge(
     arm: Arm,
     vm: VmFacts,
     host: HostFacts,
+    own: Settings,
     guest: GuestTopology,
     start: ErrorLog | None,
     log: LogEvidence,
 ) -> Judgement:
     """Against what the arm needs; whether the VM is still set to that is compared too."""
-    planned = plan_shape(arm, vm, host)
+    planned = plan_shape(arm, vm, host, own)
     judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
     strayed = tuple(
         f"{edit.setting} is {diff_text(edit.before)}, the arm needs {diff_text(edit.after)}"

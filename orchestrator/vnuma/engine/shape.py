@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from vnuma.domain.arm import Arm
+from vnuma.domain.carry_over import over_own, own_values
 from vnuma.domain.change import Change, Edit, change_to, settings_after
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.prediction import Prediction, host_shape, predict
 from vnuma.domain.recipe import desired_settings
-from vnuma.domain.setting import Power, Settings
+from vnuma.domain.setting import Power, Settings, Value
 from vnuma.engine import late_log, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
-from vnuma.engine.baseline import baseline_ports
+from vnuma.engine.baseline import baseline_ports, baseline_settings
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
@@ -38,9 +40,14 @@ class Shaped:
     powered_off: bool
 
 
-def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts) -> Shaped:
-    """What bringing this VM into the arm's shape changes, without doing it."""
-    desired = desired_settings(arm, vm, host)
+def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingProxyType({})) -> Shaped:
+    """What bringing this VM into the arm's shape changes, without doing it.
+
+    `own` are the VM's own values of what the study's arms set (`domain.carry_over`): they hold where the
+    arm sets nothing.
+    """
+    begun = replace(vm, settings=settings_after(vm.settings, own))
+    desired = over_own(own, desired_settings(arm, begun, host))
     change = change_to(vm.settings, desired)
     off = change.needs_power_off and vm.power is not Power.OFF
     prediction = predict_for(vm, host, settings_after(vm.settings, desired))
@@ -74,6 +81,7 @@ def shape(
     *,
     vm: VmFacts,
     host: HostFacts,
+    own: Settings = MappingProxyType({}),
     always_off: bool,
     fence: Fence,
     journal: Journal,
@@ -85,13 +93,13 @@ def shape(
     shuts the guest down even if nothing changes, since every cell is a boot of its own. A shutdown takes
     minutes: `refuse` looks at what the VM is after it.
     """
-    planned = plan_shape(arm, vm, host)
+    planned = plan_shape(arm, vm, host, own)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
         shut_down(session, ref, rules, fence, journal)
         vm = read.read_vm(session, ref)
         refuse(vm)
-        planned = plan_shape(arm, vm, host)
+        planned = plan_shape(arm, vm, host, own)
     if planned.change:
         with journal.change("reconfigure", planned.change):
             apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
@@ -128,7 +136,8 @@ def _shape_once(
             f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
             fix="Move it back, and keep DRS from moving it (rule A01).",
         )
-    planned = plan_shape(arm, vm, host)
+    own = own_settings(context, vm, host)
+    planned = plan_shape(arm, vm, host, own)
     refuse_somebodys(context, vm)
     if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
         late_log.collect(journal_of(context), session, ref)
@@ -155,11 +164,18 @@ def _shape_once(
         PowerRules.of(context.study),
         vm=vm,
         host=host,
+        own=own,
         always_off=True,
         fence=context.fence,
         journal=journal_of(context),
         refuse=lambda now: refuse_somebodys(context, now),
     )
+
+
+def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """What the study's arms set, as the VM had it before the run."""
+    arms = [context.study.arm(label) for label in context.study.labels]
+    return own_values(arms, baseline_settings(context.vm), vm, host)
 
 
 def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:

@@ -20,8 +20,11 @@ from vnuma.workloads.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.callers import Callers, callers
 from vnuma.workloads.query import Query
 
-LAB_WINDOW_S = 0.3
-"""What a ramp or window takes on the lab at most, in seconds of the client."""
+LAB_RAMP_S, LAB_WINDOW_S = 0.05, 0.3
+"""What ramp and window take on the lab at most, in seconds of the client.
+
+Each call there takes modelled time: waiting longer for more of them tells no more.
+"""
 
 _OWN_CONNECTIONS = 5
 """What vnuma needs besides the callers."""
@@ -45,9 +48,9 @@ class CallBench:
         )
         self._require_calls(form, sessions)
         self.callers.go()
-        self.callers.watch(self._long(settings.ramp_s), self.site.stop_if_asked)
+        self.callers.watch(self._long(settings.ramp_s, LAB_RAMP_S), self.site.stop_if_asked)
         before = self._edge(form)
-        self.callers.watch(self._long(settings.window_s), self.site.stop_if_asked)
+        self.callers.watch(self._long(settings.window_s, LAB_WINDOW_S), self.site.stop_if_asked)
         window = Window(size, before, self._edge(form))
         self.callers.stop()
         require_trustworthy(window, judge_client=not self.site.simulated)
@@ -61,9 +64,8 @@ class CallBench:
             client_ms=window.client_seconds * 1000,
         )
 
-    def _long(self, seconds: float) -> float:
-        """On the lab each call takes modelled time: waiting longer for more of them tells no more."""
-        return min(seconds, LAB_WINDOW_S) if self.site.simulated else seconds
+    def _long(self, seconds: float, on_lab: float) -> float:
+        return min(seconds, on_lab) if self.site.simulated else seconds
 
     def record_scaling(self) -> None:
         """What the boot's curves over connections show, form by form."""
