@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +14,12 @@ import yaml
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.sqlserver.support import server_of
+from tests.support.cli import command, vnuma
 from tests.support.lab import LabHandle
-from tests.support.site import SMALL, write_inventory
+from tests.support.site import SMALL, write_inventory, write_study
 from vnuma.assets import asset
+from vnuma.domain.study import Dataset
 from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.engine.audit import audit_lines, journal_of
 from vnuma.engine.baseline import baseline_affinity, baseline_pool
@@ -24,9 +29,10 @@ from vnuma.engine.dataset import prepare_cell
 from vnuma.engine.measure import measure_cell
 from vnuma.engine.process_affinity import switch
 from vnuma.engine.resource_pool import GOVERNOR_OFF
-from vnuma.errors import PlacementNotProven, PreflightBlocked
+from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.affinity import AUTO, read_affinity
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.query import value
 from vnuma.sqlserver.resource_pool import read_governor
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
@@ -152,6 +158,55 @@ def test_what_a_dead_controller_left_is_put_back(tmp_path: Path, lab: LabFactory
 
     assert done.equal == done.settings
     assert state(steps) == (AUTO, None, False)
+
+
+def left_on(running: LabHandle) -> tuple[str, int | None, bool, int | None] | None:
+    """Affinity, our pool's share, whether the governor is on, the study's database; None for no answer."""
+    try:
+        with connect(server_of(running)) as connection:
+            governor = read_governor(connection)
+            database = value(connection, f"SELECT DB_ID(N'{Dataset().database}') AS id")
+            return read_affinity(connection), governor.pool_percent, governor.enabled, database
+    except EnvironmentProblem:  # its guest is on its way down, or up
+        return None
+
+
+@pytest.mark.parametrize("way", ["restore", "resume", "next run"])
+def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
+    tmp_path: Path, lab: LabFactory, way: str
+) -> None:
+    """The pool that the dead run left is no obstacle: affinity, pool and governor are as before."""
+    running = lab("adkin2014")
+    before = left_on(running)
+    assert before == (AUTO, None, False, None)
+    study = write_study(tmp_path, **LOG)
+    inventory = write_inventory(tmp_path, running)
+    with subprocess.Popen(
+        command("run", study, "-i", inventory),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    ) as process:
+        running.wait_until(lambda: amid_a_load(running), what="load with its pool", timeout_s=120)
+        os.killpg(process.pid, signal.SIGKILL)
+
+    commands = {"restore": ["restore"], "resume": ["run", "--resume", "small.1"]}
+    ran = vnuma(*commands.get(way, ["run", study, "-i", inventory]))
+
+    assert ran.code == 0, ran.text
+    left = left_on(running)
+    assert left is not None
+    assert left[:3] == before[:3]
+    if way != "restore":  # a run that may go on finds its database again; its end drops it
+        assert left == before
+    assert "VMs not at baseline: 0" in vnuma("status").out
+
+
+def amid_a_load(running: LabHandle) -> bool:
+    """Whether workers are in their place and the database is bound to our pool."""
+    found = left_on(running)
+    return found is not None and found[0] != AUTO and found[1] is not None and found[3] is not None
 
 
 def test_log_writers_on_both_nodes_make_a_boot_invalid(tmp_path: Path, lab: LabFactory) -> None:
