@@ -61,8 +61,9 @@ def rates(steps: Steps) -> list[float]:
     return [value for value in found if value is not None]
 
 
-@pytest.mark.long
-@pytest.mark.parametrize(("scenario", "ratio"), [("shea2012", 1.05), ("shea2012-null", 1.0)])
+@pytest.mark.parametrize(
+    ("scenario", "ratio"), [("shea2012", 1.05), pytest.param("shea2012-null", 1.0, marks=pytest.mark.long)]
+)
 def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     tmp_path: Path, lab: LabFactory, scenario: str, ratio: float
 ) -> None:
@@ -85,20 +86,40 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     assert [change["after"] for change in changes] == [f"{before},{one}[0x1],{two}[0x2]", before]
 
 
-def test_a_local_boot_with_pages_on_the_other_node_does_not_count(tmp_path: Path, lab: LabFactory) -> None:
-    """Where a page lies is looked at, not assumed."""
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (
+            {"kind": "foreign_pages", "factor": 0.2},
+            r"19\.99% of the tables' .* pages lie on other memory nodes than 0",
+        ),
+        (
+            {"kind": "foreign_lookups", "factor": 0.01},
+            r"With placement local, 1\.00% of .* page lookups were remote; at most 0\.1% may be",
+        ),
+        (
+            {"kind": "ports_elsewhere"},
+            r"A connection to port \d+ \(local_tcp_port \d+\) has affinity to memory node 1, not 0",
+        ),
+    ],
+    ids=["pages", "lookups", "port"],
+)
+def test_a_local_boot_that_is_not_local_does_not_count(
+    tmp_path: Path, lab: LabFactory, fault: dict[str, Any], says: str
+) -> None:
+    """Pages, page lookups and connections are looked at, not assumed; the ports come back all the same."""
     running = lab("shea2012")
     steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
     context = steps.take()
-    running.fault("foreign_pages", factor=0.2, times=0)
+    before = baseline_ports(steps.vm)
+    running.fault(times=0, **fault)
 
-    with pytest.raises(
-        PlacementNotProven, match=r"% of the tables' .* pages lie on other memory nodes than 0"
-    ):
+    with pytest.raises(PlacementNotProven, match=says):
         measured(steps, context)
 
     assert rates(steps) == []
     steps.put_back()
+    assert ports(steps)[0] == before
 
 
 def test_what_keeps_it_from_running_is_said_before_the_first_change(tmp_path: Path, lab: LabFactory) -> None:
