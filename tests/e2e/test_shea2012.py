@@ -84,7 +84,7 @@ def test_without_an_effect_remote_pages_are_equivalent(tmp_path: Path, lab: LabF
     assert arm["ratio"] == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize("fault", ["foreign_pages", "foreign_lookups"])
+@pytest.mark.parametrize("fault", ["foreign_pages", pytest.param("foreign_lookups", marks=pytest.mark.long)])
 def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: LabFactory, fault: str) -> None:
     """The run ends with its cells missing, the reason is told, VM and ports are put back."""
     running = lab("shea2012")
@@ -99,22 +99,31 @@ def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: La
     assert (settings_now(running), port_setting(tmp_path, running)) == before
 
 
-def test_a_search_says_that_its_largest_difference_is_a_maximum(tmp_path: Path, lab: LabFactory) -> None:
-    """1, 2, 4 ... 64 streams are measured; terminal, page and JSON carry the caution."""
+@pytest.mark.parametrize(
+    ("named", "tried"),
+    [
+        ({"sizes": [1, 2]}, [1, 2]),
+        pytest.param({}, [1, 2, 4, 8, 16, 32, 64], marks=pytest.mark.long),
+    ],
+    ids=["short", "whole"],
+)
+def test_a_search_says_that_its_largest_difference_is_a_maximum(
+    tmp_path: Path, lab: LabFactory, named: dict[str, Any], tried: list[int]
+) -> None:
+    """Each number of streams is measured; terminal, page and JSON carry the caution."""
     running = lab("shea2012")
     path = study(tmp_path, SHRUNK, blocks=1, a_a=False, iterations=1, warmups=0)
     said = json.loads(path.read_text(encoding="utf-8"))
     del said["workload"]["sizes"]
-    path.write_text(
-        json.dumps(said | {"workload": said["workload"] | {"streams": "search"}}), encoding="utf-8"
-    )
+    said["workload"] |= {"streams": "search"} | named
+    path.write_text(json.dumps(said), encoding="utf-8")
 
     ran = vnuma("run", path, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 0, ran.text
     as_json = vnuma("results", "latest", "--format", "json").out
     analysis = json.loads(as_json)["analyses"][0]
-    assert [measured["size"] for measured in analysis["sizes"]] == [1, 2, 4, 8, 16, 32, 64]
+    assert [measured["size"] for measured in analysis["sizes"]] == tried
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
     for shown in (vnuma("results", "latest").out, as_json, page):
