@@ -32,7 +32,9 @@
 
   const chip = (finding) => {
     const made = element("span", `chip ${finding[WAIVED] ? "waived" : finding[SEVERITY]}`);
-    made.textContent = `${SIGNS[finding[SEVERITY]]} ${finding[RULE]}`;
+    const sign = element("span", "", `${SIGNS[finding[SEVERITY]]} `);
+    sign.setAttribute("aria-hidden", "true");
+    made.append(sign, element("span", "vh", finding[WAIVED] ? "waived " : `${finding[SEVERITY]} `), finding[RULE]);
     if (finding[CHANGE] === "new") made.append(" ", element("span", "tag", "new"));
     return made;
   };
@@ -86,6 +88,12 @@
     return made;
   };
 
+  const shown = new WeakMap(); // row -> its VM
+  const unfold = (made, vm) => {
+    if (made.childElementCount === 1) made.append(body(vm));
+    made.open = true;
+  };
+
   const row = (vm) => {
     const made = element("details", "vm");
     const summary = element("summary");
@@ -98,9 +106,8 @@
     for (const number of vm[FINDINGS]) cells[4].append(chip(data.findings[number]));
     summary.append(...cells);
     made.append(summary);
-    made.addEventListener("toggle", () => {
-      if (made.open && made.childElementCount === 1) made.append(body(vm));
-    });
+    made.addEventListener("toggle", () => { if (made.open) unfold(made, vm); });
+    shown.set(made, vm);
     return made;
   };
 
@@ -183,6 +190,17 @@
     const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
     if (event.key === "/" && !typing) { event.preventDefault(); at("find").focus(); }
     if (event.key === "Escape" && event.target === at("find")) { at("find").value = ""; again(); }
+  });
+  // On paper nothing can be opened: what the list shows is printed open, and closed again afterwards.
+  const opened = [];
+  window.addEventListener("beforeprint", () => {
+    for (const made of rows.querySelectorAll("details:not([open])")) {
+      unfold(made, shown.get(made));
+      opened.push(made);
+    }
+  });
+  window.addEventListener("afterprint", () => {
+    for (const made of opened.splice(0)) made.open = false;
   });
   window.addEventListener("hashchange", () => { recall(); show(); });
 

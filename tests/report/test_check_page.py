@@ -91,3 +91,33 @@ def test_names_cannot_break_out_of_the_page(browser: Browser, tmp_path: Path) ->
     page, requests, complaints = opened(browser, file.as_uri(), 1040)
     assert page.locator("#rows b").first.inner_text() == evil
     assert (len(requests), complaints) == (1, [])
+
+
+def test_paper_has_what_is_folded_on_the_screen(browser: Browser, address: str) -> None:
+    """Printing opens what the list shows, says how much of the whole that is, and folds it again."""
+    page, _, complaints = opened(browser, f"{address}#find=sql-0171", 1040)
+    folded = page.locator("#rows > details:not([open])").count()
+    assert folded == 10
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.locator("#rows .body").count() == folded
+    assert page.locator("#rows .body >> text=Consequence").first.is_visible()
+    assert page.locator("#count").is_visible()
+    assert not page.locator("#find").is_visible()
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.locator("#rows > details[open]").count() == 0
+    assert complaints == []
+
+
+def test_a_reader_of_the_screen_hears_severities_as_words(browser: Browser, address: str) -> None:
+    """A shape says nothing aloud: each rule of a row has its severity beside it; the search has a label."""
+    page, _, _ = opened(browser, address, 1040)
+    summary = page.locator("#rows > details > summary").first
+    spoken = summary.evaluate(
+        "row => { const said = row.cloneNode(true);"
+        " said.querySelectorAll('[aria-hidden=true]').forEach(sign => sign.remove());"
+        " return said.textContent; }"
+    )
+    assert "block T11" in spoken
+    assert not set("\u25a0\u25b2\u25cf") & set(spoken)
+    assert page.get_by_label("Find", exact=True).count() == 1

@@ -35,6 +35,9 @@ def _cells(result: CheckResult, vm: CheckedVm, item: Judged) -> Iterator[object]
     yield from (it.fix.text if it.fix else "", it.source, it.superseded_by, item.waived, item.change or "")
 
 
+_BEGINS = ("=", "+", "-", "@", "\t", "\r")
+
+
 def _harmless(cell: object) -> object:
     """A name that begins like a formula must not become one in a spreadsheet."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@")) else cell
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_BEGINS) else cell
