@@ -90,3 +90,47 @@ def test_filters_that_pass_vms_only_apart_are_named_together(tmp_path: Path) -> 
     )
     assert ran.code == 3, ran.text
     assert "No VM passes all of --name 'vm1' --folder 'Test'" in " ".join(ran.err.split())
+
+
+GOOD = "rule: T11, object: sql-a, reason: CR-17, until: 2027-03-31"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (f"waivers: [{{{GOOD.replace('T11', 'T99')}}}]", "waivers.yml: There is no rule T99."),
+        (
+            f"waivers: [{{{GOOD.replace('03-31', '13-01')}}}]",
+            "waivers.yml is not YAML: month must be in 1",
+        ),
+        (
+            f"waivers: [{{{GOOD.replace('2027-03-31', 'soon')}}}]",
+            "waivers.0.until: Input should be a valid date",
+        ),
+        (f"[{{{GOOD}}}]", "waivers.yml has no list `waivers:`."),
+        ("waivers: [", "waivers.yml is not YAML"),
+    ],
+)
+def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    """An unknown rule, a day that no month has, another shape: the file and the mistake are named."""
+    file, waivers = saved(tmp_path, estate_of("sql-a")), tmp_path / "waivers.yml"
+    waivers.write_text(text)
+    ran = vnuma("check", "--inventory", file, "--waivers", waivers)
+    assert ran.code == 3, ran.text
+    assert words in " ".join(ran.err.split())
+    assert "An entry is {rule: T11" in ran.err or "Rules are" in ran.err
+
+
+def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:
+    """Everything would be new, and everything of the other one gone; a renamed export is the same estate."""
+    other, old = saved(tmp_path, estate_of("sql-a")), tmp_path / "old.json"
+    assert vnuma("check", "--inventory", other, "--format", "json", "-o", old).code == 0
+    export_now = write(tmp_path / "november.xlsx", export())
+    refused = vnuma("check", "--rvtools", export_now, "--baseline", old)
+    assert refused.code == 3, refused.text
+    assert "is a check of another estate" in " ".join(refused.err.split())
+    earlier = write(tmp_path / "october.xlsx", export())
+    assert vnuma("check", "--rvtools", earlier, "--format", "json", "-o", old).code == 0
+    same = vnuma("check", "--rvtools", export_now, "--baseline", old)
+    assert same.code == 0, same.text
+    assert "0 new, 0 gone" in same.out

@@ -30,6 +30,11 @@ class Seen:
             return False
         return all(it.whole for it in self._result.sources if source in (None, it.name))
 
+    def knows(self, identity: str, name: str) -> bool:
+        """Whether an object was there at all: checked, left out or not readable."""
+        there = self._checked | self._result.not_asked | self._unseen
+        return bool({identity, name} & there)
+
     @cached_property
     def _rules(self) -> set[str]:
         return {rule.id for rule in self._result.rules}

@@ -2,41 +2,21 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.check_history import recorded, show
+from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
 from vnuma.cli.options import StoreOption, find_inventory, read_study
-from vnuma.cli.screen import console, simulated_banner
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vnuma.checks.result import CheckResult
     from vnuma.domain.estate import Estate
     from vnuma.engine.check import Asked
-
-
-class CheckFormat(StrEnum):
-    """What to write."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    SARIF = "sarif"
-    JUNIT = "junit"
-    HTML = "html"
-
-
-class FailOn(StrEnum):
-    """From which severity on a finding that nobody waived ends in exit code 10."""
-
-    BLOCK = "block"
-    WARN = "warn"
 
 
 def check(
@@ -123,7 +103,7 @@ def check(
     if history:
         show(store, since, as_json=_history_format(format_) is CheckFormat.JSON)
         return
-    from vnuma.engine.baseline_check import earlier
+    from vnuma.engine.baseline_check import earlier, require_same_estate
     from vnuma.engine.check import Asked, compare, run_check
     from vnuma.engine.filters import Filters
     from vnuma.estate.waivers import load as load_waivers
@@ -147,9 +127,11 @@ def check(
     if record:
         result = recorded(result, store)
     if baseline:
-        result = compare(result, earlier(baseline, asked))
-    _write(result, format_, output)
-    _judge(result, fail_on)
+        then = earlier(baseline, asked)
+        require_same_estate(result, then, baseline)
+        result = compare(result, then)
+    write(result, format_, output)
+    judge(result, fail_on)
 
 
 def _explain(rule: str) -> None:
@@ -198,80 +180,3 @@ def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]
 
     assert rvtools is not None
     return [read_rvtools(rvtools)]
-
-
-def _write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
-    if format_ is CheckFormat.TABLE and output is None:
-        _show(result)
-        return
-    text = _text(result, format_)
-    if output is None:
-        typer.echo(text, nl=False)
-        return
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"The check cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
-        ) from error
-    _show_counts(result, output)
-
-
-def _text(result: CheckResult, format_: CheckFormat) -> str:
-    from vnuma.report.check import as_csv, as_json, as_junit, as_page, as_sarif, as_text
-
-    writers = {
-        CheckFormat.TABLE: lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
-        CheckFormat.JSON: lambda: as_json.as_json(result),
-        CheckFormat.CSV: lambda: as_csv.as_csv(result),
-        CheckFormat.SARIF: lambda: as_sarif.as_sarif(result),
-        CheckFormat.JUNIT: lambda: as_junit.as_junit(result),
-        CheckFormat.HTML: lambda: as_page.as_page(result),
-    }
-    return writers[format_]()
-
-
-def _show(result: CheckResult) -> None:
-    """The table; colour marks the first word of a finding, which says the same."""
-    from rich.text import Text
-
-    from vnuma.report.check.as_text import lines
-
-    screen = console()
-    if result.simulated:
-        screen.print(simulated_banner(result.simulated))
-    for line, severity in lines(result):
-        text = Text(line)
-        if severity:
-            text.stylize(_STYLES[severity], 0, len(severity))
-        screen.print(text)
-
-
-def _show_counts(result: CheckResult, output: Path) -> None:
-    from vnuma.report.check.words import headline
-
-    if result.simulated:
-        typer.echo(simulated_banner(result.simulated))
-    typer.echo(headline(result))
-    typer.echo(f"Check      {output}")
-
-
-_STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
-
-
-def _judge(result: CheckResult, fail_on: FailOn | None) -> None:
-    """Raise ThresholdMet where something at least that bad was found and not waived."""
-    if fail_on is None:
-        return
-    from vnuma.checks.finding import Severity
-    from vnuma.errors import ThresholdMet
-
-    found = list(result.open(Severity(fail_on.value)))
-    if found:
-        worst = found[0].judged.finding
-        raise ThresholdMet(
-            f"{len(found)} findings are {fail_on.value} or worse, and nobody waived them; "
-            f"the first is {worst.rule} on {worst.name}.",
-            fix="Put them right, or accept them for a time in a waivers file: --waivers FILE",
-        )

@@ -17,6 +17,8 @@ class Earlier:
 
     checked_at: str
     found: Mapping[Key, str]
+    sources: frozenset[str] = frozenset()
+    """What was checked, by name: a vCenter, or a file."""
 
 
 def from_document(document: Any, path: Path) -> Earlier:
@@ -31,6 +33,7 @@ def from_document(document: Any, path: Path) -> Earlier:
             (item["rule"], item["object"]["kind"], item["object"]["key"]): item["object"]["name"]
             for item in document["findings"]
         }
-        return Earlier(str(document["checked_at"]), found)
+        sources = frozenset(str(source["name"]) for source in document["sources"])
+        return Earlier(str(document["checked_at"]), found, sources)
     except (KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged: {error} is missing.", fix="Make it anew.") from error

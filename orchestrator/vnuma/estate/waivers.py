@@ -41,14 +41,23 @@ def load(path: Path) -> tuple[Waiver, ...]:
         document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, ValueError) as error:  # 2027-13-01 is a date that YAML itself refuses
         raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.", fix=_EXAMPLE) from error
+    if not isinstance(document, dict):
+        raise InputError(f"{path} has no list `waivers:`.", fix=_EXAMPLE)
     try:
         waivers = _File.model_validate(document).waivers
     except ValidationError as error:
         lines = [f"{'.'.join(map(str, item['loc']))}: {item['msg']}" for item in error.errors()]
         raise InputError(f"{path}: " + "; ".join(lines) + ".", fix=_EXAMPLE) from None
-    return tuple(waiver.model_copy(update={"rule": find_rule(waiver.rule).id}) for waiver in waivers)
+    return tuple(_known(waiver, path) for waiver in waivers)
+
+
+def _known(waiver: Waiver, path: Path) -> Waiver:
+    try:
+        return waiver.model_copy(update={"rule": find_rule(waiver.rule).id})
+    except InputError as error:
+        raise InputError(f"{path}: {error.what}", fix=error.fix) from None
 
 
 _EXAMPLE = "An entry is {rule: T11, object: sql-dw-*, reason: ..., until: 2027-03-31}."

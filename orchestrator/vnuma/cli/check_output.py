@@ -1,0 +1,111 @@
+"""What `vnuma check` writes, in the format asked for, and the exit code that a pipeline gets."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from vnuma.cli.screen import console, simulated_banner
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from vnuma.checks.result import CheckResult
+
+
+class CheckFormat(StrEnum):
+    """What to write."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+    SARIF = "sarif"
+    JUNIT = "junit"
+    HTML = "html"
+
+
+class FailOn(StrEnum):
+    """From which severity on a finding that nobody waived ends in exit code 10."""
+
+    BLOCK = "block"
+    WARN = "warn"
+
+
+def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> None:
+    """On the screen, or into a file that is named there. Raises InputError where that cannot be written."""
+    if format_ is CheckFormat.TABLE and output is None:
+        _show(result)
+        return
+    text = _text(result, format_)
+    if output is None:
+        typer.echo(text, nl=False)
+        return
+    try:
+        output.parent.mkdir(parents=True, exist_ok=True)
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The check cannot be written to {output} ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
+    _show_counts(result, output)
+
+
+def _text(result: CheckResult, format_: CheckFormat) -> str:
+    from vnuma.report.check import as_csv, as_json, as_junit, as_page, as_sarif, as_text
+
+    writers = {
+        CheckFormat.TABLE: lambda: "".join(f"{line}\n" for line, _ in as_text.lines(result)),
+        CheckFormat.JSON: lambda: as_json.as_json(result),
+        CheckFormat.CSV: lambda: as_csv.as_csv(result),
+        CheckFormat.SARIF: lambda: as_sarif.as_sarif(result),
+        CheckFormat.JUNIT: lambda: as_junit.as_junit(result),
+        CheckFormat.HTML: lambda: as_page.as_page(result),
+    }
+    return writers[format_]()
+
+
+def _show(result: CheckResult) -> None:
+    """The table; colour marks the first word of a finding, which says the same."""
+    from rich.text import Text
+
+    from vnuma.report.check.as_text import lines
+
+    screen = console()
+    if result.simulated:
+        screen.print(simulated_banner(result.simulated))
+    for line, severity in lines(result):
+        text = Text(line)
+        if severity:
+            text.stylize(_STYLES[severity], 0, len(severity))
+        screen.print(text)
+
+
+def _show_counts(result: CheckResult, output: Path) -> None:
+    from vnuma.report.check.words import headline
+
+    if result.simulated:
+        typer.echo(simulated_banner(result.simulated))
+    typer.echo(headline(result))
+    typer.echo(f"Check      {output}")
+
+
+_STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}
+
+
+def judge(result: CheckResult, fail_on: FailOn | None) -> None:
+    """Raise ThresholdMet where something at least that bad was found and not waived."""
+    if fail_on is None:
+        return
+    from vnuma.checks.finding import Severity
+    from vnuma.errors import ThresholdMet
+
+    found = list(result.open(Severity(fail_on.value)))
+    if found:
+        worst = found[0].judged.finding
+        raise ThresholdMet(
+            f"{len(found)} findings are {fail_on.value} or worse, and nobody waived them; "
+            f"the first is {worst.rule} on {worst.name}.",
+            fix="Put them right, or accept them for a time in a waivers file: --waivers FILE",
+        )
