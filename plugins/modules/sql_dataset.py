@@ -41,6 +41,9 @@ attributes:
   check_mode:
     support: full
     description: Tells whether anything would be made or dropped.
+  diff_mode:
+    support: full
+    description: Shows the dataset's database before and after.
 """
 
 EXAMPLES = r"""

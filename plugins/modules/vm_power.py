@@ -39,6 +39,9 @@ attributes:
   check_mode:
     support: full
     description: Tells whether the power state would change.
+  diff_mode:
+    support: full
+    description: Shows the power state before and after.
 """
 
 EXAMPLES = r"""

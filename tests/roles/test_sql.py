@@ -49,11 +49,14 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
     running = lab()
     inventory = write_inventory(tmp_path, running)
 
-    assert dataset(tmp_path, inventory, "--check").only("sql_dataset").changed
+    planned = dataset(tmp_path, inventory, "--check", "--diff").only("sql_dataset")
+    assert planned.changed
     assert "vnuma_study" not in databases(running)
 
     made = dataset(tmp_path, inventory).only("sql_dataset")
     assert made.changed
+    assert made["diff"] == planned["diff"]
+    assert made["diff"] == {"before": {"sql.database": None}, "after": {"sql.database": "vnuma_study"}}
     assert {name: table["rows"] for name, table in made["dataset"]["tables"].items()} == {
         "Production.TransactionHistory": 60,
         "Sales.SalesOrderDetail": 50,
@@ -66,9 +69,11 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
     assert not dataset(tmp_path, inventory, "--check").only("sql_dataset").changed
 
     gone = {"sql_dataset_state": "absent"}
-    assert dataset(tmp_path, inventory, "--check", **gone).only("sql_dataset").changed
+    planned = dataset(tmp_path, inventory, "--check", "--diff", **gone).only("sql_dataset")
+    assert planned.changed
     assert "vnuma_study" in databases(running)
-    assert dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
+    dropped = dataset(tmp_path, inventory, **gone).only("sql_dataset")
+    assert (dropped.changed, dropped["diff"]) == (True, planned["diff"])
     assert "vnuma_study" not in databases(running)
     assert not dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
 

@@ -36,7 +36,9 @@ def test_check_apply_apply_again(lab: LabFactory, tmp_path: Path) -> None:
     assert checked["changes"]["privileges"] == sorted(wanted)
     assert "VirtualMachine.Config.Resource missing on sql16" in vnuma("doctor", "-i", inventory).out
 
-    assert play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role").changed
+    given = play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role")
+    assert given.changed
+    assert (given["changes"], given["diff"]) == (checked["changes"], checked["diff"])
     with connect(vcenter_of(running, user=STUDY)) as session:
         assert missing_privileges(session, find_vm(session, "sql16"), wanted) == ()
         assert missing_privileges(session, find_vm(session, "other"), wanted) == wanted

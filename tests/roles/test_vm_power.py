@@ -30,10 +30,13 @@ def test_check_apply_apply_again(tmp_path: Path, lab: LabFactory, begin: str, st
     inventory = write_inventory(tmp_path, running)
     before = power_now(running)
 
-    assert power(tmp_path, inventory, state, "--check").only("vm_power").changed
+    planned = power(tmp_path, inventory, state, "--check", "--diff").only("vm_power")
+    assert planned.changed
+    assert planned["diff"] == {"before": {"power": begin}, "after": {"power": state}}
     assert power_now(running) == before
 
     applied = power(tmp_path, inventory, state).only("vm_power")
+    assert applied["diff"] == planned["diff"]
     assert (applied.changed, applied["power"]) == (True, state)
     assert power_now(running) == end
 

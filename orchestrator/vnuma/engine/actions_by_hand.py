@@ -35,13 +35,22 @@ def plan_topology(target: Target, options: Document) -> Document:
 def power(target: Target, options: Document) -> Document:
     """Power on or shut down."""
     changed = by_hand.set_power(target, options["state"], _rules(options), _permit(options))
-    return {"changed": changed, "power": options["state"]}
+    return _powered(options["state"], changed=changed)
 
 
 def plan_power(target: Target, options: Document) -> Document:
-    """Whether `power` would change anything."""
+    """What `power` would change."""
     changed = by_hand.power_differs(target, options["state"], _permit(options))
-    return {"changed": changed, "power": options["state"]}
+    return _powered(options["state"], changed=changed)
+
+
+def _powered(state: str, *, changed: bool) -> Document:
+    before = {"on": "off", "off": "on"}[state] if changed else state
+    return {
+        "changed": changed,
+        "power": state,
+        "diff": {"before": {"power": before}, "after": {"power": state}},
+    }
 
 
 def ready(target: Target, options: Document) -> Document:
@@ -52,17 +61,26 @@ def ready(target: Target, options: Document) -> Document:
 
 def dataset(target: Target, options: Document) -> Document:
     """Prepare or drop the dataset."""
+    diff = plan_dataset(target, options)["diff"]
     if options["state"] == "absent":
-        return {"changed": by_hand.drop_dataset(target, options["database"])}
+        return {"changed": by_hand.drop_dataset(target, options["database"]), "diff": diff}
     facts = by_hand.prepare_dataset(target, _dataset_spec(options))
-    return {"changed": facts.changed, "dataset": asdict(facts)}
+    return {"changed": facts.changed, "dataset": asdict(facts), "diff": diff}
 
 
 def plan_dataset(target: Target, options: Document) -> Document:
-    """Whether `dataset` would make or drop anything."""
+    """What `dataset` would make or drop."""
+    name = options["database"]
+    there = by_hand.has_database(target, name)
     if options["state"] == "absent":
-        return {"changed": by_hand.has_database(target, options["database"])}
-    return {"changed": not by_hand.has_dataset(target, _dataset_spec(options))}
+        return {"changed": there, "diff": _database_diff(name if there else None, None)}
+    changed = not by_hand.has_dataset(target, _dataset_spec(options))
+    before = None if not there else f"{name}, with other rows" if changed else name
+    return {"changed": changed, "diff": _database_diff(before, name)}
+
+
+def _database_diff(before: str | None, after: str | None) -> Document:
+    return {"before": {"sql.database": before}, "after": {"sql.database": after}}
 
 
 def benchmark(target: Target, options: Document) -> Document:
