@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from hypothesis import given
@@ -203,7 +203,7 @@ def test_a_cell_has_one_valid_attempt(store: Store) -> None:
 
 
 def test_samples_come_back_as_they_were_measured(store: Store) -> None:
-    """Row by row and as columns: every value, in time order, with its place in the study."""
+    """One by one: every value, in time order, with its place in the study."""
     leased = new_vm(store, arms=1)
     got = claim(store, leased)
     failed = Sample(
@@ -215,22 +215,14 @@ def test_samples_come_back_as_they_were_measured(store: Store) -> None:
         sample_rows.add_samples(conn, got.attempt_id, leased.token, written[:2])
     with store.read() as conn:
         stored = list(sample_rows.iter_samples(conn, leased.run.id))
-        columns = sample_rows.samples_of_run(conn, leased.run.id)
-        assert sample_rows.count(conn, leased.run.id) == len(columns) == 5
+        assert sample_rows.count(conn, leased.run.id) == len(stored) == 5
     assert [item.sample for item in stored] == written
     assert {(item.vm, item.arm, item.label, item.block, item.attempt_outcome) for item in stored} == {
         ("sql16", "arm0", "arm0", 0, None)
     }
-    assert list(columns.elapsed_ms)[:4] == [200.0, 201.0, 202.0, 203.0]
-    assert math.isnan(columns.elapsed_ms[4])
-    assert columns.reason == [None] * 4 + ["connection_dropped"]
-    assert columns.warmup == [True, False, False, False, False]
-    assert columns.rows == [4_000_000] * 4 + [None]
-    assert [datetime.fromtimestamp(at, START.tzinfo) for at in columns.at] == [item.at for item in written]
-    assert (columns.label, list(columns.block), columns.vm) == (["arm0"] * 5, [0] * 5, ["sql16"] * 5)
 
 
-def test_columns_say_which_attempt_counts(store: Store) -> None:
+def test_samples_say_which_attempt_counts(store: Store) -> None:
     """Samples of an interrupted attempt are there, marked, beside those of the valid one."""
     leased = new_vm(store, arms=1)
     for outcome, reason in ((Outcome.INTERRUPTED, "interrupted"), (Outcome.VALID, None)):
@@ -239,8 +231,8 @@ def test_columns_say_which_attempt_counts(store: Store) -> None:
             sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
             attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=reason)
     with store.read() as conn:
-        columns = sample_rows.samples_of_run(conn, leased.run.id)
-    assert columns.attempt_outcome == [Outcome.INTERRUPTED] * 2 + [Outcome.VALID] * 2
+        stored = list(sample_rows.iter_samples(conn, leased.run.id))
+    assert [item.attempt_outcome for item in stored] == [Outcome.INTERRUPTED] * 2 + [Outcome.VALID] * 2
 
 
 def test_only_the_runs_own_samples_are_read(store: Store) -> None:
@@ -252,7 +244,6 @@ def test_only_the_runs_own_samples_are_read(store: Store) -> None:
             sample_rows.add_samples(conn, got.attempt_id, leased.token, samples(2))
     with store.read() as conn:
         assert sample_rows.count(conn, leased.run.id) == 2
-        assert set(sample_rows.samples_of_run(conn, leased.run.id).attempt_id) == {got.attempt_id}
         assert {item.attempt_id for item in sample_rows.iter_samples(conn, leased.run.id)} == {got.attempt_id}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sqlite3
 import subprocess
 import sys
@@ -56,7 +55,7 @@ def test_an_older_store_is_upgraded_with_everything_in_it(url: str, revision: st
         lease = leases.get_lease(conn, "vc/1")
         states = [cell.state for cell in cells.cells_of_run(conn, run.id)]
         outcomes = [attempt.outcome for attempt in attempts.attempts_of_run(conn, run.id)]
-        columns = samples.samples_of_run(conn, run.id)
+        stored = [item.sample for item in samples.iter_samples(conn, run.id)]
         listed = facts.facts_of_run(conn, run.id)
         history = conn.scalars(text("SELECT revision FROM schema_history ORDER BY revision")).all()
     assert (run.seed, run.simulated, run.driver) == (7, "paper", {"name": "FreeTDS", "version": "1.3.17"})
@@ -65,9 +64,8 @@ def test_an_older_store_is_upgraded_with_everything_in_it(url: str, revision: st
     assert (lease.holder, lease.token) == ("ops@ctl1", 1)
     assert states == [CellState.VALID, CellState.SKIPPED, CellState.CLAIMED, CellState.PENDING]
     assert outcomes == [Outcome.INTERRUPTED, Outcome.VALID, Outcome.FAILED, Outcome.INVALID, None]
-    assert list(columns.elapsed_ms)[:6] == [200.0, 201.0, 200.0, 201.0, 202.0, 203.0]
-    assert math.isnan(columns.elapsed_ms[6])
-    assert columns.reason[6] == "connection_dropped"
+    assert [item.elapsed_ms for item in stored[:6]] == [200.0, 201.0, 200.0, 201.0, 202.0, 203.0]
+    assert (stored[6].elapsed_ms, stored[6].reason) == (None, "connection_dropped")
     assert [fact.value for fact in listed] == [True, [0, 1]]
     assert history[-1] == HEAD
     assert revision in history[:-1]

@@ -4,30 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from vnuma.analysis.records import CellRecord, Sample
+from vnuma.analysis.records import CellRecord
 from vnuma.store.rows import Attempt, AttemptLine, Cell, CellState, Fact
-from vnuma.store.samples import StoredSample
-
-
-def analysis_sample(stored: StoredSample) -> Sample:
-    """One stored sample."""
-    sample = stored.sample
-    return Sample(
-        stored.label,
-        stored.arm,
-        stored.block,
-        stored.vm,
-        sample.size,
-        sample.form,
-        sample.iteration,
-        sample.warmup,
-        sample.outcome,
-        sample.elapsed_ms,
-        sample.cpu_ms,
-        sample.client_ms,
-        sample.value,
-        sample.figures,
-    )
 
 
 def cell_records(
