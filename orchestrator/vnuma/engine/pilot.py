@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma import analysis
 from vnuma.analysis.planning import Spread
+from vnuma.analysis.records import Sample
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.variance import iterations_recommended
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.store import attempts, cells, runs, vms
-from vnuma.store.analysed import analysis_sample, cell_records
+from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Outcome, Sample
-from vnuma.store.samples import StoredSample, iter_samples
+from vnuma.store.rows import Outcome
+from vnuma.store.timed import timed_samples
 
 FEWEST_BLOCKS = 3
 
@@ -56,10 +58,8 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         planned = cells.cells_of_run(connection, run.id)
         tried = attempts.lines_of_run(connection, run.id)
         names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
-        valid = [s for s in iter_samples(connection, run.id) if s.attempt_outcome is Outcome.VALID]
-    result = analysis.analyse(
-        map(analysis_sample, valid), cell_records(planned, tried, names), analysis.design_of(own)
-    )
+        timed = timed_samples(connection, run.id)
+    result = analysis.analyse(timed, cell_records(planned, tried, names), analysis.design_of(own))
     usable = [item for item in result.primary if item.noise.cell_sd and item.blocks >= FEWEST_BLOCKS]
     if not usable:
         raise InputError(
@@ -81,20 +81,20 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         df=worst.df,
         blocks=worst.blocks,
         cell_seconds=cell_seconds,
-        iterations=_iterations(worst, own, valid, cell_seconds),
+        iterations=_iterations(worst, own, timed, cell_seconds),
         differs=tuple(_differs(own, study)),
     )
 
 
-def _iterations(found: Analysis, study: Study, valid: list[StoredSample], cell_seconds: float) -> int | None:
+def _iterations(found: Analysis, study: Study, timed: Sequence[Sample], cell_seconds: float) -> int | None:
     """The number for which a boot's cost and an iteration's are in balance with their variances."""
     within, between = found.noise.within_sd, found.noise.boot_sd
-    spent = [time for stored in valid if (time := _spent_ms(stored.sample)) is not None]
-    boots = len({stored.attempt_id for stored in valid})
-    rounds = study.design.warmups + study.design.iterations
+    spent = [time for sample in timed if (time := _spent_ms(sample)) is not None]
+    boots = len({(sample.vm, sample.label, sample.block) for sample in timed})
     if within is None or between is None or not spent:
         return None
-    each_round = sum(spent) / 1000 / boots / rounds
+    each_round = sum(spent) / 1000 / boots / study.design.iterations
+    rounds = study.design.warmups + study.design.iterations  # a warm-up costs as much as what is timed
     overhead = max(0.0, cell_seconds - each_round * rounds)
     return iterations_recommended(overhead, each_round, within**2 / len(study.workload.sizes), between**2)
 
