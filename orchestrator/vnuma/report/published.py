@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
@@ -15,6 +15,7 @@ from vnuma.report.grid import WIDEST, GridTable, as_markdown, as_screen
 from vnuma.report.words import count
 
 FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one line a size, times in ms."
+SIZE = "rows_per_side"
 SMALL_DRIFT = 0.01
 
 
@@ -41,6 +42,7 @@ def read_publication(path: Path) -> Publication:
     if len(rows) < 2:
         raise InputError(f"{path} holds no table.", fix=FORM)
     (at, header), *body = rows
+    _refuse_other_figures(path, at, header[0], notes)
     if len(header) < 3 or len(set(header)) != len(header) or not all(header):
         raise InputError(f"{path}:{at}: the columns are not rows_per_side and two arms or more.", fix=FORM)
     sizes, ms = zip(*(_row(path, n, cells, len(header)) for n, cells in body), strict=True)
@@ -49,6 +51,20 @@ def read_publication(path: Path) -> Publication:
     return Publication(
         notes.get("title", path.stem), notes.get("source", str(path)), Table(tuple(header[1:]), sizes, ms)
     )
+
+
+def _refuse_other_figures(path: Path, line: int, size: str, notes: Mapping[str, str]) -> None:
+    """Only times by rows are read: the drift that is simulated makes a host slower, and with it times longer.
+
+    Raises InputError, with the place where figures of any unit are set beside measured ones.
+    """
+    unit, better = notes.get("unit", "ms"), notes.get("better", "lower")
+    if (unit, better, size) != ("ms", "lower", SIZE):
+        raise InputError(
+            f"{path}:{line}: figures in {unit} ({better} is better) by {size} are not read: what drift alone "
+            "would do is simulated for elapsed times, and times a row need rows.",
+            fix="Put them under published.figures of a study: its report sets measured ones beside them.",
+        )
 
 
 def _note(line: str) -> tuple[str, str]:

@@ -85,3 +85,22 @@ def test_the_command_prints_it() -> None:
 
     assert result.exit_code == 0
     assert "What cannot be said" in result.output
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# unit: calls/s\n# better: higher\nrows_per_side,1x16,2x8\n1,3,4\n",
+        "connections,1x16,2x8\n1,3,4\n",
+    ],
+)
+def test_figures_that_are_no_times_by_rows_are_refused_with_the_place_for_them(
+    tmp_path: Path, text: str
+) -> None:
+    """Never read as if they were ms: a study's published figures take any unit and direction."""
+    path = tmp_path / "other.csv"
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(InputError, match="are not read: what drift alone would do") as caught:
+        read_publication(path)
+    assert "published.figures" in str(caught.value.fix)
