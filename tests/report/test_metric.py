@@ -16,12 +16,16 @@ from tests.report.test_page import text_of
 from vnuma.domain.workloads import kinds
 from vnuma.errors import InputError
 from vnuma.report.comparison.condition import parse_condition
+from vnuma.report.figures import named_figures
+from vnuma.report.grid import as_latex
+from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_table
 from vnuma.report.pictures import pictures
 from vnuma.report.render import page_text
 from vnuma.report.results_schema import Results
 from vnuma.report.tables import as_csv, as_json, as_text
+from vnuma.report.waits import waits_grids
 
 Load = Callable[[Story], LoadedRun]
 
@@ -197,3 +201,37 @@ def test_a_throughput_that_falls_with_its_load_is_marked(
     assert "negative scaling at 1,000 connections" in text_of(page_text(run))
     assert {curve.over for curve in document.scaling} == {"connections"}
     assert all(curve.negative == [1000] and curve.peak == 500 for curve in document.scaling)
+
+
+def test_too_few_boots_is_the_reason_whatever_the_unit(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A size's word stands beside how many boots there are of those that words need."""
+    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
+    document = json.loads(as_json(loaded(Story(text=calls_text(blocks=4), ms=noisy()))))
+
+    (primary,) = (item for item in document["analyses"] if item["primary"])
+    reasons = {arm["verdict"]: arm["reason"] for size in primary["sizes"] for arm in size["arms"]}
+    assert reasons == {"reference": "the reference arm", "too few boots": "too few boots (4 of 6)"}
+
+
+def test_scope_and_methods_say_what_was_measured(calls: LoadedRun) -> None:
+    """By the workload's own summary, not by its name alone."""
+    (analysis,) = calls.result.primary
+    (vm,) = calls.vms
+
+    assert "of calls with 500, 1,000 connections (seek), form seek." in scope(calls, vm, analysis)
+    assert "A cell ran calls with 500, 1,000 connections (seek), " in methods(calls, vm, analysis)
+
+
+def test_other_figures_and_waits_by_arm_are_tables_for_files(calls: LoadedRun) -> None:
+    """Each with unit, direction and whether it is simulated, in the forms that papers take."""
+    ((name, figures),) = named_figures(calls, "sql16")
+    of_all, by_arm = waits_grids(calls, "sql16")
+
+    assert name == "seek-spins"
+    assert "spins, per call, lower is better" in figures.caption
+    assert figures.headings == ("connections", "1x16", "2x8", "4x4", "8x2", "16x1")
+    assert of_all.caption.startswith("SIMULATED")
+    assert "waits, form seek, by arm; % of elapsed time" in by_arm.caption
+    assert by_arm.headings[1:] == figures.headings[1:]
+    assert by_arm.rows[0][0] == "ASYNC_NETWORK_IO"
+    assert "\\toprule" in as_latex(by_arm)

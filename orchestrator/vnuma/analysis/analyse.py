@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -90,7 +91,7 @@ def precision_look(
     form = design.forms[0]
     found = collect(samples, cells, design, vm=vm, form=form, measure=design.measure(form))
     widths = half_widths(compare_cells(found, design))
-    complete = _complete_blocks(found.boots, design)
+    complete = _complete_blocks(found, design)
     return stop_on_precision(widths, complete, len(design.columns), target, design.blocks)
 
 
@@ -100,9 +101,10 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     full = comparison.fit
     a_a = check_a_a(comparison)
     control = check_control(design.positive_control, comparison.contrasts, measure.better)
-    rules = rules_for(design.equivalence, design.order, a_a, control, measure.better)
+    rules = rules_for(design.equivalence, design.order, a_a, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
-    arms = _arms(comparison, rules, ALPHA, _blocks_needed(comparison, rules, spread, design))
+    needed = _blocks_needed(comparison, rules, spread, design)
+    arms = _arms(comparison, rules, ALPHA, cells.left_out, needed)
     by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
@@ -117,9 +119,10 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         vm=vm,
         form=form,
         measure=measure,
+        replicate=design.replicate,
         primary=form == design.forms[0] and measure == design.measure(form),
         blocks=len({boot.block for boot in cells.boots}),
-        complete_blocks=_complete_blocks(cells.boots, design),
+        complete_blocks=_complete_blocks(cells, design),
         blocks_not_begun=cells.blocks_not_begun,
         ended_by=cells.ended_by,
         points=_points(cells.boots, full),
@@ -127,7 +130,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),
         arms=arms,
         sizes=tuple(
-            SizeResult(size, _arms(item, rules, item.alpha))
+            SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
             for size, item in zip(design.sizes, by_size, strict=True)
         ),
         largest_gaps=_largest_gaps(design, by_size),
@@ -173,10 +176,16 @@ def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Compa
 
 
 def _arms(
-    comparison: Comparison, rules: Rules, alpha: float, blocks_needed: int | None = None
+    comparison: Comparison,
+    rules: Rules,
+    alpha: float,
+    left_out: frozenset[str],
+    blocks_needed: int | None = None,
 ) -> tuple[ArmResult, ...]:
     return tuple(
-        ArmResult(item.arm, item, decide(item, rules, alpha, blocks_needed)) for item in comparison.contrasts
+        ArmResult(item.arm, item, replace(verdict, left_out=item.arm in left_out))
+        for item in comparison.contrasts
+        for verdict in [decide(item, rules, alpha, blocks_needed)]
     )
 
 
@@ -232,9 +241,9 @@ def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmRe
     return [arm for arm in arms if arm.arm != control]
 
 
-def _complete_blocks(boots: Sequence[Boot], design: AnalysisDesign) -> int:
-    per_block = Counter(boot.block for boot in boots)
-    return sum(count == len(design.columns) for count in per_block.values())
+def _complete_blocks(cells: Cells, design: AnalysisDesign) -> int:
+    per_block = Counter(boot.block for boot in cells.boots)
+    return sum(count == len(design.columns) - len(cells.left_out) for count in per_block.values())
 
 
 def _points(boots: Sequence[Boot], full: Fit | None) -> tuple[CellPoint, ...]:

@@ -16,6 +16,7 @@ from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution
 from vnuma.analysis.verdict import Word
+from vnuma.domain.replicate import plural
 from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
 
 
@@ -58,7 +59,8 @@ def _withholding(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "aa_alarm",
             f"The reference arm differs from itself by {difference:+.2f}% (p = {found.a_a.p:.2g}).",
-            "Find what changed between boots (host load, power policy, other VMs), then repeat.",
+            f"Find what changed between {plural(found.design.replicate)} (host load, power policy, other "
+            "VMs), then repeat.",
         )
     if isinstance(found.control, ControlCheck) and not found.control.passed:
         yield Caution(
@@ -72,7 +74,7 @@ def _data(found: Findings) -> Iterator[Caution]:
     if found.design.caution is not None:
         yield Caution("workload", *found.design.caution)
     few = [item.arm for item in found.arms if item.verdict.word is Word.TOO_FEW and item.verdict.boots > 0]
-    absent = [item.arm for item in found.arms if item.verdict.boots == 0]
+    absent = [item.arm for item in found.arms if item.verdict.boots == 0 and not item.verdict.left_out]
     if found.cells.boots and not found.comparison.reference:
         yield Caution(
             "reference_missing",
@@ -86,7 +88,8 @@ def _data(found: Findings) -> Iterator[Caution]:
     if few:
         yield Caution(
             "too_few_boots",
-            f"Fewer than {BOOTS_FOR_WORDS} boots for {_all(few)}: figures are provisional.",
+            f"Fewer than {BOOTS_FOR_WORDS} {plural(found.design.replicate)} for {_all(few)}: figures are "
+            "provisional.",
             f"Run at least {BOOTS_FOR_WORDS} blocks; 8 is the default, 10 to 12 for effects of 1%.",
         )
     if found.cells.missing:
@@ -119,7 +122,8 @@ def _data(found: Findings) -> Iterator[Caution]:
     if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations):
         yield Caution(
             "few_iterations",
-            "Some boots have fewer than 3 timed iterations: one slow iteration moves their median.",
+            f"Some {plural(found.design.replicate)} have fewer than 3 timed iterations: one slow iteration "
+            "moves their median.",
             "Set design.iterations: 3 (an odd number, at most 7).",
         )
 
@@ -202,7 +206,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "rank_dissent",
             f"The rank method does not support the word for {_all(dissent)}.",
-            "Look at the boots of that arm; more blocks settle it.",
+            f"Look at the {plural(found.design.replicate)} of that arm; more blocks settle it.",
         )
 
 

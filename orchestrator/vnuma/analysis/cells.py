@@ -69,12 +69,14 @@ class Cells:
     """The cells of one VM, form and measure: those with a value, those without, blocks never begun.
 
     `ended_by` is the declared rule's reason for ending early; the blocks it left out count nowhere.
+    `left_out` are labels that the plan gave no cell on this VM: nothing of them is missing.
     """
 
     boots: tuple[Boot, ...]
     missing: tuple[Missing, ...]
     blocks_not_begun: int
     ended_by: str = ""
+    left_out: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +124,11 @@ def collect_grouped(
     found = _figures(groups, measure)
     records = {(cell.label, cell.block): cell for cell in cells if cell.vm == vm}
     begun = {cell.block for cell in records.values() if cell.outcome not in NOT_BEGUN}
+    unplanned = _unplanned(design, {label for label, _ in records})
     boots: list[Boot] = []
     missing: list[Missing] = []
     for block in sorted(begun):
-        for column in design.columns:
+        for column in (item for item in design.columns if item.label not in unplanned):
             record = records.get((column.label, block))
             if record is None or record.outcome != "valid":
                 missing.append(_not_valid(column.label, block, record))
@@ -140,7 +143,12 @@ def collect_grouped(
     left_out = {cell.block: cell.reason for cell in records.values() if cell.outcome == "skipped"}
     ended_by = next(iter(left_out.values()), "")
     not_begun = set(range(1, design.blocks + 1)) - begun - left_out.keys()
-    return Cells(tuple(boots), tuple(missing), len(not_begun), ended_by)
+    return Cells(tuple(boots), tuple(missing), len(not_begun), ended_by, unplanned)
+
+
+def _unplanned(design: AnalysisDesign, planned: set[str]) -> frozenset[str]:
+    """Columns without a cell where others have some; before anything was planned, none."""
+    return frozenset(column.label for column in design.columns if planned and column.label not in planned)
 
 
 def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], float]) -> Grid:

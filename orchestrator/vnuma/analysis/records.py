@@ -10,6 +10,7 @@ from vnuma.analysis.measure import ELAPSED, Measure, measure_of
 from vnuma.domain.design import Order
 from vnuma.domain.metric import Metric
 from vnuma.domain.order import columns
+from vnuma.domain.replicate import Replicate
 from vnuma.domain.study import Study
 
 
@@ -80,7 +81,7 @@ class AnalysisDesign:
     `forms[0]` in its own measure is primary; columns stand in the order of the study file.
     `measures` are by form, elapsed time for any that is not named; `figures` are the other declared
     ones. `caution` is what the workload says against its own result, and what to do.
-    `size_word` says what a size counts, as in "rows a side".
+    `size_word` says what a size counts, as in "rows a side"; `replicate` what is repeated.
     """
 
     reference: str
@@ -93,6 +94,7 @@ class AnalysisDesign:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     figures: tuple[Metric, ...] = ()
     size_word: str = "rows a side"
+    replicate: Replicate = "boot"
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
     caution: tuple[str, str] | None = None
@@ -137,6 +139,7 @@ def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisD
         measures={form: measure_of(workload.metric(form)) for form in workload.forms},
         figures=workload.figures,
         size_word=workload.size_word,
+        replicate=workload.replicate,
         equivalence=study.design.equivalence,
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
         caution=workload.caution(),

@@ -18,6 +18,7 @@ from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld
+from vnuma.domain.replicate import Replicate
 
 
 @dataclass(frozen=True)
@@ -81,12 +82,13 @@ class Analysis:
 
     `blocks` counts blocks with at least one analysed cell.
     `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
-    no word may be said. `ms`, `df` and `noise` are of the all-sizes fit.
+    no word may be said. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
     """
 
     vm: str
     form: str
     measure: Measure
+    replicate: Replicate
     primary: bool
     blocks: int
     complete_blocks: int

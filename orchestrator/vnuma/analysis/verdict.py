@@ -10,6 +10,7 @@ from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
 from vnuma.analysis.records import NotEvaluated
 from vnuma.domain.metric import Better
+from vnuma.domain.replicate import Replicate
 
 
 class Word(StrEnum):
@@ -42,6 +43,7 @@ class Rules:
     control_failed: bool
     control_arm: str | None = None
     better: Better = "lower"
+    replicate: Replicate = "boot"
 
 
 @dataclass(frozen=True)
@@ -55,7 +57,7 @@ class Verdict:
     interval contains 1 although the word is slower or faster; None when it has no say. `half_width`
     is that of `interval`, as a ratio minus 1. `blocks_needed`: with that many blocks in all the answer
     is likely; None where no number can be promised, and at single sizes. `better`: which way of the
-    ratio is faster.
+    ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
     """
 
     word: Word
@@ -75,6 +77,8 @@ class Verdict:
     half_width: float | None = None
     blocks_needed: int | None = None
     better: Better = "lower"
+    replicate: Replicate = "boot"
+    left_out: bool = False
 
 
 def run_withheld(order: str, a_a: AaCheck | NotEvaluated) -> Withheld | None:
@@ -92,11 +96,12 @@ def rules_for(
     a_a: AaCheck | NotEvaluated,
     control: ControlCheck | NotEvaluated,
     better: Better = "lower",
+    replicate: Replicate = "boot",
 ) -> Rules:
     """The rules of one analysis, from its checks."""
     failed = isinstance(control, ControlCheck) and not control.passed
     arm = control.arm if isinstance(control, ControlCheck) else None
-    return Rules(margin, run_withheld(order, a_a), failed, arm, better)
+    return Rules(margin, run_withheld(order, a_a), failed, arm, better, replicate)
 
 
 def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | None = None) -> Verdict:
@@ -123,6 +128,7 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
         half_width=math.expm1(inference.half_width) if inference else None,
         blocks_needed=blocks_needed if word is Word.UNDECIDED and withheld is None else None,
         better=rules.better,
+        replicate=rules.replicate,
     )
 
 

@@ -14,12 +14,16 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.verdict import Verdict, Withheld, Word
+from vnuma.domain.replicate import plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",
     Withheld.A_A_ALARM: "Words withheld: the reference arm differs from itself (A/A check)",
     Withheld.CONTROL_FAILED: "Words withheld: the positive control failed",
 }
+
+
+LEFT_OUT = "not measured: left out by the plan"
 
 
 def percent(ratio: float) -> float:
@@ -29,6 +33,8 @@ def percent(ratio: float) -> float:
 
 def headline(verdict: Verdict) -> str:
     """The verdict in its shortest honest form, as in "slower by 3.7% (3.2 to 4.2)"."""
+    if verdict.left_out:
+        return LEFT_OUT
     if verdict.withheld:
         return _WITHHELD[verdict.withheld]
     if verdict.word is Word.TOO_FEW:
@@ -169,8 +175,13 @@ def _undecided(verdict: Verdict) -> str:
     return f"{text}, about {verdict.blocks_needed} blocks would decide"
 
 
+def too_few(verdict: Verdict) -> str:
+    """How many there are of those that words need: "too few boots (4 of 6)"."""
+    return f"too few {plural(verdict.replicate)} ({verdict.boots} of {verdict.boots_needed})"
+
+
 def _too_few(verdict: Verdict) -> str:
-    text = f"too few boots ({verdict.boots} of {verdict.boots_needed})"
+    text = too_few(verdict)
     if verdict.ratio is None:
         return text
     # Whole percents stay whole: a provisional figure should not look finer than it is.

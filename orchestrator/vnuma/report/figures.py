@@ -17,8 +17,16 @@ NO_FIGURE = "not measured"
 
 def figures_tables(loaded: LoadedRun, vm: str) -> list[GridTable]:
     """A table for each figure of each form: a line a size, a column an arm."""
+    return [table for _, table in named_figures(loaded, vm)]
+
+
+def named_figures(loaded: LoadedRun, vm: str) -> list[tuple[str, GridTable]]:
+    """The same, each with its form and figure as a name: `seek-spins`."""
     mine = [row for row in loaded.result.figures if row.vm == vm]
-    return [_table(loaded, list(rows)) for _, rows in groupby(mine, key=lambda row: (row.form, row.metric))]
+    return [
+        (f"{form}-{metric.name}", _table(loaded, list(rows)))
+        for (form, metric), rows in groupby(mine, key=lambda row: (row.form, row.metric))
+    ]
 
 
 def figures_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:

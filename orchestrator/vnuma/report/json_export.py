@@ -12,7 +12,8 @@ from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableCell
-from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.report.beside import PublishedRow, published_rows
 from vnuma.report.figures import figures_document
 from vnuma.report.model import LoadedRun
@@ -146,6 +147,8 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
 
 def _why(verdict: Verdict) -> str | None:
     """Why a field above is null, if one is."""
+    if verdict.left_out:
+        return LEFT_OUT
     if verdict.ratio is None:
         return "no block holds this arm and the reference"
     return "too few cells to estimate an error" if verdict.interval is None else None
@@ -209,10 +212,14 @@ def _size_arm(cell: TableCell, verdict: Verdict | None, unit: str) -> dict[str, 
 
 def _why_not(cell: TableCell, verdict: Verdict | None, unit: str) -> str | None:
     """Why a field of a size is null, if one is."""
+    if verdict is not None and verdict.left_out:
+        return LEFT_OUT
     if not cell.boots:
         return "no valid boot"
     if verdict is None:
         return "the reference arm"
+    if verdict.word is Word.TOO_FEW:
+        return too_few(verdict)
     return None if unit == "ms" else f"the unit is {unit}, not ms"
 
 

@@ -47,14 +47,13 @@ def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]
     arms = list(dict.fromkeys(cell.arm for cell in cells))
     design = study.design
     twice = f", the reference {study.reference} twice in each block as an A/A check" if design.a_a else ""
-    sizes = listed([f"{size:,}" for size in study.workload.sizes])
     yield (
         f"{count(len(arms), 'arm')} ({listed(arms)}) in {count(analysis.blocks, 'block')}: complete blocks "
         f"{ORDER_WORDS[design.order]} (seed {loaded.run.seed}){twice}."
     )
     yield f"{PASSES} Of {len(cells)} cells {valid} are valid."
     yield (
-        f"A cell ran the workload {study.workload.name} at {sizes} {study.workload.size_word}, with "
+        f"A cell ran {study.workload.summary()}, with "
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}; "
         "each node's FilePages proved before the first of them where the file's pages lay."
     )

@@ -7,6 +7,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
 from vnuma.domain.design import Design
 from vnuma.domain.percent import percent_text
+from vnuma.domain.replicate import counted, plural
 from vnuma.domain.study import Study
 from vnuma.report.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model import LoadedRun
@@ -26,25 +27,19 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     host = loaded.vm_facts(vm, "host")
     servers = loaded.attempt_facts(vm, "boot", "server").values()
     version = next((str(server.get("version")) for server in servers), "of unknown version")
-    work = study.workload
-    sizes = f"{work.sizes[0]:,}"
-    if len(work.sizes) > 1:
-        sizes = f"{min(work.sizes):,} to {max(work.sizes):,}"
-    counts = {arm.contrast.boots for arm in analysis.arms} or {len(analysis.points)}
-    boots = _range(counts, "power-cycle", "power-cycles")
-    if machine_of(loaded, vm):
-        boots = _range(counts, "pass", "passes")
+    counts = {arm.contrast.boots for arm in analysis.arms if not arm.verdict.left_out}
+    boots = _range(counts or {len(analysis.points)}, study)
     order = ORDER_WORDS[study.design.order]
     release = host.get("esxi", "of unknown release")
-    measure, size_word = analysis.measure, loaded.result.design.size_word
+    measure = analysis.measure
     place = (
         scope_words(loaded, vm)
         if machine_of(loaded, vm)
         else f"VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, ESXi {release}, SQL Server {version}"
     )
     text = (
-        f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, {sizes} "
-        f"{size_word}, form {_form(study, analysis.form)}. {place}. {boots} compared per arm, "
+        f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, form "
+        f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, "
         f"blocks {order}; 95% intervals that hold for all arms together."
     )
     if loaded.simulated and not machine_of(loaded, vm):
@@ -53,10 +48,21 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
 
 
 def _work(study: Study) -> str:
-    """The workload in words."""
-    if study.workload.name == "cross_join":
-        return "in-memory cross joins"
-    return f"the workload {study.workload.name}"
+    """The workload in words, with its sizes."""
+    work = study.workload
+    if work.name != "cross_join":
+        return work.summary()
+    low, high = min(work.sizes), max(work.sizes)
+    sizes = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"in-memory cross joins, {sizes} {work.size_word}"
+
+
+def _ran(study: Study) -> str:
+    """The same with every size named."""
+    if study.workload.name != "cross_join":
+        return study.workload.summary()
+    sizes = listed([f"{size:,}" for size in study.workload.sizes])
+    return f"in-memory cross joins at {sizes} {study.workload.size_word}"
 
 
 def _form(study: Study, form: str) -> str:
@@ -70,7 +76,6 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     cells = loaded.cells_of(vm)
     valid = sum(cell.state is CellState.VALID for cell in cells)
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
-    sizes = listed([f"{size:,}" for size in study.workload.sizes])
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
     maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
     if machine_of(loaded, vm):
@@ -82,7 +87,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
         f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
         "read back and powered on again on the same host; its topology was verified before measuring.",
-        f"A cell ran {_work(study)} at {sizes} {loaded.result.design.size_word}, {maxdop}, with "
+        f"A cell ran {_ran(study)}, {maxdop}, with "
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
         _beside(loaded),
@@ -155,7 +160,8 @@ def _equivalence(analysis: Analysis) -> str:
     verdict = analysis.arms[0].verdict
     return (
         f"Equivalent means that the {verdict.equivalence_level * 100:.4g}% simultaneous interval lies within "
-        f"{verdict.margin * 100:g}% on either side; words need {verdict.boots_needed} boots."
+        f"{verdict.margin * 100:g}% on either side; words need {verdict.boots_needed} "
+        f"{plural(verdict.replicate)}."
     )
 
 
@@ -167,8 +173,9 @@ def _power(analysis: Analysis) -> str:
     return f"With this spread, {blocks} likely (80%) detect a difference of {effect}."
 
 
-def _range(boots: set[int], one: str, several: str) -> str:
+def _range(boots: set[int], study: Study) -> str:
     low, high = min(boots), max(boots)
-    if low != high:
-        return f"{low} to {high} {several}"
-    return f"{low} {one if low == 1 else several}"
+    replicate = study.workload.replicate
+    if replicate == "boot":
+        return count(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
+    return counted(low, replicate) if low == high else f"{low} to {high} {plural(replicate)}"

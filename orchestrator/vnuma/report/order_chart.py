@@ -10,6 +10,7 @@ import altair as alt
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
+from vnuma.domain.replicate import counted, plural
 from vnuma.report.charts import Rows
 from vnuma.report.svg import BAND, INK, MUTED, OURS, SHAPES, Figure, draw
 from vnuma.report.words import direction
@@ -61,12 +62,14 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     ]
     chart = alt.layer(*layers).properties(width=width, height=height)
     values = [float(str(row["y"])) for row in rows]
+    boots = counted(len(rows), analysis.replicate)
     words = (
-        f"{len(rows)} boots in the order run, form {analysis.form}: from {min(values):+.1f}% to "
-        f"{max(values):+.1f}% of their own column's mean, {direction(analysis.measure)}. "
+        f"{boots} in the order run, form {analysis.form}: from {min(values):+.1f}% to {max(values):+.1f}% "
+        f"of their own column's mean, {direction(analysis.measure)}. "
         f"{drift_words(analysis.drift)}"
     )
-    return draw(chart, key=key, title="Boots in the order run", words=words)
+    title = f"{plural(analysis.replicate).capitalize()} in the order run"
+    return draw(chart, key=key, title=title, words=words)
 
 
 def _blocks(rows: Rows) -> Rows:

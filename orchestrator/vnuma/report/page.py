@@ -9,6 +9,7 @@ from itertools import count as counter
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import growth_sentence, limits, signed
+from vnuma.domain.replicate import plural
 from vnuma.report import charts
 from vnuma.report.beside import PublishedRow, published_figures, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
@@ -70,6 +71,8 @@ class FormPart:
     direction: str
     sides: str
     boots: str
+    replicates: str
+    """What n counts: boots, or passes."""
     published: bool
     """Whether somebody else's figures are drawn beside ours."""
     primary: bool
@@ -246,6 +249,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 direction=direction(measure),
                 sides=faster_side(measure),
                 boots=boots_words(analysis, loaded.study.reference),
+                replicates=plural(analysis.replicate),
                 published=any(size in published for size in loaded.study.workload.sizes),
                 primary=analysis.primary,
                 table=tuple(size_rows(analysis)),

@@ -14,6 +14,7 @@ from markupsafe import escape
 
 from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
+from vnuma.domain.replicate import plural
 from vnuma.report import charts
 from vnuma.report.beside import published_figures
 from vnuma.report.host_drawing import host_figures, host_map
@@ -52,7 +53,7 @@ def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
     """Every chart of the deciding analyses, VM by VM."""
     several = len(loaded.result.primary) > 1
     for analysis in loaded.result.primary:
-        prefix = f"{_plain(analysis.vm)}-" if several else ""
+        prefix = f"{plain(analysis.vm)}-" if several else ""
         for name, figure, note in _figures(loaded, analysis):
             yield Picture(f"{prefix}{name}", standalone(figure, note, loaded, scheme))
 
@@ -80,10 +81,11 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
     strips = charts.strips(analysis, size_word, key="runs", width=560, height=260)
     for size, figure in zip(analysis.sizes, strips, strict=True):
         unit = charts.strip_unit(analysis, size.size)
-        note = f"{metric}, {unit}, {better}; {boots}; marks: boot medians, strokes: timed iterations, "
-        yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; boots in the order run"
+        one, all_ = analysis.replicate, plural(analysis.replicate)
+        note = f"{metric}, {unit}, {better}; {boots}; marks: {one} medians, strokes: timed iterations, "
+        yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; {all_} in the order run"
     if drawn := order(analysis, key="order", width=780):
-        note = f"{metric}; each boot from the mean of its column in %, {better}; {boots}; "
+        note = f"{metric}; each {analysis.replicate} from the mean of its column in %, {better}; {boots}; "
         yield "order", drawn, f"{note}what slopes here is time, not topology"
     vm = loaded.vm(analysis.vm)
     host = host_map(loaded, vm) if vm else None
@@ -92,7 +94,7 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
     for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
         note = f"{arm.counted} of {arm.planned} boots counted; vNUMA nodes: guest saw {arm.seen_words}, "
         figure = drawing(arm, key=f"topology-{index}")
-        yield f"topology-{_plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
+        yield f"topology-{plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
 
 
 def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> str:
@@ -155,6 +157,6 @@ def _sheet() -> str:
     return (asset("templates") / "style.css").read_text(encoding="utf-8")
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     """A name that any file system takes."""
     return re.sub(r"[^A-Za-z0-9._-]+", "_", name)

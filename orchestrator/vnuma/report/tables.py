@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.replicate import plural
 from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
 from vnuma.report.figures import figures_text
@@ -165,7 +166,9 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
         statements.append(f"{effective}; {control_words(analysis)}")
     if analysis.points:
         all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in spreads(analysis))
-        statements.append(f"boots around their arm's median, min to max: {all_spreads}")
+        statements.append(
+            f"{plural(analysis.replicate)} around their arm's median, min to max: {all_spreads}"
+        )
     statements += [
         f"{item.what} {item.advice}" for item in analysis.cautions if item.id not in _SAID_ELSEWHERE
     ]

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.report.grid import GridTable
 from vnuma.report.model import LoadedRun
 from vnuma.report.wait_totals import WaitShare
+from vnuma.report.words import banner
 
 MOST = 8
 """Wait types shown; the rest is in the raw data."""
@@ -30,6 +32,20 @@ def waits_tables(loaded: LoadedRun, vm: str) -> list[WaitsTable]:
         arms = _by_arm(loaded, vm, form)
         tables.append(_table(f"Form {form}, by arm", [str(item.arm) for item in arms], arms))
     return [table for table in tables if table.rows]
+
+
+def waits_grids(loaded: LoadedRun, vm: str) -> list[GridTable]:
+    """The same tables for files: each caption says the unit, whose waits they are, and if simulated."""
+    simulated = f"{banner(loaded.simulated)}. " if loaded.simulated else ""
+    return [
+        GridTable(
+            f"{simulated}{loaded.run.name}, {vm}: waits, {table.title[:1].lower()}{table.title[1:]}; % of "
+            "elapsed time, lower is less waiting",
+            ("wait type", *table.columns),
+            tuple((name, *shares) for name, shares in table.rows),
+        )
+        for table in waits_tables(loaded, vm)
+    ]
 
 
 def waits_document(loaded: LoadedRun) -> list[dict[str, Any]]:

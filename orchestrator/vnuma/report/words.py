@@ -12,6 +12,7 @@ from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, sentence
 from vnuma.domain import provenance
 from vnuma.domain.design import Order
+from vnuma.domain.replicate import counted, plural
 from vnuma.report.model import LoadedRun
 from vnuma.store.rows import CellState
 
@@ -90,11 +91,12 @@ def boots_words(analysis: Analysis, reference: str) -> str:
     own = boots.pop(reference)
     others = sorted(set(boots.values()))
     if not others:
-        return f"{count(own, 'boot')} of {reference}"
+        return f"{counted(own, analysis.replicate)} of {reference}"
     if len(others) == 1:
         same = own == others[0]
-        return f"{count(others[0], 'boot')} an arm" + ("" if same else f" ({own} for {reference})")
-    return f"{others[0]} to {others[-1]} boots an arm ({own} for {reference})"
+        each = f"{counted(others[0], analysis.replicate)} an arm"
+        return each if same else f"{each} ({own} for {reference})"
+    return f"{others[0]} to {others[-1]} {plural(analysis.replicate)} an arm ({own} for {reference})"
 
 
 def progress_words(loaded: LoadedRun) -> str:

@@ -11,6 +11,7 @@ from vnuma.analysis import Analysis, analyse
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated
 from vnuma.analysis.verdict import Word
+from vnuma.analysis.wording import sentence
 
 EFFECTS = (0.0, 0.0, 0.0, 0.015, 0.025, 0.04)
 
@@ -116,3 +117,35 @@ def test_every_caution_has_advice() -> None:
     assert len(cautions) > 4
     assert all(caution.what and caution.advice for caution in cautions)
     assert len({caution.id for caution in cautions}) == len(cautions)
+
+
+def test_an_arm_that_the_plan_left_out_says_so_and_nothing_of_it_is_missing() -> None:
+    """It was never to be measured: no cell to repeat, and every block without it is complete."""
+    study = _study(blocks=6)
+    study.samples = [sample for sample in study.samples if sample.arm != "8x2"]
+    study.cells = [cell for cell in study.cells if cell.arm != "8x2"]
+
+    (analysis,) = (
+        item for item in analyse(study.samples, study.cells, study.design).analyses if item.primary
+    )
+
+    verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
+    assert sentence(verdicts["8x2"]) == "not measured: left out by the plan"
+    assert [arm for arm, verdict in verdicts.items() if verdict.left_out] == ["8x2"]
+    assert (analysis.missing, analysis.complete_blocks) == ((), 6)
+    assert {item.id for item in analysis.cautions} & {
+        "arm_missing",
+        "too_few_boots",
+        "cells_missing",
+    } == set()
+
+
+def test_what_is_repeated_has_one_word() -> None:
+    """A machine's passes are not called boots, in verdicts as in warnings."""
+    study = _study(blocks=4)
+    study.design = dataclasses.replace(study.design, replicate="pass")
+
+    analysis = _run(study)
+
+    assert sentence(analysis.arms[0].verdict).startswith("too few passes (4 of 6)")
+    assert "Fewer than 6 passes" in " ".join(item.what for item in analysis.cautions)

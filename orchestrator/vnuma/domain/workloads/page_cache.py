@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.metric import Metric
+from vnuma.domain.replicate import Replicate
 from vnuma.domain.workloads.settings import Size, WorkloadSettings
 
 Form = Literal["single", "saturated", "unsaturated"]
@@ -26,6 +27,7 @@ class PageCache(WorkloadSettings):
 
     size_word: ClassVar[str] = "MB"
     guest: ClassVar[Literal["sql_server", "linux"]] = "linux"
+    replicate: ClassVar[Replicate] = "pass"
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     figures: ClassVar[tuple[Metric, ...]] = (
         Metric("seconds per read", "s", "lower", "figures"),

@@ -10,6 +10,7 @@ from pydantic import Field
 from vnuma.domain.arm import Strict
 from vnuma.domain.metric import ELAPSED, Metric
 from vnuma.domain.problem import Problem
+from vnuma.domain.replicate import Replicate
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
@@ -36,6 +37,9 @@ class WorkloadSettings(Strict):
 
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that an arm may set differently, under its own `workload`."""
+
+    replicate: ClassVar[Replicate] = "boot"
+    """What is repeated: the one place that decides what reports call it."""
 
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset()
     """What of the SQL Server instance the workload changes."""

@@ -23,7 +23,7 @@ A vNUMA study of {listed(study.vms)}, measured by vnuma {run.product_version}, b
 | results.json, results.schema.json | every figure, unrounded, and the document's schema |
 | results.csv | the same as one line a figure |
 | samples.csv, samples.parquet, columns.md | every timed iteration, and what the columns are |
-| tables/ | Table 1 in the paper's layout: CSV, Markdown, LaTeX |
+| tables/ | Table 1 in the paper's layout, other figures and waits by arm: CSV, Markdown, LaTeX |
 | charts/ | every chart: SVG, PNG, PDF |
 | methods.md | how the figures came about, to be quoted |
 | study.yml | the study file, as it was run: arms, workload with its T-SQL, design, seed |

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from vnuma import __version__
@@ -14,13 +15,16 @@ from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_
 from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
 from vnuma.report.csv_export import as_csv
+from vnuma.report.figures import named_figures
+from vnuma.report.grid import GridTable
 from vnuma.report.json_export import as_json
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_table
-from vnuma.report.pictures import pictures
+from vnuma.report.pictures import pictures, plain
 from vnuma.report.render import page_text
 from vnuma.report.results_schema import results_schema
+from vnuma.report.waits import waits_grids
 from vnuma.store.copy import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import CellState
@@ -95,13 +99,21 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
 
 def _tables(loaded: LoadedRun, folder: Path) -> None:
     folder.mkdir()
-    for analysis in loaded.result.analyses:
-        if not analysis.points:
-            continue
-        table = paper_table(loaded, analysis)
-        name = f"{analysis.vm}-{analysis.form}-{analysis.metric}"
+    for name, table in _named_tables(loaded):
         for ending, render in (("csv", grid.as_csv), ("md", grid.as_markdown), ("tex", grid.as_latex)):
             (folder / f"{name}.{ending}").write_text(render(table), encoding="utf-8")
+
+
+def _named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
+    """Table 1 of every analysis, then each VM's other figures and what its arms waited for."""
+    for analysis in loaded.result.analyses:
+        if analysis.points:
+            yield f"{analysis.vm}-{analysis.form}-{analysis.metric}", paper_table(loaded, analysis)
+    for vm in loaded.study.vms:
+        for name, table in named_figures(loaded, vm):
+            yield f"{vm}-{plain(name)}", table
+        for number, table in enumerate(waits_grids(loaded, vm), start=1):
+            yield f"{vm}-waits-{number}", table
 
 
 def _charts(loaded: LoadedRun, folder: Path) -> None:

@@ -1,0 +1,20 @@
+"""What is repeated: the unit that blocks hold, and whose number stands behind every interval."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Replicate = Literal["boot", "pass"]
+"""A VM's power-cycle; or a pass over a machine that is measured as it is, and not booted."""
+
+_PLURALS = {"boot": "boots", "pass": "passes"}
+
+
+def plural(replicate: Replicate) -> str:
+    """`boots`, `passes`."""
+    return _PLURALS[replicate]
+
+
+def counted(number: int, replicate: Replicate) -> str:
+    """`1 boot`, `6 passes`."""
+    return f"{number:,} {replicate if number == 1 else plural(replicate)}"
