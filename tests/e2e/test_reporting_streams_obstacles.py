@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from vnuma.errors import PreflightBlocked
+from vnuma.errors import PreflightBlocked, PrivilegeMissing
 
 SCENARIO = Path(__file__).parents[2] / "lab" / "internal" / "scenario" / "builtin" / "shea2012.yml"
 ARMS = [
@@ -85,13 +85,19 @@ def test_a_login_with_too_few_rights_is_refused(
     assert sentence in refused(tmp_path / "a", running)
 
 
-def test_a_registry_that_may_not_be_written_is_found_before_the_first_change(
+def test_a_registry_that_may_not_be_written_ends_the_first_cell_before_its_power_cycle(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The service account's right is tried by writing what is there already."""
+    """Preflight writes nothing; the ports are a cell's first change, so the VM is as it was."""
     running = lab(scenario({"registry_read_only": True}))
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
 
-    assert "SQL Server could not write its TcpPort setting" in refused(tmp_path / "a", running)
+    with pytest.raises(PrivilegeMissing, match="SQL Server could not write its TcpPort setting"):
+        steps.shape(steps.take())
+
+    steps.put_back()
+    assert settings_now(running) == before
 
 
 def test_too_little_memory_on_a_node_is_found_before_the_first_change(

@@ -22,7 +22,7 @@ from vnuma.engine.baseline import TCP_PORTS
 from vnuma.engine.connections import sql_server
 from vnuma.engine.soft_numa import wait_for_server
 from vnuma.engine.target import Target
-from vnuma.errors import LoginRefused, PreflightBlocked, PrivilegeMissing, SqlFailed, SqlUnreachable
+from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable
 from vnuma.sqlserver import buffer_pool, tcp_ports
 from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import SqlServer, connect
@@ -59,7 +59,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
             "ALTER SERVER ROLE sysadmin ADD MEMBER the login, for the study's time.",
         )
         return
-    yield from _setting_obstacles(connection)
+    yield from _setting_obstacles(tcp_ports.read_settings(connection))
     taken = tcp_ports.listening(connection)
     for port in node_ports(study, server):
         if port in taken or _answers(server.host, port):
@@ -69,9 +69,8 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
             )
 
 
-def _setting_obstacles(connection: pyodbc.Connection) -> Iterator[Obstacle]:
-    """A setting that takes no further port, or cannot be written: tried with what is there already."""
-    now = tcp_ports.read_settings(connection)
+def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
+    """A setting that takes no further port. Whether it may be written is not tried: preflight writes nothing."""
     if not now.all_addresses:
         yield Obstacle(
             "SQL Server listens on single addresses (Listen All is No), so its ports for all addresses do "
@@ -84,11 +83,6 @@ def _setting_obstacles(connection: pyodbc.Connection) -> Iterator[Obstacle]:
             f"'{now.dynamic or ''}'), so a port cannot be added to it.",
             f"Set TCP Port to 1433 and leave TCP Dynamic Ports blank: {tcp_ports.BY_HAND}.",
         )
-        return
-    try:
-        tcp_ports.write_ports(connection, now.ports)
-    except PrivilegeMissing as error:
-        yield Obstacle(error.what, error.fix or "")
 
 
 def _answers(host: str, port: int) -> bool:
