@@ -57,25 +57,24 @@ class BareRun:
             self._worker.kill()
             self._worker.join()
 
-    def _strike_once(self, turn: dict[Stage, Point]) -> None:
-        """Strike a new process at the first of these points that comes, and check; missed if it was over."""
+    def _strike_once(self, point: Point) -> None:
+        """Strike a new process at this point, and check; missed if it was over."""
         began = time.monotonic()
-        restoring = Stage.RESTORE in turn
+        restoring = point.stage is Stage.RESTORE
         self._ground.watch.bury()
         worker = self._fork(cells=1 if restoring else ALL)
 
         def over() -> bool:
             if time.monotonic() - began > PATIENCE_S:
-                raise Stuck(f"{self._ground.name} reached none of {', '.join(turn)}")
+                raise Stuck(f"{self._ground.name} never reached {point.stage}")
             return not worker.is_alive()
 
         watch = self._ground.watch
         if restoring:
             watch.begins(Stage.STORING, over)
-        stage = watch.first_of(turn, over)
-        point = turn[stage or next(iter(turn))]
+        begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
-        pid = worker.pid if stage and worker.is_alive() else None
+        pid = worker.pid if begun and worker.is_alive() else None
         self._ground.tally.count(point, struck=pid is not None and kill(pid, point.signal))
         self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
         self._ground.check(point)

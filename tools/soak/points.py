@@ -76,8 +76,7 @@ def blows_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[B
 class Chooser:
     """Chooses where to strike next: what was struck least often, drawn from the seed.
 
-    Of several stages whose turn it is, the one that begins first is struck: waiting for a certain one would
-    cost more than the blow.
+    The stage is drawn too: struck where one comes first, runs would be killed early and never reach the rest.
     """
 
     def __init__(self, seed: int, blows: Sequence[Blow], tally: Tally) -> None:
@@ -85,22 +84,17 @@ class Chooser:
         self._mine = list(blows)
         self._tally = tally
 
-    def next(self) -> dict[Stage, Point]:
-        """At most one point for each stage. A restore has to be brought about, so it stands alone."""
-        self._draw.shuffle(self._mine)
+    def next(self) -> Point:
+        """One of the kinds of blow that were tried least often."""
         least = min(map(self._tally.weight, self._mine))
-        turn = [blow for blow in self._mine if self._tally.weight(blow) == least]
-        found = {blow[0]: self._point(blow) for blow in turn}
-        restore = found.pop(Stage.RESTORE, None)
-        alone = restore and (not found or turn[0][0] is Stage.RESTORE)
-        return {Stage.RESTORE: restore} if restore and alone else found
+        return self._point(self._draw.choice([one for one in self._mine if self._tally.weight(one) == least]))
 
-    def at_restore(self) -> dict[Stage, Point]:
+    def at_restore(self) -> Point | None:
         """A point in a restore that comes anyway, since the run was told to stop; none once it had enough."""
         least = min(map(self._tally.weight, self._mine))
         turn = [blow for blow in self._mine if blow[0] is Stage.RESTORE]
         turn = [blow for blow in turn if self._tally.weight(blow) <= least + 1]
-        return {Stage.RESTORE: self._point(self._draw.choice(turn))} if turn else {}
+        return self._point(self._draw.choice(turn)) if turn else None
 
     def _point(self, blow: Blow) -> Point:
         return Point(*blow, self._draw.uniform(0, 0.06))

@@ -71,25 +71,24 @@ class SupervisedRun:
         return self._engine
 
     def _strike_once(self, chooser: Chooser, engine: ForkServerProcess) -> None:
-        """Strike at the first point that comes, and check; missed if the process was over."""
-        turn = chooser.at_restore() if self._stopping else chooser.next()
-        if not turn:
+        """Strike at a point once it comes, and check; missed if the process was over."""
+        point = chooser.at_restore() if self._stopping else chooser.next()
+        if point is None:
             self._wait_for_the_end(engine)
             return
         began, watch = time.monotonic(), self._ground.watch
 
         def over() -> bool:
             if time.monotonic() - began > PATIENCE_S:
-                raise Stuck(f"{self._ground.name} reached none of {', '.join(turn)}")
+                raise Stuck(f"{self._ground.name} never reached {point.stage}")
             return not engine.is_alive()
 
-        if Stage.RESTORE in turn and not self._stopping and watch.begins(Stage.WAITING, over):
+        if point.stage is Stage.RESTORE and not self._stopping and watch.begins(Stage.WAITING, over):
             kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are put back
             self._stopping = True
-        stage = watch.first_of(turn, over)
-        point = turn[stage or next(iter(turn))]
+        begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
-        victim = self._find(point.victim, engine) if stage else None
+        victim = self._find(point.victim, engine) if begun else None
         struck = victim is not None and kill(victim, point.signal)
         self._ground.tally.count(point, struck=struck)
         if struck and victim:

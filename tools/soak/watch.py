@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from pathlib import Path
 
 from sqlalchemy import text
@@ -66,10 +66,6 @@ class Watch:
 
     def begins(self, stage: Stage, until: Callable[[], bool]) -> bool:
         """Wait until that stage begins; False when `until` holds before."""
-        return self.first_of([stage], until) is not None
-
-    def first_of(self, stages: Collection[Stage], until: Callable[[], bool]) -> Stage | None:
-        """Wait until one of the stages begins, and say which; None when `until` holds before."""
         self._news()
         self._last_event.clear()
         self._look()
@@ -77,11 +73,10 @@ class Watch:
         while not until():
             self._news()
             self._look_if_changed()
-            for stage in stages:
-                if any(self._is(stage, vm, before) for vm in {*self._open, *self._last_event}):
-                    return stage
+            if any(self._is(stage, vm, before) for vm in {*self._open, *self._last_event}):
+                return True
             time.sleep(TICK_S)
-        return None
+        return False
 
     def _is(self, stage: Stage, vm: str, samples_before: Counter[int]) -> bool:
         attempt, event = self._open.get(vm), self._last_event.get(vm)

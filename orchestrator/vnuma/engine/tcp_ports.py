@@ -70,7 +70,7 @@ def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) ->
 
 
 def _setting_obstacles(now: tcp_ports.TcpSettings) -> Iterator[Obstacle]:
-    """A setting that takes no further port. Whether it may be written is not tried: preflight writes nothing."""
+    """A setting that takes no further port. Preflight writes nothing, so whether it may is not tried."""
     if not now.all_addresses:
         yield Obstacle(
             "SQL Server listens on single addresses (Listen All is No), so its ports for all addresses do "
