@@ -49,6 +49,8 @@ def restore(
         typer.echo("Every VM is at its baseline.")
     for words in outcomes.done:
         typer.echo(f"Put back  {words}")
+    for words in outcomes.kept:
+        typer.echo(f"Kept      {words}")
     for words in outcomes.in_use:
         typer.echo(f"In use    {words}")
     if len(outcomes.problems) > 1:

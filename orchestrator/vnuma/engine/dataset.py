@@ -10,6 +10,8 @@ from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import connect
 from vnuma.store import facts
+from vnuma.store.open import Store
+from vnuma.store.rows import Vm
 from vnuma.workloads.bench import Document
 from vnuma.workloads.registry import workload_named
 
@@ -28,8 +30,13 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
 
 def is_expected(context: VmContext) -> bool:
     """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
-    with context.store.read() as connection:
-        return facts.last_scope(connection, context.vm.id, ("dataset", _DROPPED)) == "dataset"
+    return stands(context.store, context.vm)
+
+
+def stands(store: Store, vm: Vm) -> bool:
+    """Whether the VM's run has made its dataset there and not dropped it since."""
+    with store.read() as connection:
+        return facts.last_scope(connection, vm.id, ("dataset", _DROPPED)) == "dataset"
 
 
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:

@@ -11,6 +11,7 @@ from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.context import home_folder, store_url
+from vnuma.engine.dataset import stands
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.left import left_vms
 from vnuma.engine.linux.back import edits_back
@@ -26,9 +27,13 @@ from vnuma.store.rows import Run, RunState, Vm
 
 @dataclass
 class PutBack:
-    """Sentences about VMs that were put back or are in use, and the errors of those that were not."""
+    """Sentences about VMs that were put back or are in use, and the errors of those that were not.
+
+    `kept` says what stays in a guest on purpose: the dataset of a run that may go on.
+    """
 
     done: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     in_use: list[str] = field(default_factory=list)
     problems: list[VnumaError] = field(default_factory=list)
 
@@ -58,18 +63,26 @@ def put_back_left(
             outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
             continue
         try:
-            target = _target(row, owner, inventory)
-            done = restore_any(
-                store, owner, _study(store, owner), row, target, home=home_folder(), choice=choice, say=say
-            )
+            target, study = _target(row, owner, inventory), _study(store, owner)
+            done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
         except VnumaError as error:
             outcome.problems.append(error)
             continue
         outcome.done.append(done.words)
+        if not isinstance(target, Machine) and stands(store, row):
+            outcome.kept.append(_kept(study, row, owner))
         with store.write() as connection:
             if not runs.get_run(connection, owner.name).state.ended:
                 runs.set_run_state(connection, owner.id, RunState.STOPPED)
     return outcome
+
+
+def _kept(study: Study, row: Vm, owner: Run) -> str:
+    return (
+        f"{row.name}: database {study.dataset.database}, for vnuma run --resume {owner.name}; to drop it: "
+        f"ansible-playbook vnuma.vnuma.dataset -i {owner.inventory} --limit {row.name} "
+        f"-e vnuma_dataset_state=absent -e sql_dataset_database={study.dataset.database}"
+    )
 
 
 def show_left(
