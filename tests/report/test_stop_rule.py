@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
 from vnuma.domain.study_file import parse_study
@@ -77,6 +78,22 @@ def test_what_it_left_out_is_no_gap_and_every_report_says_so(store: Store) -> No
     assert (analysis.ended_by, analysis.blocks_not_begun) == (reason, 0)
     assert "Ended by its rule: precise: after 6 blocks" in " ".join(as_text(loaded).split())
     assert "at most 24 blocks. It ended by this rule: precise" in methods(loaded, context.vm, analysis)
+
+
+def test_an_arm_that_the_plan_left_out_keeps_no_run_going(store: Store) -> None:
+    """A machine without a node for it has no cell of that arm: there is no interval to wait for."""
+    context = begun(store, PRECISE, 36)
+    its = "(SELECT id FROM attempt WHERE cell_id IN (SELECT id FROM cell WHERE label = '16x1'))"
+    with store.write() as connection:
+        for table, rows in (("sample", f"attempt_id IN {its}"), ("fact", f"attempt_id IN {its}")):
+            connection.execute(sqlalchemy.text(f"DELETE FROM {table} WHERE {rows}"))
+        connection.execute(sqlalchemy.text(f"DELETE FROM attempt WHERE id IN {its}"))
+        connection.execute(sqlalchemy.text("DELETE FROM cell WHERE label = '16x1'"))
+
+    reason = settled(context)
+
+    assert reason is not None
+    assert reason.startswith("precise: after 6 blocks")
 
 
 def test_a_noisy_host_goes_on(store: Store) -> None:

@@ -59,7 +59,9 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         tried = attempts.lines_of_run(connection, run.id)
         names = {vm.id: vm.name for vm in vms.vms_of_run(connection, run.id)}
         timed = timed_samples(connection, run.id)
-    result = analysis.analyse(timed, cell_records(planned, tried, names), analysis.design_of(own))
+    result = analysis.analyse(
+        timed, cell_records(planned, tried, names), analysis.design_of(own, {cell.label for cell in planned})
+    )
     usable = [item for item in result.primary if item.noise.cell_sd and item.blocks >= FEWEST_BLOCKS]
     if not usable:
         raise InputError(

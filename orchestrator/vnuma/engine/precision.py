@@ -19,7 +19,7 @@ def look_at(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptL
     return analysis.precision_look(
         timed,
         cell_records(planned, past, {context.vm.id: context.vm.name}),
-        analysis.design_of(context.study),
+        analysis.design_of(context.study, {cell.label for cell in planned}),
         vm=context.vm.name,
         target=context.study.design.precision or 0.0,
     )
