@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import count
@@ -24,6 +25,17 @@ class LabFactory(Protocol):
     """`lab(scenario, **overrides)`: start a lab that ends with the test."""
 
     def __call__(self, scenario: str | dict[str, Any] = "paper", **overrides: Any) -> LabHandle: ...
+
+
+@pytest.fixture(autouse=True)
+def interrupts_are_heard() -> Iterator[None]:
+    """SIGINT is heard by each test and by what it starts, and no test leaves a handler behind.
+
+    A shell that puts the tests into the background has them ignore it, and children inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 @pytest.fixture(autouse=True)

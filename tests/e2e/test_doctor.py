@@ -14,6 +14,7 @@ from vnuma.domain.role import ELSEWHERE, ROLE
 
 NEEDED = [need.privilege for need in ROLE]
 HELPS = {item.privilege: item for item in ELSEWHERE}
+HELPED = "Datastore.Browse"
 
 
 def checks(inventory: Path, subject: str) -> list[dict[str, object]]:
@@ -38,6 +39,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
     assert "1 warning." in ran.out
 
 
+@pytest.mark.long
 def test_a_certificate_that_lasts_needs_no_line_of_its_own(tmp_path: Path, lab: LabFactory) -> None:
     """Its date stands with the server's."""
     inventory = write_inventory(tmp_path, lab(certificate_days=31))
@@ -46,7 +48,9 @@ def test_a_certificate_that_lasts_needs_no_line_of_its_own(tmp_path: Path, lab: 
     assert "certificate valid, until 20" in str(checks(inventory, "vCenter")[0]["what"])
 
 
-@pytest.mark.parametrize(("verify", "subject"), [(True, "vCenter"), (False, "certificate")])
+@pytest.mark.parametrize(
+    ("verify", "subject"), [(True, "vCenter"), pytest.param(False, "certificate", marks=pytest.mark.long)]
+)
 def test_an_expired_certificate_fails_with_its_day(
     tmp_path: Path, lab: LabFactory, verify: bool, subject: str
 ) -> None:
@@ -61,7 +65,9 @@ def test_an_expired_certificate_fails_with_its_day(
     assert vnuma("doctor", "-i", inventory).code == 4
 
 
-@pytest.mark.parametrize("privilege", list(HELPS))
+@pytest.mark.parametrize(
+    "privilege", [HELPED, *(pytest.param(name, marks=pytest.mark.long) for name in HELPS if name != HELPED)]
+)
 def test_an_optional_privilege_is_missed_by_name_with_what_does_not_work(
     tmp_path: Path, lab: LabFactory, privilege: str
 ) -> None:

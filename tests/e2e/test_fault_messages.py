@@ -187,7 +187,9 @@ NOT_EVALUATED = {
 
 ELSEWHERE = {
     "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),
-    "foreign_pages": ("tests/e2e/test_reporting_streams.py", 'fault("foreign_pages"'),
+    "foreign_lookups": ("tests/e2e/test_reporting_streams.py", "page lookups were remote"),
+    "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages lie on other memory nodes than 0"),
+    "ports_elsewhere": ("tests/e2e/test_reporting_streams.py", "has affinity to memory node 1, not 0"),
 }
 """Faults that need more than a cell; with the test that meets them and words of it."""
 

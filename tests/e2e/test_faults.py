@@ -24,7 +24,7 @@ SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2}
         pytest.param({"kind": "power_on_refused"}, "power failed", marks=pytest.mark.long),
         pytest.param({"kind": "sql_never"}, "sql timeout", marks=pytest.mark.long),
         pytest.param({"kind": "login_refused"}, "login refused", marks=pytest.mark.long),
-        ({"kind": "drop_mid_result", "rows": 50}, "connection dropped"),
+        pytest.param({"kind": "drop_mid_result", "rows": 50}, "connection dropped", marks=pytest.mark.long),
         ({"kind": "topology_stuck"}, "topology mismatch"),
     ],
 )
@@ -79,6 +79,7 @@ def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
     assert "VMs not at baseline: 1" in vnuma("status").out
 
 
+@pytest.mark.long
 def test_a_guest_whose_tools_never_come_up_cannot_be_shut_down_and_is_left(
     tmp_path: Path, lab: LabFactory
 ) -> None:

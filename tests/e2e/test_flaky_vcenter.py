@@ -105,6 +105,7 @@ def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: P
     assert settings_now(running) == before
 
 
+@pytest.mark.long
 def test_a_fault_that_stays_costs_its_cell_and_the_run_goes_on(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:

@@ -18,10 +18,11 @@ MAY = [need.privilege for need in ROLE] + [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("scenario", "account"),
     [
-        pytest.param({"custom_attributes": False}, {}, marks=pytest.mark.long),
+        ({"custom_attributes": False}, {}),
         ({"accounts": [{"user": "study", "privileges": MAY}]}, {"user": "study"}),
     ],
     ids=["no custom attributes", "SetCustomField refused"],

@@ -110,6 +110,7 @@ def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None
     assert settings_now(running) == before
 
 
+@pytest.mark.long
 def test_on_esxi_8_the_recipe_makes_cores_per_socket_effective(tmp_path: Path, lab: LabFactory) -> None:
     """With the follow key the guest sees four nodes; without it the same arm sees one, and says so."""
     running = lab("esxi8-default")

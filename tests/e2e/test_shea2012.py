@@ -86,7 +86,8 @@ def test_without_an_effect_remote_pages_are_equivalent(tmp_path: Path, lab: LabF
     assert arm["ratio"] == pytest.approx(1, abs=0.01)
 
 
-@pytest.mark.parametrize("fault", ["foreign_pages", pytest.param("foreign_lookups", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("fault", ["foreign_pages", "foreign_lookups"])
 def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: LabFactory, fault: str) -> None:
     """The run ends with its cells missing, the reason is told, VM and ports are put back."""
     running = lab("shea2012")
@@ -101,11 +102,12 @@ def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: La
     assert (settings_now(running), port_setting(tmp_path, running)) == before
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("named", "tried"),
     [
         ({"sizes": [1, 2]}, [1, 2]),
-        pytest.param({}, [1, 2, 4, 8, 16, 32, 64], marks=pytest.mark.long),
+        ({}, [1, 2, 4, 8, 16, 32, 64]),
     ],
     ids=["short", "whole"],
 )

@@ -47,6 +47,7 @@ def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory,
     assert sources_of_logs() == ["host", "host"]
 
 
+@pytest.mark.long
 def test_one_study_has_vms_at_a_vcenter_and_at_a_host_by_itself(tmp_path: Path, lab: LabFactory) -> None:
     """Each is known by its own server's identity; both are put back."""
     managed = lab(vms=[{"name": "managed"}])

@@ -12,6 +12,7 @@ import pytest
 
 from tests.report.build import Story, noisy
 from tests.report.calls import Calls, calls_text
+from tests.report.pages import page_text
 from tests.report.test_page import text_of
 from vnuma.domain.workloads import kinds
 from vnuma.errors import InputError
@@ -22,7 +23,6 @@ from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_table
 from vnuma.report.pictures import pictures
-from vnuma.report.render import page_text
 from vnuma.report.results_schema import Results
 from vnuma.report.tables import as_csv, as_json, as_text
 from vnuma.report.waits import waits_grids

@@ -12,10 +12,12 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import ARMS, Lost, Story, study_text
+from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
+from vnuma.report import render
 from vnuma.report.model import LoadedRun
-from vnuma.report.render import page_text, write_page
+from vnuma.report.render import write_page
 from vnuma.store.rows import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
@@ -314,7 +316,7 @@ def test_the_same_run_gives_the_same_page(loaded: Load) -> None:
     """A page depends on the store alone, so that two of them can be compared."""
     run = loaded(GOLDEN_STORY)
 
-    assert page_text(run) == page_text(run)
+    assert render.page_text(run) == render.page_text(run)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -184,6 +184,7 @@ def test_a_later_change_by_its_owner_is_not_reverted(tmp_path: Path, lab: LabFac
     assert settings_now(running) == theirs
 
 
+@pytest.mark.long
 def test_a_conflict_is_refused_until_somebody_decides(tmp_path: Path, lab: LabFactory) -> None:
     """Somebody else's change during the run: exit code 7, nothing touched; `theirs` then keeps it."""
     running = lab()
@@ -301,6 +302,7 @@ def test_an_unknown_run_is_named(tmp_path: Path, lab: LabFactory) -> None:
     assert "nosuch.1" in failed["msg"]
 
 
+@pytest.mark.long
 def test_a_dataset_by_hand_comes_and_goes(tmp_path: Path, lab: LabFactory) -> None:
     """playbooks/dataset.yml prepares it, and drops it when told to."""
     inventory = write_inventory(tmp_path, lab())

@@ -23,7 +23,10 @@ def power_now(lab: LabHandle) -> str:
     return str(settings_now(lab)["power"])
 
 
-@pytest.mark.parametrize(("begin", "state", "end"), [("on", "off", "poweredOff"), ("off", "on", "poweredOn")])
+@pytest.mark.parametrize(
+    ("begin", "state", "end"),
+    [("on", "off", "poweredOff"), pytest.param("off", "on", "poweredOn", marks=pytest.mark.long)],
+)
 def test_check_apply_apply_again(tmp_path: Path, lab: LabFactory, begin: str, state: str, end: str) -> None:
     """Check mode predicts and moves nothing; the state is reached; a second play changes nothing."""
     running = lab(vms=[{"name": "sql16", "power": begin}])
