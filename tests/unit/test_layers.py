@@ -16,11 +16,12 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "assets", "__version__"}
+GROUND = {"errors", "assets", "cycles", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
+    "cycles": set(),
     "assets": {"errors"},
     "logs": {"errors"},
     "domain": {"errors", "logs"},

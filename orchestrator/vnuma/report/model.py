@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma import analysis
+from vnuma import analysis, cycles
 from vnuma.analysis.records import Sample
 from vnuma.analysis.result import RunResult
 from vnuma.domain.study import Published, Study
@@ -90,6 +90,11 @@ def load_run(store: Store, run: str) -> LoadedRun:
 
     Raises InputError for a run that is not there, StoreError when the store cannot be read.
     """
+    with cycles.not_sought():
+        return _loaded(store, run)
+
+
+def _loaded(store: Store, run: str) -> LoadedRun:
     with store.read() as connection:
         row = runs.get_run(connection, run)
         text = runs.get_study(connection, row.study_id)
