@@ -11,7 +11,8 @@
     vm[NAME], vm[FOLDER], vm[SHAPE], vm[HOST], vm[CLUSTER], vm[RELEASE],
     ...vm[FINDINGS].map((n) => `${data.findings[n][RULE]} ${data.rules[data.findings[n][RULE]][0]}`),
   ].join("\n").toLowerCase());
-  const filters = { block: true, warn: true, info: true, pass: true, new: false };
+  const filters = { block: true, warn: true, info: true, pass: true, new: false, unseen: false };
+  const ONLY = ["new", "unseen"]; // these narrow the list when pressed; the others widen it
   let rule = "";
   let page = 0;
 
@@ -120,6 +121,7 @@
       const found = vm[FINDINGS].map((number) => data.findings[number]);
       if (rule) return found.some((finding) => finding[RULE] === rule);
       if (filters.new && !found.some((finding) => finding[CHANGE] === "new")) return false;
+      if (filters.unseen && !data.unseen[vm[UNSEEN]].length) return false;
       return filters[vm[WORST] || "pass"];
     };
     return data.vms.filter(matches);
@@ -153,9 +155,9 @@
     if (at("cluster").value) view.set("cluster", at("cluster").value);
     if (rule) view.set("rule", rule);
     if (page) view.set("page", String(page + 1));
-    const off = Object.keys(filters).filter((name) => name !== "new" && !filters[name]);
+    const off = Object.keys(filters).filter((name) => !ONLY.includes(name) && !filters[name]);
     if (off.length) view.set("without", off.join(","));
-    if (filters.new) view.set("new", "1");
+    for (const name of ONLY) if (filters[name]) view.set(name, "1");
     const text = view.toString();
     history.replaceState(null, "", text ? `#${text}` : location.pathname + location.search);
   };
@@ -168,7 +170,7 @@
     rule = data.rules[view.get("rule")] ? view.get("rule") : "";
     page = Math.max(0, (Number.parseInt(view.get("page"), 10) || 1) - 1);
     const off = (view.get("without") || "").split(",");
-    for (const name of Object.keys(filters)) filters[name] = name === "new" ? view.get("new") === "1" : !off.includes(name);
+    for (const name of Object.keys(filters)) filters[name] = ONLY.includes(name) ? view.get(name) === "1" : !off.includes(name);
   };
 
   const again = () => { page = 0; show(); };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,26 @@ def test_search_and_filters_choose_and_stay_in_the_address(browser: Browser, add
     assert page.locator("#count").inner_text() == "0 of 2,500 VMs"
     page.locator('[data-rule="T11"]').click()
     assert page.locator("#count").inner_text() == "2,500 of 2,500 VMs"
+    assert complaints == []
+
+
+def test_vms_with_rules_that_were_not_evaluated_can_be_shown_alone(browser: Browser, tmp_path: Path) -> None:
+    """Pressed it narrows the list; released, and in a link, it is as before."""
+    result = checked(estate_of("asked", "seen", "other"))
+    vms = [replace(vm, not_evaluated={"S01": "no login"} if vm.name == "asked" else {}) for vm in result.vms]
+    file = tmp_path / "check.html"
+    file.write_text(as_page(replace(result, vms=tuple(vms))), encoding="utf-8")
+    page, _, complaints = opened(browser, file.as_uri(), 1040)
+    button = page.get_by_role("button", name="With rules not evaluated 1")
+    assert page.locator("#rows b").count() == 3
+
+    button.click()
+
+    assert page.locator("#rows b").all_inner_texts() == ["asked"]
+    again, _, _ = opened(browser, page.url, 1040)
+    assert again.locator("#rows b").all_inner_texts() == ["asked"]
+    button.click()
+    assert page.locator("#rows b").count() == 3
     assert complaints == []
 
 

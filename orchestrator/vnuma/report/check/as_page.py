@@ -46,6 +46,7 @@ def as_page(result: CheckResult) -> str:
             (severity.value, SIGNS[severity], result.by_severity.get(severity, 0)) for severity in Severity
         ],
         passing=result.by_severity.get(None, 0),
+        not_evaluated=sum(bool(vm.not_evaluated) for vm in result.vms),
         clusters=sorted({vm.cluster for vm in result.vms if vm.cluster}),
         first=result.vms[:WITHOUT_SCRIPTS],
         signs=SIGNS,
