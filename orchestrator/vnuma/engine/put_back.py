@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,18 +71,20 @@ def put_back_left(
             continue
         outcome.done.append(done.words)
         if not isinstance(target, Machine) and stands(store, row):
-            outcome.kept.append(_kept(study, row, owner))
+            outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
         with store.write() as connection:
             if not runs.get_run(connection, owner.name).state.ended:
                 runs.set_run_state(connection, owner.id, RunState.STOPPED)
     return outcome
 
 
-def _kept(study: Study, row: Vm, owner: Run) -> str:
+def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:
+    database = study.dataset.database
+    drop = ("ansible-playbook", "vnuma.vnuma.dataset", "-i", str(inventory), "--limit", row.name)
+    values = ("-e", "vnuma_dataset_state=absent", "-e", f"sql_dataset_database={database}")
     return (
-        f"{row.name}: database {study.dataset.database}, for vnuma run --resume {owner.name}; to drop it: "
-        f"ansible-playbook vnuma.vnuma.dataset -i {owner.inventory} --limit {row.name} "
-        f"-e vnuma_dataset_state=absent -e sql_dataset_database={study.dataset.database}"
+        f"{row.name}: database {database}, for vnuma run --resume {owner.name}; "
+        f"to drop it: {shlex.join((*drop, *values))}"
     )
 
 
@@ -144,5 +147,9 @@ def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
         )
     if row.vm_key.startswith(MACHINE_KEY):
         return Machine(name=row.name)
-    where = inventory or Path(owner.inventory or "inventory")
-    return read_targets(where, [row.name])[row.name]
+    return read_targets(_where(owner, inventory), [row.name])[row.name]
+
+
+def _where(owner: Run, inventory: Path | None) -> Path:
+    """The inventory given, else the one that the run was started with."""
+    return inventory or Path(owner.inventory or "inventory")
