@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 import yaml
 
 from tests.conftest import LabFactory
@@ -15,6 +16,7 @@ from tests.support.site import SMALL, write_inventory
 SMALLER = {name: SMALL[name] for name in ("design", "workload", "dataset", "quiet", "power", "limits")}
 
 
+@pytest.mark.long
 def test_the_advised_study_is_planned_and_measures_what_was_advised(tmp_path: Path, lab: LabFactory) -> None:
     """For the VM on its own host: every arm is effective with the nodes that the advice named.
 

@@ -112,6 +112,7 @@ def test_the_whole_study_finds_no_node_where_there_is_no_effect(tmp_path: Path, 
     assert all(not {8, 16} & set(one["negative"]) for one in document["scaling"] if one["over"] == "vCPUs")
 
 
+@pytest.mark.long
 def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path, lab: LabFactory) -> None:
     """One vCPU after sixteen on four nodes: the node size of those is not left on the VM."""
     running = lab("chang2005")

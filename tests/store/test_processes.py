@@ -21,12 +21,21 @@ def test_four_processes_open_an_empty_store_at_once(url: str) -> None:
     assert workers.together(4, workers.open_and_count, url) == [1, 1, 1, 1]
 
 
-def test_300_cells_are_claimed_exactly_once_by_four_processes(store: Store, url: str) -> None:
+@pytest.mark.parametrize("blocks", [2, pytest.param(10, marks=pytest.mark.long)])
+def test_60_or_300_cells_are_claimed_exactly_once_by_four_processes(
+    store: Store, url: str, blocks: int
+) -> None:
     """Each cell once, each VM's in the order of its positions, whoever claims them."""
     run = new_run(store)
     leased = [
         new_vm(
-            store, run, key=f"vc/{number}", name=f"vm{number}", host=f"esx{number % 2}", arms=10, blocks=10
+            store,
+            run,
+            key=f"vc/{number}",
+            name=f"vm{number}",
+            host=f"esx{number % 2}",
+            arms=10,
+            blocks=blocks,
         )
         for number in range(3)
     ]
@@ -34,7 +43,7 @@ def test_300_cells_are_claimed_exactly_once_by_four_processes(store: Store, url:
         4, workers.claim_all, url, run.id, [(item.vm.id, item.token) for item in leased]
     )
     claimed = Counter(cell for answer in answers for cell in answer)
-    assert claimed == Counter((item.vm.id, place) for item in leased for place in range(100))
+    assert claimed == Counter((item.vm.id, place) for item in leased for place in range(10 * blocks))
     with store.read() as conn:
         for item in leased:
             rows = conn.execute(
@@ -44,7 +53,7 @@ def test_300_cells_are_claimed_exactly_once_by_four_processes(store: Store, url:
                 ),
                 {"vm": item.vm.id},
             )
-            assert [row.position for row in rows] == list(range(100))
+            assert [row.position for row in rows] == list(range(10 * blocks))
 
 
 def test_processes_that_create_runs_at_once_get_different_names(store: Store, url: str) -> None:
