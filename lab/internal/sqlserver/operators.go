@@ -31,12 +31,31 @@ func zeroOf(t tds.Type) any {
 	return v
 }
 
-func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
-	left, err := c.expr(x.L)
-	if err != nil {
-		return scalar{}, err
+// operands compiles both sides of an operator.
+func (c *compiler) operands(l, r tsql.Expr) (left, right scalar, err error) {
+	if left, err = c.expr(l); err == nil {
+		right, err = c.expr(r)
 	}
-	right, err := c.expr(x.R)
+	return left, right, err
+}
+
+// ofBoth gives what apply makes of two values, of type t, and NULL where either is NULL.
+func ofBoth(left, right scalar, t tds.Type, apply func(a, b any) (any, error)) scalar {
+	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
+		a, err := left.eval(f)
+		if err != nil || a == nil {
+			return nil, err
+		}
+		b, err := right.eval(f)
+		if err != nil || b == nil {
+			return nil, err
+		}
+		return apply(a, b)
+	}}
+}
+
+func (c *compiler) arithmetic(x *tsql.Arith) (scalar, error) {
+	left, right, err := c.operands(x.L, x.R)
 	if err != nil {
 		return scalar{}, err
 	}
@@ -86,17 +105,7 @@ func numeric(op string, left, right scalar, t tds.Type, apply operation) scalar 
 	if left.whole != nil && right.whole != nil {
 		return wholeArithmetic(op, left, right, t)
 	}
-	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
-		a, err := left.eval(f)
-		if err != nil || a == nil {
-			return nil, err
-		}
-		b, err := right.eval(f)
-		if err != nil || b == nil {
-			return nil, err
-		}
-		return apply(op, a, b, t)
-	}}
+	return ofBoth(left, right, t, func(a, b any) (any, error) { return apply(op, a, b, t) })
 }
 
 func integerOp(op string, x, y any, t tds.Type) (any, error) {
@@ -192,22 +201,9 @@ func floatOp(op string, x, y any, t tds.Type) (any, error) {
 func decimals(op string, left, right scalar) scalar {
 	result := decimalResult(op, asDecimalType(left.typ), asDecimalType(right.typ))
 	left, right = converted(left, asDecimalType(left.typ)), converted(right, asDecimalType(right.typ))
-	apply := func(op string, a, b any, t tds.Type) (any, error) {
-		return decimalArithmetic(op, a.(tds.Decimal), b.(tds.Decimal), t)
-	}
-	out := scalar{typ: result, nullable: left.nullable || right.nullable}
-	out.eval = func(f *frame) (any, error) {
-		a, err := left.eval(f)
-		if err != nil || a == nil {
-			return nil, err
-		}
-		b, err := right.eval(f)
-		if err != nil || b == nil {
-			return nil, err
-		}
-		return apply(op, a, b, result)
-	}
-	return out
+	return ofBoth(left, right, result, func(a, b any) (any, error) {
+		return decimalArithmetic(op, a.(tds.Decimal), b.(tds.Decimal), result)
+	})
 }
 
 func concatenation(left, right scalar, t tds.Type) scalar {
@@ -221,20 +217,12 @@ func concatenation(left, right scalar, t tds.Type) scalar {
 	wide := t
 	wide.Size = -1
 	left, right = converted(left, wide), converted(right, wide)
-	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
-		a, err := left.eval(f)
-		if err != nil || a == nil {
-			return nil, err
-		}
-		b, err := right.eval(f)
-		if err != nil || b == nil {
-			return nil, err
-		}
+	return ofBoth(left, right, t, func(a, b any) (any, error) {
 		if x, ok := a.([]byte); ok {
 			return append(append([]byte(nil), x...), b.([]byte)...), nil
 		}
 		return a.(string) + b.(string), nil
-	}}
+	})
 }
 
 // timeArithmetic adds whole days and parts of days to datetime.
@@ -243,19 +231,11 @@ func timeArithmetic(op string, left, right scalar) (scalar, error) {
 		return scalar{}, badOperands(op, left.typ, right.typ)
 	}
 	days := converted(right, typeFloat)
-	return scalar{typ: typeDateTime, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
-		start, err := left.eval(f)
-		if err != nil || start == nil {
-			return nil, err
-		}
-		n, err := days.eval(f)
-		if err != nil || n == nil {
-			return nil, err
-		}
+	return ofBoth(left, days, typeDateTime, func(start, n any) (any, error) {
 		part := time.Duration(n.(float64) * 24 * float64(time.Hour))
 		if op == "-" {
 			part = -part
 		}
 		return fitTime(start.(time.Time).Add(part), typeDateTime), nil
-	}}, nil
+	}), nil
 }

@@ -60,11 +60,7 @@ var comparisonHolds = map[string]func(int) bool{
 }
 
 func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
-	left, err := c.expr(l)
-	if err != nil {
-		return scalar{}, err
-	}
-	right, err := c.expr(r)
+	left, right, err := c.operands(l, r)
 	if err != nil {
 		return scalar{}, err
 	}
@@ -73,17 +69,8 @@ func (c *compiler) comparison(op string, l, r tsql.Expr) (scalar, error) {
 	if left.whole != nil && right.whole != nil {
 		return wholeComparison(left, right, holds), nil
 	}
-	return test(func(f *frame) (any, error) {
-		a, err := left.eval(f)
-		if err != nil || a == nil {
-			return nil, err
-		}
-		b, err := right.eval(f)
-		if err != nil || b == nil {
-			return nil, err
-		}
-		return holds(compareValues(a, b)), nil
-	}), nil
+	both := ofBoth(left, right, typeBit, func(a, b any) (any, error) { return holds(compareValues(a, b)), nil })
+	return test(both.eval), nil
 }
 
 // comparable converts both sides to the type in which they are compared.
@@ -97,11 +84,7 @@ func comparable(left, right scalar) (scalar, scalar) {
 }
 
 func (c *compiler) logic(x *tsql.Logic) (scalar, error) {
-	left, err := c.expr(x.L)
-	if err != nil {
-		return scalar{}, err
-	}
-	right, err := c.expr(x.R)
+	left, right, err := c.operands(x.L, x.R)
 	if err != nil {
 		return scalar{}, err
 	}
