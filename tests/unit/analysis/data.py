@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from vnuma.analysis import Analysis, analyse
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Column, Sample
@@ -16,6 +17,7 @@ FloatArray = NDArray[np.float64]
 
 LABELS = ("R", "A", "2x8", "4x4", "8x2", "16x1")
 ARMS = LABELS[2:]
+EFFECTS = (0.0, 0.0, 0.0, 0.015, 0.025, 0.04)
 G1_MS = np.array(
     [
         [77135, 77013, 77543, 78380, 78891, 79392],
@@ -150,3 +152,24 @@ def noisy_ms(
     y = np.random.default_rng(seed).normal(0.0, sd, (blocks, columns))
     y[:, : len(effects)] += np.log1p(np.asarray(effects, dtype=np.float64))
     return np.asarray(base * np.exp(y), dtype=np.float64)
+
+
+def usual_study(
+    blocks: int = 8,
+    sd: float = 0.003,
+    order: str = "randomised",
+    iterations: tuple[float, ...] = (1.0, 1.001, 0.999),
+) -> Study:
+    """Two sizes of every arm, of which three are slower, by EFFECTS."""
+    ms = noisy_ms(blocks, 6, sd, EFFECTS)
+    return study_of(ms, columns_of(), sizes=(500, 2000), order=order, iterations=iterations)
+
+
+def analysed(study: Study) -> Analysis:
+    """Its first analysis by the primary metric."""
+    return analyse(study.samples, study.cells, study.design).primary[0]
+
+
+def caution_ids(analysis: Analysis) -> set[str]:
+    """What it warns of."""
+    return {caution.id for caution in analysis.cautions}

@@ -7,7 +7,16 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.unit.analysis.data import ARMS, Study, columns_of, noisy_ms, study_of
+from tests.unit.analysis.data import (
+    ARMS,
+    EFFECTS,
+    analysed,
+    caution_ids,
+    columns_of,
+    noisy_ms,
+    study_of,
+    usual_study,
+)
 from vnuma.analysis import Analysis, analyse, precision_look
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
@@ -16,26 +25,6 @@ from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Withheld, Word
 
-EFFECTS = (0.0, 0.0, 0.0, 0.015, 0.025, 0.04)
-
-
-def _study(
-    blocks: int = 8,
-    sd: float = 0.003,
-    order: str = "randomised",
-    iterations: tuple[float, ...] = (1.0, 1.001, 0.999),
-) -> Study:
-    ms = noisy_ms(blocks, 6, sd, EFFECTS)
-    return study_of(ms, columns_of(), sizes=(500, 2000), order=order, iterations=iterations)
-
-
-def _run(study: Study) -> Analysis:
-    return analyse(study.samples, study.cells, study.design).primary[0]
-
-
-def _ids(analysis: Analysis) -> set[str]:
-    return {caution.id for caution in analysis.cautions}
-
 
 def _words(analysis: Analysis) -> dict[str, Word]:
     return {item.arm: item.verdict.word for item in analysis.arms}
@@ -43,7 +32,7 @@ def _words(analysis: Analysis) -> dict[str, Word]:
 
 def test_a_complete_run() -> None:
     """Every part of a complete run is evaluated, and the words follow the truth it was made with."""
-    found = _run(_study())
+    found = analysed(usual_study())
     assert _words(found) == {
         "2x8": Word.EQUIVALENT,
         "4x4": Word.SLOWER,
@@ -65,7 +54,7 @@ def test_a_complete_run() -> None:
 
 def test_sizes_are_told_at_their_joint_level() -> None:
     """With two sizes each size's interval is 97.5%, its inner one 95%, and is wider than the overall one."""
-    found = _run(_study())
+    found = analysed(usual_study())
     verdict = found.sizes[0].arms[0].verdict
     assert verdict.level == pytest.approx(0.975)
     assert verdict.equivalence_level == pytest.approx(0.95)
@@ -77,21 +66,21 @@ def test_sizes_are_told_at_their_joint_level() -> None:
 
 def test_the_largest_gap_between_sizes_is_named() -> None:
     """Equivalent overall does not mean equivalent at every size: the widest size is told."""
-    study = _study()
+    study = usual_study()
     study.samples = [
         dataclasses.replace(s, elapsed_ms=(s.elapsed_ms or 0) * 1.03)
         if (s.label, s.size) == ("2x8", 2000)
         else s
         for s in study.samples
     ]
-    gap = next(item for item in _run(study).largest_gaps if item.arm == "2x8")
+    gap = next(item for item in analysed(study).largest_gaps if item.arm == "2x8")
     assert gap.size == 2000
     assert gap.ratio == pytest.approx(1.03, abs=0.005)
 
 
 def test_growth_of_the_gap_is_found() -> None:
     """A gap that widens by 1 point per doubling of rows is found as such."""
-    study = _study(sd=0.001)
+    study = usual_study(sd=0.001)
     study.samples = [
         dataclasses.replace(
             s, elapsed_ms=(s.elapsed_ms or 0) * 2 ** (0.01 / np.log(2) * np.log2((s.size / 500) ** 2))
@@ -100,7 +89,7 @@ def test_growth_of_the_gap_is_found() -> None:
         else s
         for s in study.samples
     ]
-    found = _run(study).growth
+    found = analysed(study).growth
     assert isinstance(found, tuple)
     trends: dict[str, Growth] = {item.arm: item for item in found}
     assert trends["16x1"].trend == "falls behind"
@@ -109,7 +98,7 @@ def test_growth_of_the_gap_is_found() -> None:
 
 def test_fixed_order_withholds_all_words() -> None:
     """Fixed order: no word anywhere, no recommendation, the reason at the top."""
-    found = _run(_study(order="fixed"))
+    found = analysed(usual_study(order="fixed"))
     assert found.withheld is Withheld.FIXED_ORDER
     assert {item.verdict.withheld for item in found.arms} == {Withheld.FIXED_ORDER}
     assert {item.verdict.withheld for size in found.sizes for item in size.arms} == {Withheld.FIXED_ORDER}
@@ -121,32 +110,32 @@ def test_a_a_alarm_withholds_all_words() -> None:
     """A reference that differs from itself withholds every word."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
     ms[:, 1] *= 1.02
-    found = _run(study_of(ms, columns_of()))
+    found = analysed(study_of(ms, columns_of()))
     assert found.withheld is Withheld.A_A_ALARM
-    assert "aa_alarm" in _ids(found)
+    assert "aa_alarm" in caution_ids(found)
 
 
 def test_without_a_a() -> None:
     """No A/A: the words stand, the check is not evaluated, and the advice says how to have it."""
     ms = noisy_ms(8, 5, 0.002, EFFECTS[1:])
-    found = _run(study_of(ms, columns_of(a_a=False)))
+    found = analysed(study_of(ms, columns_of(a_a=False)))
     assert isinstance(found.a_a, NotEvaluated)
-    assert "no_aa" in _ids(found)
+    assert "no_aa" in caution_ids(found)
     assert _words(found)["16x1"] is Word.SLOWER
 
 
 def test_two_columns() -> None:
     """One arm and the reference: the paired error decides, no gate, no false alarm about it."""
-    found = _run(study_of(noisy_ms(8, 2, 0.002, (0.0, 0.03)), columns_of(("2x8",), a_a=False)))
+    found = analysed(study_of(noisy_ms(8, 2, 0.002, (0.0, 0.03)), columns_of(("2x8",), a_a=False)))
     (arm,) = found.arms
     assert arm.contrast.inference is not None
     assert (arm.contrast.inference.basis, arm.verdict.word, found.gate) == ("own", Word.SLOWER, ())
-    assert "variance_gate" not in _ids(found)
+    assert "variance_gate" not in caution_ids(found)
 
 
 def test_a_a_alone() -> None:
     """Only the reference under two labels: the A/A check is the whole result."""
-    found = _run(study_of(noisy_ms(8, 2, 0.002), columns_of(())))
+    found = analysed(study_of(noisy_ms(8, 2, 0.002), columns_of(())))
     assert isinstance(found.a_a, AaCheck)
     assert (found.arms, found.recommended) == ((), ())
     assert isinstance(found.detectable_effect, NotEvaluated)
@@ -155,16 +144,16 @@ def test_a_a_alone() -> None:
 @pytest.mark.parametrize("blocks", [2, 3, 5])
 def test_few_blocks_are_provisional(blocks: int) -> None:
     """Below six blocks: intervals, but no words, no recommendation, and advice."""
-    found = _run(_study(blocks))
+    found = analysed(usual_study(blocks))
     assert set(_words(found).values()) == {Word.TOO_FEW}
     assert all(item.verdict.interval is not None and item.verdict.provisional for item in found.arms)
     assert found.recommended == ()
-    assert "too_few_boots" in _ids(found)
+    assert "too_few_boots" in caution_ids(found)
 
 
 def test_one_block_is_descriptive_only() -> None:
     """One block gives medians and ratios, no interval, and says why the rest is not evaluated."""
-    found = _run(_study(1))
+    found = analysed(usual_study(1))
     assert all(item.verdict.ratio is not None and item.verdict.interval is None for item in found.arms)
     assert found.table[0].cells[2].median is not None
     assert found.ms is None
@@ -176,22 +165,22 @@ def test_one_block_is_descriptive_only() -> None:
 
 def test_an_interrupted_run_uses_what_there_is() -> None:
     """A run that stopped inside block 7 keeps block 7's cells and counts boots per arm."""
-    study = _study()
+    study = usual_study()
     study.drop(
         lambda c: c.block == 8 or (c.block == 7 and c.label in ("8x2", "16x1")), outcome="pending", reason=""
     )
-    found = _run(study)
+    found = analysed(study)
     assert (found.blocks, found.complete_blocks, found.blocks_not_begun) == (7, 6, 1)
     assert {item.arm: item.verdict.boots for item in found.arms} == {"2x8": 7, "4x4": 7, "8x2": 6, "16x1": 6}
     assert Word.TOO_FEW not in _words(found).values()
-    assert {"cells_missing", "blocks_not_begun"} <= _ids(found)
+    assert {"cells_missing", "blocks_not_begun"} <= caution_ids(found)
 
 
 def test_an_arm_that_stopped_early_has_its_own_count() -> None:
     """An arm with four boots is too few; the others keep their words."""
-    study = _study()
+    study = usual_study()
     study.drop(lambda c: c.label == "8x2" and c.block > 4, reason="topology_mismatch")
-    found = _run(study)
+    found = analysed(study)
     words = _words(found)
     assert words.pop("8x2") is Word.TOO_FEW
     assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "16x1": Word.SLOWER}
@@ -200,41 +189,41 @@ def test_an_arm_that_stopped_early_has_its_own_count() -> None:
 
 def test_an_arm_that_never_ran() -> None:
     """An arm without any cell is named, has no figures, and does not widen the others' intervals."""
-    study = _study()
+    study = usual_study()
     study.drop(lambda c: c.label == "8x2")
-    found = _run(study)
+    found = analysed(study)
     arm = next(item for item in found.arms if item.arm == "8x2")
     assert (arm.verdict.word, arm.verdict.boots, arm.verdict.ratio) == (Word.TOO_FEW, 0, None)
     assert next(cell for cell in found.table[0].cells if cell.arm == "8x2").median is None
-    assert "arm_missing" in _ids(found)
+    assert "arm_missing" in caution_ids(found)
     three = study_of(
         np.delete(noisy_ms(8, 6, 0.003, EFFECTS), 4, axis=1),
         columns_of(("2x8", "4x4", "16x1")),
         sizes=(500, 2000),
     )
     assert [i.contrast.inference for i in found.arms if i.arm != "8x2"] == [
-        i.contrast.inference for i in _run(three).arms
+        i.contrast.inference for i in analysed(three).arms
     ]
 
 
 def test_one_reference_column_lost() -> None:
     """Without the A/A column's cells the other one carries the comparison, and that is said."""
-    study = _study()
+    study = usual_study()
     study.drop(lambda c: c.label == "1x16 (A/A)")
-    found = _run(study)
+    found = analysed(study)
     assert isinstance(found.a_a, NotEvaluated)
-    assert "aa_missing" in _ids(found)
+    assert "aa_missing" in caution_ids(found)
     assert _words(found)["16x1"] is Word.SLOWER
 
 
 def test_the_reference_never_ran() -> None:
     """Without the reference nothing is compared; the medians are still shown."""
-    study = _study()
+    study = usual_study()
     study.drop(lambda c: c.arm == "1x16")
-    found = _run(study)
+    found = analysed(study)
     assert set(_words(found).values()) == {Word.TOO_FEW}
     assert {item.verdict.ratio for item in found.arms} == {None}
-    assert "reference_missing" in _ids(found)
+    assert "reference_missing" in caution_ids(found)
     assert found.table[0].cells[1].median is not None
     assert found.table[0].cells[0].median is None
     assert isinstance(found.drift, NotEvaluated)
@@ -242,7 +231,7 @@ def test_the_reference_never_ran() -> None:
 
 def test_all_cells_invalid() -> None:
     """A run without one valid cell says so first, counts the outcomes, and gives no number."""
-    study = _study()
+    study = usual_study()
     study.drop(lambda c: True, outcome="invalid", reason="topology_mismatch")
     result = analyse(study.samples, study.cells, study.design)
     (found,) = result.primary
@@ -254,7 +243,7 @@ def test_all_cells_invalid() -> None:
 
 def test_nothing_begun() -> None:
     """A run with no cell begun is analysed to an empty result, not an error."""
-    study = _study()
+    study = usual_study()
     found = analyse([], [], study.design).primary[0]
     assert (found.blocks, found.blocks_not_begun, found.missing) == (0, 8, ())
 
@@ -264,18 +253,18 @@ def test_a_failed_control_withholds_equivalence() -> None:
     ms = noisy_ms(8, 6, 0.002)
     study = study_of(ms, columns_of())
     study.design = dataclasses.replace(study.design, positive_control=PositiveControl("16x1"))
-    found = _run(study)
+    found = analysed(study)
     assert isinstance(found.positive_control, ControlCheck)
     assert not found.positive_control.passed
     withheld = {item.arm: item.verdict.withheld for item in found.arms}
     assert withheld == dict.fromkeys(ARMS[:3], Withheld.CONTROL_FAILED) | {"16x1": None}
-    assert "control_failed" in _ids(found)
+    assert "control_failed" in caution_ids(found)
     assert found.recommended == ()
 
 
 def test_forms_metrics_and_vms_stay_apart() -> None:
     """One analysis per VM, form and recorded metric; only form one with elapsed time is primary."""
-    study = _study()
+    study = usual_study()
     server = [dataclasses.replace(s, form="server", cpu_ms=s.elapsed_ms) for s in study.samples]
     other = [dataclasses.replace(s, vm="sql17") for s in study.samples]
     cells = study.cells + [dataclasses.replace(c, vm="sql17") for c in study.cells]
@@ -298,7 +287,9 @@ def test_forms_metrics_and_vms_stay_apart() -> None:
 
 def test_undecided_tells_how_many_blocks() -> None:
     """Noise too large for the blocks run: a larger number of blocks is named."""
-    found = _run(study_of(noisy_ms(6, 6, 0.012, (0, 0, 0.004, 0.004, 0.004, 0.004), seed=3), columns_of()))
+    found = analysed(
+        study_of(noisy_ms(6, 6, 0.012, (0, 0, 0.004, 0.004, 0.004, 0.004), seed=3), columns_of())
+    )
     undecided = [item.verdict for item in found.arms if item.verdict.word is Word.UNDECIDED]
     assert undecided
     assert all(verdict.blocks_needed is not None and verdict.blocks_needed > 6 for verdict in undecided)
@@ -307,7 +298,7 @@ def test_undecided_tells_how_many_blocks() -> None:
 def test_identical_times_have_no_error() -> None:
     """Times without any noise give zero-width intervals and plain words instead of a division by zero."""
     ms = np.tile(np.array([100.0, 100, 100, 110, 120, 90]), (8, 1))
-    found = _run(study_of(ms, columns_of(), iterations=(1.0, 1.0, 1.0)))
+    found = analysed(study_of(ms, columns_of(), iterations=(1.0, 1.0, 1.0)))
     words = _words(found)
     assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "8x2": Word.SLOWER, "16x1": Word.FASTER}
     assert found.recommended == ("16x1",)
@@ -317,7 +308,7 @@ def test_identical_times_have_no_error() -> None:
 @pytest.mark.parametrize(("blocks", "stop", "reason"), [(5, False, "too early"), (6, True, "precise")])
 def test_precision_look_on_a_running_study(blocks: int, stop: bool, reason: str) -> None:
     """A quiet host stops at the first look, block 6, and not before, with a block half run."""
-    study = _study(sd=0.001)
+    study = usual_study(sd=0.001)
     study.drop(lambda c: c.block > blocks + 1 or (c.block > blocks and c.label != "2x8"), outcome="pending")
     decision = precision_look(study.samples, study.cells, study.design, vm="sql16", target=0.01)
     assert (decision.stop, decision.reason, decision.blocks) == (stop, reason, blocks)

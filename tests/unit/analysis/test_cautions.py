@@ -6,86 +6,74 @@ import dataclasses
 
 import numpy as np
 
-from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
-from vnuma.analysis import Analysis, analyse
+from tests.unit.analysis.data import (
+    EFFECTS,
+    analysed,
+    caution_ids,
+    columns_of,
+    noisy_ms,
+    study_of,
+    usual_study,
+)
+from vnuma.analysis import analyse
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
 
-EFFECTS = (0.0, 0.0, 0.0, 0.015, 0.025, 0.04)
-
-
-def _study(
-    blocks: int = 8,
-    sd: float = 0.003,
-    order: str = "randomised",
-    iterations: tuple[float, ...] = (1.0, 1.001, 0.999),
-) -> Study:
-    ms = noisy_ms(blocks, 6, sd, EFFECTS)
-    return study_of(ms, columns_of(), sizes=(500, 2000), order=order, iterations=iterations)
-
-
-def _run(study: Study) -> Analysis:
-    return analyse(study.samples, study.cells, study.design).primary[0]
-
-
-def _ids(analysis: Analysis) -> set[str]:
-    return {caution.id for caution in analysis.cautions}
-
 
 def test_a_single_timed_iteration_is_warned_of() -> None:
     """Boots with one iteration are analysed, and the reader is told what that costs."""
-    found = _run(_study(iterations=(1.0,)))
-    assert "few_iterations" in _ids(found)
+    found = analysed(usual_study(iterations=(1.0,)))
+    assert "few_iterations" in caution_ids(found)
     assert isinstance(found.first_iteration, NotEvaluated)
 
 
 def test_what_a_workload_says_against_its_own_result_stands_among_the_warnings() -> None:
     """A search over sizes, whose largest difference is a maximum; nothing of the kind without it."""
     said = ("A maximum over a search.", "Repeat with one size.")
-    study = _study()
+    study = usual_study()
     searched = dataclasses.replace(study.design, caution=said)
 
     (found,) = analyse(study.samples, study.cells, searched).primary
     assert [(one.what, one.advice) for one in found.cautions if one.id == "workload"] == [said]
-    assert "workload" not in _ids(_run(study))
+    assert "workload" not in caution_ids(analysed(study))
 
 
 def test_a_note_when_the_reference_nearly_differs_from_itself() -> None:
     """An A/A p between 0.01 and 0.05 is a note: the words stand."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
     ms[:, 1] *= ms[:, 0].mean() / ms[:, 1].mean() * 1.0025
-    found = _run(study_of(ms, columns_of()))
+    found = analysed(study_of(ms, columns_of()))
     assert isinstance(found.a_a, AaCheck)
     assert found.a_a.state == "note"
     assert found.withheld is None
-    assert "aa_note" in _ids(found)
+    assert "aa_note" in caution_ids(found)
 
 
 def test_drift_is_told() -> None:
     """A run that slows down from block to block, and from cell to cell, raises both drift warnings."""
-    study = _study(sd=0.0005)
+    study = usual_study(sd=0.0005)
     place = {(c.label, c.block): c.position or 0 for c in study.cells}
     study.samples = [
         dataclasses.replace(s, elapsed_ms=(s.elapsed_ms or 0) * 1.002 ** place[s.label, s.block])
         for s in study.samples
     ]
-    found = _run(study)
-    assert {"drift_blocks", "drift_within"} <= _ids(found)
+    found = analysed(study)
+    assert {"drift_blocks", "drift_within"} <= caution_ids(found)
     assert found.withheld is None
 
 
 def test_slow_first_iterations_are_told() -> None:
     """First iterations 2% slow ask for another warm-up."""
-    assert "first_iteration" in _ids(_run(_study(iterations=(1.02, 1.0, 1.0))))
+    assert "first_iteration" in caution_ids(analysed(usual_study(iterations=(1.02, 1.0, 1.0))))
 
 
 def test_odd_boots_are_told_and_kept() -> None:
     """One boot far off is named with its block, and still counts."""
     ms = noisy_ms(8, 6, 0.002, EFFECTS)
     ms[4, 3] *= 1.2
-    found = _run(study_of(ms, columns_of()))
+    found = analysed(study_of(ms, columns_of()))
     caution = next(item for item in found.cautions if item.id == "odd_cells")
     assert "4x4 in block 5" in caution.what
     assert len(found.points) == 48
@@ -95,25 +83,25 @@ def test_two_groups_of_boots_are_told() -> None:
     """Boots in two clear groups are told, with the hint not to trim them."""
     ms = noisy_ms(12, 6, 0.002, EFFECTS)
     ms[np.random.default_rng(9).random(ms.shape) < 0.4] *= 1.05
-    assert "bimodal" in _ids(_run(study_of(ms, columns_of())))
+    assert "bimodal" in caution_ids(analysed(study_of(ms, columns_of())))
 
 
 def test_rank_dissent_is_told() -> None:
     """Slower by the fit, not by ranks, because one boot of six points the other way: both are told."""
     ms = noisy_ms(6, 6, 0.004, seed=4)
     ms[:, 5] = ms[:, :2].mean(axis=1) * np.exp([0.02, 0.021, 0.019, 0.02, 0.018, -0.0005])
-    found = _run(study_of(ms, columns_of()))
+    found = analysed(study_of(ms, columns_of()))
     arm = found.arms[-1]
     assert (arm.verdict.word, arm.verdict.rank_supports) == (Word.SLOWER, False)
-    assert "rank_dissent" in _ids(found)
+    assert "rank_dissent" in caution_ids(found)
 
 
 def test_every_caution_has_advice() -> None:
     """Each warning says what to do next."""
-    study = _study(blocks=3, order="fixed", iterations=(1.0,))
+    study = usual_study(blocks=3, order="fixed", iterations=(1.0,))
     study.drop(lambda c: c.label == "8x2" or (c.label == "1x16 (A/A)" and c.block < 3))
     study.cells.append(CellRecord("8x2", "8x2", 4, "sql16", "pending"))
-    cautions = _run(study).cautions
+    cautions = analysed(study).cautions
     assert len(cautions) > 4
     assert all(caution.what and caution.advice for caution in cautions)
     assert len({caution.id for caution in cautions}) == len(cautions)
@@ -121,7 +109,7 @@ def test_every_caution_has_advice() -> None:
 
 def test_an_arm_that_the_plan_left_out_says_so_and_nothing_of_it_is_missing() -> None:
     """It was never to be measured: no cell to repeat, and every block without it is complete."""
-    study = _study(blocks=6)
+    study = usual_study(blocks=6)
     study.samples = [sample for sample in study.samples if sample.arm != "8x2"]
     study.cells = [cell for cell in study.cells if cell.arm != "8x2"]
 
@@ -142,10 +130,10 @@ def test_an_arm_that_the_plan_left_out_says_so_and_nothing_of_it_is_missing() ->
 
 def test_what_is_repeated_has_one_word() -> None:
     """A machine's passes are not called boots, in verdicts as in warnings."""
-    study = _study(blocks=4)
+    study = usual_study(blocks=4)
     study.design = dataclasses.replace(study.design, replicate="pass")
 
-    analysis = _run(study)
+    analysis = analysed(study)
 
     assert sentence(analysis.arms[0].verdict).startswith("too few passes (4 of 6)")
     assert "Fewer than 6 passes" in " ".join(item.what for item in analysis.cautions)
