@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import vnuma
+from tests.support.cli import on_terminal, vnuma
 
 STUDY = """
 name: here
@@ -18,7 +18,7 @@ arms:
   - {{topology: keep, name: local, workload: {{cpu_node: 0, memory_node: 0}}}}
   - {{topology: keep, name: interleaved, workload: {{cpu_node: 0, memory_node: interleave}}}}
 design: {{blocks: 1, a_a: false, sentinel: false, warmups: 0, iterations: 1}}
-workload: {{name: page_cache, sizes: [64], forms: [single, unsaturated], folder: {folder}}}
+workload: {{name: page_cache, sizes: [16], forms: [single], folder: {folder}}}
 """
 ONE_NODE = not Path("/sys/devices/system/node/node1").exists()
 UNREACHABLE = "all: {hosts: {away: {ansible_host: 127.0.0.1, ansible_port: 1, ansible_user: nobody}}}\n"
@@ -44,17 +44,19 @@ def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) 
 
 
 def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: Path) -> None:
-    """Passes, not boots; the files; what one node cannot have. Nothing of a vCenter is said."""
+    """Passes, not boots; the files; what one node cannot have. Nothing of a vCenter; 80 columns."""
     study, page = tmp_path / "here.yml", tmp_path / "board.html"
     study.write_text(STUDY.format(folder=tmp_path), encoding="utf-8")
 
-    planned = vnuma("plan", study, "--document", page, "--ticket", "CHG7")
+    lines = on_terminal(80, "plan", study, "--checks", "--document", page, "--ticket", "CHG7")
 
+    assert any(line.startswith("Runs ") for line in lines)
+    assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
     text = page.read_text(encoding="utf-8")
     assert all(word in text for word in ("CHG7", f"{tmp_path}/vnuma-page-cache", "Passes", "node 0"))
     assert not any(word in text for word in ("power-cycle", "SQL Server", "ESXi"))
     if ONE_NODE:
-        assert "interleaved is left out: " in " ".join(planned.out.split())
+        assert "interleaved is left out: " in " ".join(" ".join(lines).split())
         assert "left out: " in text
 
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import pty
 import resource
+import struct
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -55,6 +60,34 @@ def vnuma(
         preexec_fn=limit,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def on_terminal(columns: int, *arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:
+    """The lines that `vnuma` prints on a terminal so wide, with what it says on standard error."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen(
+        command(*arguments),
+        env={**os.environ, "TERM": "xterm", **(env or {})},
+        stdin=subprocess.DEVNULL,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        said = b"".join(iter(lambda: _read(ours), b""))
+        process.wait(TIMEOUT_S)
+    os.close(ours)
+    return said.decode("utf-8").replace("\r\n", "\n").splitlines()
+
+
+def _read(terminal: int) -> bytes:
+    """What comes next; nothing at the end, which Linux tells as an error (pty(7))."""
+    try:
+        return os.read(terminal, 65536)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        return b""
 
 
 def command(*arguments: str | Path) -> list[str]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST, simulated_banner
+from vnuma.cli.screen import WIDEST, say, simulated_banner, width
 from vnuma.cli.shape_options import (
     AnsibleInventoryOption,
     ClusterOption,
@@ -91,9 +91,9 @@ def advise(
         typer.echo(json.dumps(_document(advice, there), indent=2))
         return
     if there.simulated:
-        typer.echo(simulated_banner(there.simulated))
-    typer.echo(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
-    typer.echo("\n".join(_text(advice, count)))
+        say(simulated_banner(there.simulated))
+    say(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
+    say("\n".join(_text(advice, count)))
     if write:
         typer.echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
 
@@ -128,7 +128,7 @@ def _text(advice: Advice, vcpus: int) -> list[str]:
         counts = " or ".join(map(str, advice.other_vcpus))
         lines += ["", f"{vcpus} vCPUs cannot be spread evenly over the nodes needed: {counts} can."]
     if advice.unused:
-        lines += ["", *wrap(f"CPUs used in the best shape: {advice.unused}.", WIDEST)]
+        lines += ["", *wrap(f"CPUs used in the best shape: {advice.unused}.", width() or WIDEST)]
     return lines
 
 
@@ -141,7 +141,8 @@ def _lines(one: Candidate) -> list[str]:
     reasons = list(one.reasons)
     reasons += [f"set {name} = {value}" for name, value in one.settings.items()]
     head = f"  {one.topology!s:6} {one.nodes} node{'s' if one.nodes > 1 else ' '}  "
-    lines = [line for reason in reasons for line in wrap(reason, WIDEST - len(head), subsequent_indent="  ")]
+    room = (width() or WIDEST) - len(head)
+    lines = [line for reason in reasons for line in wrap(reason, room, subsequent_indent="  ")]
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
 
 

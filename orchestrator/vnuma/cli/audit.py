@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import say
 
 if TYPE_CHECKING:
     from vnuma.store.audit import AuditLine
@@ -45,8 +46,8 @@ def audit(
             typer.echo(json.dumps(as_json(line)))
         return
     for line in lines:
-        typer.echo(_text(line))
-    typer.echo(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No change yet.")
+        say(_text(line))
+    say(f"{len(lines)} lines; the same in {audit_file(opened.place)}" if lines else "No change yet.")
 
 
 def _text(line: AuditLine) -> str:

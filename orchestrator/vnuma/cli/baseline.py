@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, StoreOption
+from vnuma.cli.screen import aligned, say, width
 
 app = typer.Typer(help="A VM's configuration before a run, and how the VM differs from it now.")
 
@@ -50,13 +51,11 @@ def show(
         typer.echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
     state = "at it" if found.at_baseline else "not put back yet"
-    typer.echo(
-        f"{found.vm} ({found.path}), taken {found.taken_at:%Y-%m-%d %H:%M} UTC by {found.run}; {state}"
-    )
+    say(f"{found.vm} ({found.path}), taken {found.taken_at:%Y-%m-%d %H:%M} UTC by {found.run}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}
-    width = max(map(len, shown), default=0)
+    label = max(map(len, shown), default=0)
     for name, value in shown.items():
-        typer.echo(f"  {name:{width}}  {_value(value)}")
+        say(f"  {name:{label}}  {_value(value)}")
 
 
 @app.command("diff")
@@ -84,13 +83,11 @@ def diff(
         return
     power = "" if baseline.power is None else ", power"
     if not found:
-        typer.echo(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings{power}.")
+        say(f"{vm} is as it was before {baseline.run}: {len(baseline.settings)} settings{power}.")
         return
     rows = [("setting", "baseline", "now", "changed by")]
     rows += [(item.setting, _value(item.baseline), _value(item.now), item.by) for item in found]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    for row in rows:
-        typer.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    say("\n".join(aligned(rows, width())))
 
 
 def _value(value: object) -> str:

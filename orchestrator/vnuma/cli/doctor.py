@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory, inventory_of
+from vnuma.cli.screen import say
 
 
 class DoctorFormat(StrEnum):
@@ -66,9 +67,9 @@ def doctor(
         )
     else:
         for item in findings:
-            typer.echo(f"{item.state:5} {item.subject:11} {item.what}")
+            say(f"{item.state:5} {item.subject:11} {item.what}")
             for line in item.more:
-                typer.echo(f"{'':17} {line}")
+                say(f"{'':17} {line}")
     closing = f"{failed} failed, {warned} warning{'s' if warned != 1 else ''}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)

@@ -104,9 +104,9 @@ def main() -> None:
     try:
         code = app(standalone_mode=False)
     except VnumaError as error:
-        from vnuma.cli.screen import error_text
+        from vnuma.cli.screen import error_text, say
 
-        sys.stderr.write(error_text(error))
+        say(error_text(error), sys.stderr)
         sys.exit(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -21,7 +20,7 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.plan_machine import machine_text, machines_document
-from vnuma.cli.screen import duration, plural, simulated_banner
+from vnuma.cli.screen import aligned, duration, plural, say, simulated_banner, width
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
@@ -70,9 +69,9 @@ def plan(
         typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
     else:
         for machine in machines:
-            typer.echo(machine_text(parsed, machine, study, checks))
+            say(machine_text(parsed, machine, study, checks))
         for one in plans:
-            typer.echo(_text(parsed, one, study, checks))
+            say(_text(parsed, one, study, checks))
     if document:
         from vnuma.cli.plan_document import write_document
 
@@ -112,23 +111,21 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
 
 
 def _arms(study: Study, plan: VmPlan) -> list[str]:
-    width = max(len(arm.label) for arm in plan.arms) + 2
+    label = max(len(arm.label) for arm in plan.arms) + 2
     lines = [
-        f"{'':{width}}   vNUMA nodes               SQL nodes",
-        f"{'Arm':{width}}   predicted  confidence     memory  CPU",
+        f"{'':{label}}   vNUMA nodes               SQL nodes",
+        f"{'Arm':{label}}   predicted  confidence     memory  CPU",
     ]
     for arm in plan.arms:
         mark = "R" if arm.label == study.reference else " "
         if arm.prediction is None or arm.view is None:
-            lines += _wrapped(
-                f"{arm.label:{width}} {mark} impossible ({arm.rule}): {arm.impossible}", width + 3
-            )
-            lines += _wrapped(f"{'':{width}}   {arm.fix}" if arm.fix else "", width + 3)
+            lines.append(f"{arm.label:{label}} {mark} impossible ({arm.rule}): {arm.impossible}")
+            lines += [f"{'':{label}}   {arm.fix}"] if arm.fix else []
             continue
         seen = arm.prediction
         sure = seen.confidence + (f", else {seen.alternatives[0]}" if seen.alternatives else "")
         nodes = f"{seen.vnuma_nodes:>6} {arm.view.sql_cpu_nodes:>4}"
-        lines.append(f"{arm.label:{width}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
+        lines.append(f"{arm.label:{label}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
     twice = ", twice in each block (A/A)" if study.design.a_a else ""
     return [*lines, f"R: reference{twice}"]
 
@@ -141,18 +138,13 @@ def _alike(plan: VmPlan) -> list[str]:
     for alike in same_to_the_guest(plan.arms):
         differs = f"only the host's side differs: {', '.join(alike.differing)}"
         why = differs if alike.differing else "nothing differs on this VM"
-        lines += _wrapped(f"The guest cannot tell apart: {', '.join(alike.arms)} ({why})", 2)
+        lines.append(f"The guest cannot tell apart: {', '.join(alike.arms)} ({why})")
     for alike in same_nodes(plan.arms):
         differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
-        lines += _wrapped(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})", 2)
+        lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
     for because, arms in doubts(plan.arms).items():
-        lines += _wrapped(f"Low confidence for {', '.join(arms)}: {because}", 2)
+        lines.append(f"Low confidence for {', '.join(arms)}: {because}")
     return [*lines, ""] if lines else []
-
-
-def _wrapped(text: str, indent: int) -> list[str]:
-    """A line in the width of a screen; what goes on is indented."""
-    return textwrap.wrap(text, 100, subsequent_indent=" " * indent, drop_whitespace=True)
 
 
 def _touched(plan: VmPlan) -> list[str]:
@@ -160,13 +152,9 @@ def _touched(plan: VmPlan) -> list[str]:
     for name, (now, during) in plan.touched.items():
         values = ", ".join(_value(value) for value in during)
         rows.append((f"  {name}", _value(now), values, _value(now)))
-    rows.append(("  power", "on" if plan.vm.power == "poweredOn" else "off", plural(plan.boots, "cycle"), ""))
-    rows[-1] = (*rows[-1][:3], rows[-1][1])
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
-        for row in rows
-    ]
+    power = "on" if plan.vm.power == "poweredOn" else "off"
+    rows.append(("  power", power, plural(plan.boots, "cycle"), power))
+    return aligned(rows, width())
 
 
 def _inside(study: Study) -> list[str]:

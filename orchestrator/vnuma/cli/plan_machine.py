@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING
 from vnuma.cli.design_lines import at_most, design_lines
 from vnuma.cli.findings_lines import findings_lines
 from vnuma.cli.screen import duration, plural, simulated_banner
+from vnuma.domain.replicate import counted
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
@@ -25,13 +25,13 @@ def machine_text(study: Study, plan: MachinePlan, path: Path, checks: bool) -> s
         for node in plan.machine.nodes
     ]
     lines += ["", f"Arms     {', '.join(_labels(study, plan))}"]
-    for label, why in plan.left_out.items():
-        lines += textwrap.wrap(f"         {label} is left out: {why}", 100, subsequent_indent=" " * 11)
+    lines += [f"         {label} is left out: {why}" for label, why in plan.left_out.items()]
     lines += [
         f"Runs     {study.workload.summary()}",
         "Changes  drops the page cache before each pass; files in workload.folder, removed after the run.",
         *design_lines(study),
-        f"Time     {at_most(study)}{plan.boots} passes, about {duration(plan.seconds)} (assumed)",
+        f"Time     {at_most(study)}{counted(plan.boots, study.workload.replicate)}, "
+        f"about {duration(plan.seconds)} (assumed)",
         "         A cell is a pass with caches dropped before it, not a boot: boots may differ more.",
         *findings_lines(plan.findings, checks),
         "",

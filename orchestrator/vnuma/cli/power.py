@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import plural, simulated_banner
+from vnuma.cli.screen import plural, say, simulated_banner
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -69,7 +69,10 @@ def power(
         planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
     )
-    typer.echo(json.dumps(found.document(), indent=2) if format_ is PowerFormat.JSON else found.text(study))
+    if format_ is PowerFormat.JSON:
+        typer.echo(json.dumps(found.document(), indent=2))
+    else:
+        say(found.text(study))
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:

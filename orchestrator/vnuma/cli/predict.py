@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST, aligned, simulated_banner
+from vnuma.cli.screen import WIDEST, aligned, say, simulated_banner, width
 from vnuma.cli.shape_options import (
     AnsibleInventoryOption,
     ClusterOption,
@@ -107,13 +107,13 @@ def predict(
         typer.echo(json.dumps(document, indent=2))
         return
     if there.simulated:
-        typer.echo(simulated_banner(there.simulated))
+        say(simulated_banner(there.simulated))
     named = f"{there.vm.name}: " if there.vm else ""
     typer.echo(
         f"{named}{count} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}, on {where(there)}"
     )
     typer.echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
-    typer.echo("\n".join(_table(rows)))
+    say("\n".join(_table(rows)))
 
 
 def _shaped(shape: Topology) -> dict[str, Value]:
@@ -148,7 +148,7 @@ def _table(rows: list[Forecast]) -> list[str]:
         ]
         for row in rows
     ]
-    lines = aligned([[*header, *(["host"] if unlike else [])], *body])
+    lines = aligned([[*header, *(["host"] if unlike else [])], *body], width())
     return [*lines, "", *_why(rows)]
 
 
@@ -196,7 +196,7 @@ def _why(rows: list[Forecast]) -> list[str]:
     return [
         line
         for reason, shapes in reasons.items()
-        for line in wrap(f"{', '.join(shapes)}: {reason}", WIDEST, subsequent_indent="  ")
+        for line in wrap(f"{', '.join(shapes)}: {reason}", width() or WIDEST, subsequent_indent="  ")
     ]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import console, duration, plural, simulated_banner
+from vnuma.cli.screen import USUAL, console, duration, folded, plural, simulated_banner, width
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from vnuma.engine.supervise import Watch
 
 HEARTBEAT_S = 600.0
-_WIDTH = 80
 _STEPS = {
     "claim": "claim",
     "shutdown": "shutdown and reconfigure",
@@ -47,7 +46,8 @@ class _LiveBlock:
         """Draw the present state."""
         from rich.text import Text
 
-        self._live.update(Text("\n".join(block_lines(progress))), refresh=True)  # not markup: [####..]
+        lines = block_lines(progress, width(sys.stderr) or USUAL)
+        self._live.update(Text("\n".join(lines)), refresh=True)  # not markup: [####..]
 
 
 class LineLog:
@@ -81,18 +81,18 @@ class LineLog:
         self._spoke = time.monotonic()
 
 
-def block_lines(progress: Progress) -> list[str]:
-    """The live block: one VM in detail, several as a table. At most 80 columns."""
+def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
+    """The live block: one VM in detail, several as a table of a line each, cut off at `columns`."""
     run = progress.run
     head = [simulated_banner(run.simulated)] if run.simulated else []
     if len(progress.vms) == 1:
-        return [line[:_WIDTH] for line in (*head, *_one(progress, progress.vms[0]))]
+        return folded("\n".join([*head, *_one(progress, progress.vms[0])]), columns).split("\n")
     counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
     rows = [f"{run.name}  {counts}  {_left(progress)}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
     for vm in progress.vms:
         done = f"{vm.ended}/{vm.total}"
         rows.append(f"{vm.name:12} {vm.host:12} {done:>9}  {vm.label or ''} {step_words(vm)}")
-    return [line[:_WIDTH] for line in (*head, *rows)]
+    return [line[:columns] for line in (*head, *rows)]
 
 
 def _one(progress: Progress, vm: VmProgress) -> list[str]:

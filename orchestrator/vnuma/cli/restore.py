@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from vnuma.cli.options import InventoryOption, StoreOption
+from vnuma.cli.screen import say
 
 
 def restore(
@@ -40,22 +42,22 @@ def restore(
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     if dry_run:
         for line in show_left(store, vms or [], run, _inventory(inventory), choice):
-            typer.echo(line)
+            say(line)
         return
     outcomes = put_back_left(
-        store, vms or [], run, _inventory(inventory), choice, lambda text: typer.echo(text, err=True)
+        store, vms or [], run, _inventory(inventory), choice, lambda text: say(text, sys.stderr)
     )
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:
-        typer.echo("Every VM is at its baseline.")
+        say("Every VM is at its baseline.")
     for words in outcomes.done:
-        typer.echo(f"Put back  {words}")
+        say(f"Put back  {words}")
     for words in outcomes.kept:
-        typer.echo(f"Kept      {words}")
+        say(f"Kept      {words}")
     for words in outcomes.in_use:
-        typer.echo(f"In use    {words}")
+        say(f"In use    {words}")
     if len(outcomes.problems) > 1:
         for problem in outcomes.problems:
-            typer.echo(str(problem), err=True)
+            say(str(problem), sys.stderr)
     outcomes.raise_for_outcome()
 
 

@@ -15,6 +15,7 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
+from vnuma.cli.screen import say
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -101,11 +102,11 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
     address = store_url(url)
     opened = open_store(address)
     for words in put_back_dead(opened, targets):
-        typer.echo(words, err=True)
+        say(words, sys.stderr)
     created = create_run(opened, prepare(parsed, text, targets, permit, where), where)
     if create_only:
         typer.echo(created.name)
-        typer.echo(_by_hand(created.name, where), err=True)
+        say(_by_hand(created.name, where), sys.stderr)
         return
     _supervise(opened, address, created, parsed, targets, where)
 
@@ -124,8 +125,8 @@ def _resume(name: str, inventory: Path | None, url: str | None) -> None:
     found = reopen(opened, row.name)
     where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
     targets = study_targets(where, parsed)
-    typer.echo(f"Found     {row.name} was {row.state}: {found.words}", err=True)
-    typer.echo(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", err=True)
+    say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
+    say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
     _supervise(opened, store_url(url), found.run, parsed, targets, where)
 
 
@@ -136,24 +137,24 @@ def _supervise(
     from vnuma.engine.supervise import supervise
 
     if sys.stderr.isatty():
-        typer.echo("Ctrl-C stops and puts the VMs back.  Elsewhere: vnuma status", err=True)
+        say("Ctrl-C stops and puts the VMs back.  Elsewhere: vnuma status", sys.stderr)
     with watching() as watch:
         ended = supervise(store, url, run_row, study, targets, inventory, watch)
     for vm in ended.progress.vms:
         if vm.ended_by:
-            typer.echo(f"Ended     {vm.name}, {vm.ended_by}", err=True)
+            say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
         if vm.restore_words:
-            typer.echo(f"Put back  {vm.restore_words}", err=True)
+            say(f"Put back  {vm.restore_words}", sys.stderr)
         if vm.note:
-            typer.echo(f"Note      {vm.name}, {vm.note}", err=True)
+            say(f"Note      {vm.name}, {vm.note}", sys.stderr)
     if ended.progress.retries:
-        typer.echo(f"Note      vSphere had to be asked again {ended.progress.retries} times.", err=True)
+        say(f"Note      vSphere had to be asked again {ended.progress.retries} times.", sys.stderr)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
     if nothing_ran and not ended.interrupted and ended.play_output:
-        typer.echo(_last_words(ended.play_output), err=True)
+        say(_last_words(ended.play_output), sys.stderr)
     ended.raise_for_outcome()
-    typer.echo(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", err=True)
-    typer.echo(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", err=True)
+    say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
+    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
 
 
 def _by_hand(name: str, inventory: Path) -> str:

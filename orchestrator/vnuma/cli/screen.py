@@ -1,9 +1,12 @@
-"""What every verb shares on the screen: the console, errors, the word that something is simulated."""
+"""What every verb shares on the screen: its width, errors, the word that something is simulated."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+from collections.abc import Sequence
+from textwrap import wrap
 from typing import TextIO
 
 from rich.console import Console
@@ -13,6 +16,13 @@ from vnuma.errors import VnumaError
 
 # Nothing is wider than this, however wide the terminal.
 WIDEST = 100
+# A terminal that does not tell its width, as a serial console, and one too narrow for any layout.
+USUAL = 80
+NARROWEST = 40
+# Below this, a column of words is no longer read but spelt.
+_NARROWEST_CELL = 16
+# What goes on stands under what follows a label, if that begins in the first columns.
+_LABEL = 24
 
 
 def console(stream: TextIO | None = None) -> Console:
@@ -28,7 +38,7 @@ def console(stream: TextIO | None = None) -> Console:
 def error_text(error: VnumaError) -> str:
     """An expected error for people: what, what next, and the exit code that scripts see."""
     lines = str(error).rstrip().splitlines()
-    return "\n".join([*lines, f"exit {error.exit_code}"]) + "\n"
+    return "\n".join([*lines, f"exit {error.exit_code}"])
 
 
 def simulated_banner(scenario: str | None) -> str:
@@ -51,9 +61,65 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def aligned(rows: list[list[str]]) -> list[str]:
-    """Rows of cells as lines, each column as wide as its widest cell."""
+def width(stream: TextIO | None = None) -> int | None:
+    """Columns of the terminal behind a stream (standard output), at most WIDEST; None where there is none.
+
+    What goes into a file or a pipe keeps its lines whole, so that `grep` finds what it looks for.
+    """
+    target = stream or sys.stdout
+    if not target.isatty():
+        return None
+    try:
+        columns = os.get_terminal_size(target.fileno()).columns
+    except (OSError, ValueError):
+        columns = 0
+    return min(max(columns or USUAL, NARROWEST), WIDEST)
+
+
+def say(text: str, stream: TextIO | None = None) -> None:
+    """Print lines on standard output, or another stream, folded to its width."""
+    target = stream or sys.stdout
+    target.write(folded(text, width(target)) + "\n")
+    target.flush()
+
+
+def folded(text: str, columns: int | None) -> str:
+    """Lines that are wider go on below, under what follows their label. No word, path or command is cut."""
+    if columns is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _fold(line, columns))
+
+
+def _fold(line: str, columns: int) -> list[str]:
+    if len(line) <= columns:
+        return [line]
+    gaps = [gap.end() for gap in re.finditer(r"(?<=\S)  +(?=\S)", line[: _LABEL + 1])]
+    inner = len(line) - len(line.lstrip())
+    indent = gaps[-1] if gaps else inner if inner > 2 else inner + 2
+    return wrap(line, columns, subsequent_indent=" " * indent, break_long_words=False, break_on_hyphens=False)
+
+
+def aligned(rows: Sequence[Sequence[str]], columns: int | None = None) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell.
+
+    Where that is wider than `columns`, the widest columns' cells go on below themselves.
+    """
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    while columns and sum(widths) + 2 * (len(widths) - 1) > columns and max(widths) > _NARROWEST_CELL:
+        widths[widths.index(max(widths))] -= 1
+    return [line for row in rows for line in _row(row, widths)]
+
+
+def _row(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    """A row in as many lines as its longest cell takes."""
+    cells = [
+        wrap(cell, max(room, 1), break_on_hyphens=False) or [""]
+        for cell, room in zip(row, widths, strict=True)
+    ]
     return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+        "  ".join(
+            (cell[line] if line < len(cell) else "").ljust(room)
+            for cell, room in zip(cells, widths, strict=True)
+        ).rstrip()
+        for line in range(max(map(len, cells)))
     ]

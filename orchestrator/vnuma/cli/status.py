@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
-from vnuma.cli.screen import duration
+from vnuma.cli.screen import aligned, duration, say, width
+from vnuma.domain.provenance import kind
 
 if TYPE_CHECKING:
     from vnuma.engine.overview import Overview, RunLine
@@ -37,12 +38,12 @@ def status(
     if format_ is StatusFormat.JSON:
         typer.echo(json.dumps(_document(seen), indent=2))
         return
-    typer.echo("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
+    say("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
     if seen.not_at_baseline:
         typer.echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:
             what = f"in use by {vm.run}" if vm.in_use else f"left by {vm.run}; vnuma restore {vm.vm}"
-            typer.echo(f"  {vm.vm}: {what}")
+            say(f"  {vm.vm}: {what}")
     else:
         typer.echo("VMs not at baseline: 0")
 
@@ -50,16 +51,13 @@ def status(
 def _table(seen: Overview) -> list[str]:
     rows = [("RUN", "STATE", "CELLS", "VM", "LEFT", "LAST EVENT")]
     rows += [_row(line) for line in seen.runs]
-    widths = [max(len(row[column]) for row in rows) for column in range(5)]
-    return [
-        "  ".join([*(c.ljust(w) for c, w in zip(row, widths, strict=False)), row[5]]).rstrip() for row in rows
-    ]
+    return aligned(rows, width())
 
 
 def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:
     left = duration(line.left_s) if line.left_s is not None and line.alive else "-"
     state = line.state if line.alive or line.state != "running" else "died"
-    mark = " (simulated)" if line.simulated else ""
+    mark = f" ({kind(line.simulated)})" if line.simulated else ""
     return line.run, state + mark, f"{line.valid}/{line.total}", line.vms, left, line.event
 
 

@@ -13,6 +13,16 @@ def emulated_by(program: str) -> str:
     return f"{_EMULATED}{program}"
 
 
+def kind(word: str) -> str:
+    """`emulated` or `simulated`: for names of files and one-line marks."""
+    return "emulated" if word.startswith(_EMULATED) else "simulated"
+
+
+def mark(word: str | None) -> str:
+    """What stands in a file's name before its ending: `.simulated`; empty for real figures."""
+    return f".{kind(word)}" if word else ""
+
+
 def banner(word: str | None) -> str:
     """The first line of every output about figures that no hardware gave; empty for real ones."""
     if not word:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vnuma.domain.provenance import mark
 from vnuma.errors import InputError
 from vnuma.report.model import LoadedRun
 from vnuma.report.page import contents, vm_parts
@@ -14,10 +15,11 @@ from vnuma.report.words import banner, progress_words
 def write_page(loaded: LoadedRun, output: Path | None) -> Path:
     """Write the report; by default to reports/RUN.html, or reports/RUN.simulated.html for the lab's runs.
 
+    One of an emulated machine is RUN.emulated.html.
+
     Raises InputError when the file cannot be written.
     """
-    ending = ".simulated.html" if loaded.simulated else ".html"
-    path = output or Path("reports") / f"{loaded.run.name}{ending}"
+    path = output or Path("reports") / f"{loaded.run.name}{mark(loaded.simulated)}.html"
     page = page_text(loaded)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,67 @@
+"""Text in the width of the terminal that it is printed on, and whole where there is none."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vnuma.cli.screen import aligned, folded, width
+
+LINES = st.lists(st.text(alphabet="ab/-. :", max_size=160), max_size=6).map("\n".join)
+CELLS = st.lists(st.tuples(*[st.text(alphabet="ab -", max_size=60)] * 3), min_size=1, max_size=6)
+
+
+@given(LINES, st.integers(40, 100))
+def test_only_a_word_that_is_wider_than_the_terminal_makes_a_line_wider(text: str, columns: int) -> None:
+    """Everything else fits, and no word is lost, cut or moved."""
+    shown = folded(text, columns)
+
+    assert shown.split() == text.split()
+    for line in shown.split("\n"):
+        assert len(line) <= columns or len(line.split()) <= 2
+
+
+@given(LINES)
+def test_what_goes_into_a_file_keeps_its_lines(text: str) -> None:
+    """There is no width to fold to."""
+    assert width(io.StringIO()) is None
+    assert folded(text, None) == text
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            "Runs     page_cache with 1,472 MB (single, saturated)",
+            "Runs     page_cache with 1,472 MB (single,",
+        ),
+        ("  block P29  localhost has no numactl, which it needs", "  block P29  localhost has no numactl,"),
+        (
+            "No label here: the line goes on two columns further in",
+            "No label here: the line goes on two columns",
+        ),
+    ],
+)
+def test_what_goes_on_stands_under_what_follows_the_label(line: str, shown: str) -> None:
+    """As people write lists by hand."""
+    first, second = folded(line, 43).split("\n")
+
+    assert first == shown
+    assert len(second) - len(second.lstrip()) == {"R": 9, " ": 13, "N": 2}[line[0]]
+
+
+@given(CELLS, st.integers(52, 100))
+def test_a_table_fits_and_loses_nothing(rows: list[tuple[str, str, str]], columns: int) -> None:
+    """The widest columns' cells go on below themselves."""
+    lines = aligned(rows, columns)
+
+    assert max(map(len, lines)) <= columns
+    assert sorted("".join(lines).replace(" ", "")) == sorted("".join(map("".join, rows)).replace(" ", ""))
+
+
+def test_a_table_that_fits_is_a_line_for_each_row() -> None:
+    """Columns as wide as their widest cell, two spaces between them."""
+    assert aligned([["RUN", "STATE"], ["quick.1", "running"]], 80) == ["RUN      STATE", "quick.1  running"]
