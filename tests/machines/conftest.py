@@ -2,37 +2,30 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
 from tests.support.emulated import Guest, missing, start_guest
+from tests.support.lacking import skip_but_in_ci
 
 
 @pytest.fixture(scope="session")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """A guest of 2 NUMA nodes; skipped where something is missing, but not in CI."""
-    yield from _running(tmp_path_factory, 2)
+    """A guest of 2 NUMA nodes with 2 CPUs and 1; skipped where something is missing, but not in CI."""
+    yield from _running(tmp_path_factory, (2, 1))
 
 
 @pytest.fixture(scope="session")
 def wide_guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
-    """One of 4 nodes."""
-    yield from _running(tmp_path_factory, 4)
+    """One of 4 nodes with a CPU each."""
+    yield from _running(tmp_path_factory, (1, 1, 1, 1))
 
 
-def _running(folders: pytest.TempPathFactory, nodes: int) -> Iterator[Guest]:
+def _running(folders: pytest.TempPathFactory, cpus: Sequence[int]) -> Iterator[Guest]:
     lacking = missing()
     if lacking:
         skip_but_in_ci(f"no emulated guest: missing {', '.join(lacking)}")
-    running = start_guest(folders.mktemp("guest"), nodes)
+    running = start_guest(folders.mktemp("guest"), cpus)
     yield running
     running.stop()
-
-
-def skip_but_in_ci(reason: str) -> None:
-    """A machine may lack what a test needs; CI installs it."""
-    if os.environ.get("CI") == "true":
-        pytest.fail(reason)
-    pytest.skip(reason)

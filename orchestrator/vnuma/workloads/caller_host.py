@@ -33,12 +33,41 @@ _ORDERS = 0
 """Standard input, read without a buffer: lines that wait in one would not wake the selector."""
 
 
+class _Caller:
+    """A process of this very Python; its program comes by its input."""
+
+    def __init__(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        orders, answers = self.process.stdin, self.process.stdout
+        assert orders is not None and answers is not None, "both are pipes"  # noqa: PT018 - no test
+        self.orders = orders
+        self.answers = answers
+
+    def tell(self, order: dict[str, Any]) -> None:
+        """One line; of a caller that has ended, its output tells."""
+        try:
+            self.orders.write(json.dumps(order).encode() + b"\n")
+            self.orders.flush()
+        except BrokenPipeError:
+            pass
+
+    def wait(self) -> None:
+        """Until it has ended, which it does when its input has; it is killed if it does not."""
+        try:
+            self.process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
 class _Host:
     """The callers in the order of their starts; of them the first `active` are at work."""
 
     def __init__(self) -> None:
         self.caller = ""
-        self.callers: list[subprocess.Popen[bytes]] = []
+        self.callers: list[_Caller] = []
         self.active = 0
         self.unread: dict[int, bytes] = {}
         self.selector = selectors.DefaultSelector()
@@ -68,19 +97,16 @@ class _Host:
         else:
             if order["do"] == "connect":
                 self._grow(order["callers"])
-            for process in self.callers[: self.active]:
-                _tell(process, order)
+            for caller in self.callers[: self.active]:
+                caller.tell(order)
 
     def _grow(self, callers: int) -> None:
         """As many processes as asked for; more are left waiting."""
         while len(self.callers) < callers:
-            # S603: this very Python. The program comes by its input.
-            process = subprocess.Popen(
-                [sys.executable, "-c", START], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-            )
-            self.selector.register(process.stdout, selectors.EVENT_READ, len(self.callers))  # type: ignore[arg-type]
-            self.callers.append(process)
-            _tell(process, {"program": self.caller})
+            caller = _Caller()
+            self.selector.register(caller.answers, selectors.EVENT_READ, len(self.callers))
+            self.callers.append(caller)
+            caller.tell({"program": self.caller})
         self.active = callers
 
     def _said(self, number: int, caller: int, data: bytes) -> None:
@@ -88,7 +114,7 @@ class _Host:
             _answer(line.pop("answer"), caller=caller, **line)
         if not data:
             self.selector.unregister(number)
-            _answer("ended", caller=caller, status=self.callers[caller].wait())
+            _answer("ended", caller=caller, status=self.callers[caller].process.wait())
 
     def _lines(self, number: int, data: bytes) -> list[dict[str, Any]]:
         *whole, self.unread[number] = (self.unread.get(number, b"") + data).split(b"\n")
@@ -96,14 +122,10 @@ class _Host:
 
     def _end(self) -> None:
         """A caller ends when its input does, whatever it is doing."""
-        for process in self.callers:
-            process.stdin.close()  # type: ignore[union-attr]
-        for process in self.callers:
-            try:
-                process.wait(_END_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+        for caller in self.callers:
+            caller.orders.close()
+        for caller in self.callers:
+            caller.wait()
 
 
 def _hello(libraries: list[str]) -> dict[str, object]:
@@ -140,15 +162,6 @@ def _stat() -> str | None:
         return Path("/proc/stat").read_text(encoding="ascii").split("\n", 1)[0]
     except OSError:
         return None
-
-
-def _tell(process: subprocess.Popen[bytes], order: dict[str, Any]) -> None:
-    """One line to a caller; of one that has ended, its output tells."""
-    try:
-        process.stdin.write(json.dumps(order).encode() + b"\n")  # type: ignore[union-attr]
-        process.stdin.flush()  # type: ignore[union-attr]
-    except BrokenPipeError:
-        pass
 
 
 def _answer(kind: str, **values: object) -> None:
