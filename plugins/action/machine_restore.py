@@ -16,10 +16,8 @@ class ActionModule(VnumaAction):
     _requires_connection = True
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Put a machine back; check mode tells whether it would."""
+        """Put a machine back; check mode tells what that would change."""
         target = target_of(options)
-        if check:
-            return actions_on_machines.plan_restore(options["run"], target, options["when"])
-        return actions_on_machines.restore(
-            options["run"], target, options["when"], ConnectionShell(self, target.name)
-        )
+        step = actions_on_machines.plan_restore if check else actions_on_machines.restore
+        shell = ConnectionShell(self, target.name)
+        return step(options["run"], target, options["on_conflict"], options["when"], shell)

@@ -15,12 +15,14 @@ import pytest
 from tests.store.build import Leased
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
+from vnuma.engine import actions_on_machines
 from vnuma.engine.audit import audit_lines
 from vnuma.engine.back import Choice
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.lease import take_machine
 from vnuma.engine.linux.restore import restore_machine
 from vnuma.engine.restored import Restored
+from vnuma.engine.target import Machine as Box
 from vnuma.errors import NotAtBaseline, RestoreConflict
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store, open_store
@@ -169,6 +171,28 @@ def test_somebodys_change_is_refused_until_somebody_decides(
 
     assert machine.setting("transparent_hugepages") == value
     assert machine.outcome == (outcome, False)
+
+
+def test_the_roles_step_decides_likewise_and_shows_it_in_check_mode(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same refusal, and with a choice the same change that a look before had shown."""
+    monkeypatch.setenv("VNUMA_STORE", f"sqlite:///{tmp_path}/store.db")
+    machine.write("transparent_hugepages", "always")
+    name, box, shell = machine.leased.run.name, Box(name="box"), LocalShell()
+
+    for step in (actions_on_machines.plan_restore, actions_on_machines.restore):
+        with pytest.raises(RestoreConflict, match="changed by somebody else"):
+            step(name, box, "refuse", "always", shell)
+    shown = actions_on_machines.plan_restore(name, box, "baseline", "always", shell)
+    assert machine.setting("transparent_hugepages") == "always"
+    done = actions_on_machines.restore(name, box, "baseline", "always", shell)
+
+    assert machine.setting("transparent_hugepages") == "madvise"
+    assert {key: done[key] for key in shown} == shown
+    assert shown["changes"] == [
+        {"setting": "linux.transparent_hugepages", "before": "always", "after": "madvise"}
+    ]
 
 
 def test_a_setting_that_cannot_be_written_keeps_the_lease(machine: Machine, tmp_path: Path) -> None:

@@ -151,6 +151,13 @@ def why_left(run: str, target: AnyTarget, when: When) -> Left:
     return Left(token, why, supervised)
 
 
+def left_now(store: Store, run: Run, study: Study, vm: Vm, when: When) -> Left:
+    """The same for a look that changes nothing: another process may look after the run."""
+    token = unsupervised.lease_token(store, run, vm)
+    why = _why_not_back(store, run, study, vm, when) if token else _not_held(run, vm)
+    return Left(token, why, supervised=False)
+
+
 def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
     """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
     left = why_left(run, target, when)
@@ -172,22 +179,18 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         unsupervised.settle(store, row)
     changes = (*done.changes, *(() if reason else dropped))
     return {
-        **_back_document(changes, powered_off=done.powered_off),
+        **back_document(changes),
+        "powered_off": done.powered_off,
         "restored": restored_document(done),
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
 
 
-def _back_document(changes: Iterable[Edit], *, powered_off: bool) -> Document:
+def back_document(changes: Iterable[Edit]) -> Document:
     """What was put back, or would be, by setting: power, SQL Server's own and the dataset among them."""
     change = change_document(sorted(changes, key=lambda edit: edit.setting))
-    return {
-        "changed": bool(change),
-        "changes": change,
-        "diff": change_diff(change),
-        "powered_off": powered_off,
-    }
+    return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
 
 
 def restored_document(done: Restored) -> Document:
@@ -205,13 +208,13 @@ def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Docume
     """What `restore_vm` would change. Raises RestoreConflict where that would."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
-    held = unsupervised.lease_token(store, row, vm)
-    why = _why_not_back(store, row, study, vm, when) if held else _not_held(row, vm)
-    if held is None or why:
-        return {"changed": False, "why": why}
+    left = left_now(store, row, study, vm, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
     planned = plan_back(store, row, vm, target, choice)
-    context = VmContext(store, row, study, vm, target, held, home_folder())
-    return _back_document((*planned.changes, *drop_planned(context)), powered_off=planned.powered_off)
+    context = VmContext(store, row, study, vm, target, left.token, home_folder())
+    changes = (*planned.changes, *drop_planned(context))
+    return {**back_document(changes), "powered_off": planned.powered_off}
 
 
 def _why_not_back(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:

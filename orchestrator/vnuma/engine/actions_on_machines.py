@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from vnuma.engine import unsupervised
-from vnuma.engine.actions import Document, When, restored_document, step_of, why_left
+from vnuma.engine.actions import (
+    Document,
+    When,
+    back_document,
+    left_now,
+    restored_document,
+    step_of,
+    why_left,
+)
+from vnuma.engine.back import Choice
 from vnuma.engine.context import home_folder, open_context, open_run, vm_of_run
+from vnuma.engine.linux.back import edits_back
 from vnuma.engine.linux.measure import measure_pass
 from vnuma.engine.linux.restore import restore_machine
 from vnuma.engine.target import AnyTarget
@@ -21,7 +31,7 @@ def measure(run: str, attempt: Mapping[str, Any], target: AnyTarget, shell: Shel
         return {"changed": True, "samples": measure_pass(context, tried, shell)}
 
 
-def restore(run: str, target: AnyTarget, when: When, shell: Shell) -> Document:
+def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell) -> Document:
     """Put the machine back; with `when` "finished" only if none of its cells is left for another play."""
     left = why_left(run, target, when)
     if left.token is None or left.why:
@@ -30,7 +40,13 @@ def restore(run: str, target: AnyTarget, when: When, shell: Shell) -> Document:
     context.fence()
     try:
         done = restore_machine(
-            context.store, context.run, context.study, context.vm, home=home_folder(), shell=shell
+            context.store,
+            context.run,
+            context.study,
+            context.vm,
+            home=home_folder(),
+            shell=shell,
+            choice=choice,
         )
     except NotAtBaseline:
         if not left.supervised:
@@ -38,13 +54,14 @@ def restore(run: str, target: AnyTarget, when: When, shell: Shell) -> Document:
         raise
     if not left.supervised:
         unsupervised.settle(context.store, context.run)
-    return {"changed": done.changed, "restored": restored_document(done), "msg": done.words}
+    return {**back_document(done.changes), "restored": restored_document(done), "msg": done.words}
 
 
-def plan_restore(run: str, target: AnyTarget, when: When) -> Document:
-    """Whether `restore` would put the machine back."""
-    store, row, _ = open_run(run)
+def plan_restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell) -> Document:
+    """What `restore` would change. Raises RestoreConflict where that would."""
+    store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
-    if unsupervised.lease_token(store, row, vm) is None:
-        return {"changed": False, "why": why_left(run, target, when).why}
-    return {"changed": True}
+    left = left_now(store, row, study, vm, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
+    return back_document(edits_back(study, vm, shell, choice).values() if vm.baseline else ())
