@@ -5,43 +5,25 @@ The guest is emulated: its figures mean nothing and are marked so. Where pages l
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.machines.conftest import skip_but_in_ci
+from tests.machines.on_guest import LOOK, kept, study_text
 from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
+from tests.support.lacking import skip_but_in_ci
 from vnuma.engine.linux.plan import facts_of
 from vnuma.engine.linux.shell import Output, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
-from vnuma.store import facts, runs, samples
-from vnuma.store.open import open_store
+from vnuma.logs import linux_nodes
+from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.machine_question import machine_question
 
 Answers = dict[str, Output | MachineUnreachable]
 
-STUDY = """
-name: emulated
-vm: {host}
-reference: remote
-arms:
-  - {{topology: keep, name: remote, workload: {{cpu_node: 0, memory_node: 1}}}}
-  - {{topology: keep, name: depleted, workload: {{cpu_node: 0, memory_node: depleted}}}}
-design: {{blocks: 1, a_a: false, sentinel: false, warmups: 0, iterations: 1}}
-workload:
-  name: page_cache
-  sizes: [100]
-  forms: [saturated, unsaturated]
-  folder: /data
-  numa_balancing: "off"
-  transparent_hugepages: never
-"""
-LOOK = (
-    "cat /proc/sys/kernel/numa_balancing /sys/kernel/mm/transparent_hugepage/enabled; ls -d /data/vnuma-* "
-    "/dev/shm/vnuma-* 2>/dev/null; true"
-)
+SIZE = 16
+FILE_KB = SIZE * 1_000_000 // 1024
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +35,10 @@ def answers(guest: Guest) -> Answers:
 
 
 def test_every_node_is_seen_and_the_guest_is_known_as_emulated(answers: Answers) -> None:
-    """Every node with its CPU and memory; figures will be marked."""
+    """Every node with its CPUs and memory; figures will be marked."""
     machine = facts_of("emulated", answers["emulated"])
 
-    assert [node.cpus for node in machine.nodes] == [(0,), (1,)]
+    assert [node.cpus for node in machine.nodes] == [(0, 1), (2,)]
     assert all(node.memory_mb > 200 and node.free_mb > 100 for node in machine.nodes)
     assert machine.distances == {0: (10, 20), 1: (20, 10)}
     assert machine.emulated == "QEMU without KVM"
@@ -86,52 +68,62 @@ def test_a_user_without_sudo_is_refused_in_a_sentence(answers: Answers) -> None:
         facts_of("plain", answers["plain"])
 
 
+def test_the_cache_is_dropped_before_the_file_is_read_in(guest: Guest) -> None:
+    """FilePages fall by the whole file and grow by it again; a read back takes from memory and moves none."""
+    path = scripts.file_name("/data", SIZE)
+    guest.ask(scripts.make_file("/data", SIZE))
+
+    near, far, back = (
+        _file_pages(guest.ask(script))
+        for script in (
+            scripts.load(path, 0, 0, [0, 1]),
+            scripts.load(path, 0, 1, [0, 1]),
+            scripts.read_back(path, 0, 2),
+        )
+    )
+    guest.ask(scripts.remove("/data", [SIZE]))
+
+    held, dropped = near["after"], far["before"]
+    assert held[0] - dropped[0] > 0.9 * FILE_KB
+    assert far["after"][1] - far["before"][1] > 0.9 * FILE_KB
+    assert abs(sum(back["after"].values()) - sum(back["before"].values())) < 0.1 * FILE_KB
+
+
+def _file_pages(shown: str) -> dict[str, dict[int, int]]:
+    """Of each node, before and after."""
+    parts = linux_nodes.sections(shown)
+    return {
+        when: {node: row["FilePages"] for node, row in linux_nodes.meminfo(parts[when]).items()}
+        for when in ("before", "after")
+    }
+
+
 def test_a_study_places_pages_holds_settings_and_puts_everything_back(
     guest: Guest, tmp_path: Path, vnuma_home: Path
 ) -> None:
-    """On the far node, and off a depleted one, as FilePages show; then the guest is as it was before."""
+    """On the far node, as FilePages show; readers by form are told; then all is as it was before."""
     before = guest.ask(LOOK)
     study = tmp_path / "study.yml"
-    study.write_text(STUDY.format(host="sudoer" if has_sudo() else "emulated"), encoding="utf-8")
+    study.write_text(study_text(host="sudoer" if has_sudo() else "emulated"), encoding="utf-8")
 
     ran = vnuma("run", study, "-i", guest.inventory)
 
-    assert "2 of 2 cells valid" in ran.text, ran.text
+    assert "1 of 1 cells valid" in ran.text, ran.text
     assert ran.code == 0
     assert "2 of 2 settings read back equal, files removed" in ran.text
-    assert "EMULATED (QEMU without KVM)" in vnuma("results", "emulated.1").text
-    stored = _stored(vnuma_home)
-    far, spared = (stored.grown[place] for place in (1, "depleted"))
-    assert far["1"] > 0.9 * 100_000_000 / 1024
-    assert spared["1"] > spared["0"]
-    assert stored.kernel == [{"numa_balancing": "0", "transparent_hugepages": "never"}] * 2
-    assert [form for form, _ in stored.read] == ["saturated", "unsaturated"] * 2
-    assert all(value and value > 0 for _, value in stored.read)
     assert guest.ask(LOOK) == before
+    stored = kept(vnuma_home)
+    assert stored.placed["remote"].grown[1] > 0.9 * FILE_KB
+    assert [one["numa_balancing"] for one in stored.kernel] == ["0"]
+    assert [one["transparent_hugepages"] for one in stored.kernel] == ["madvise"]
+    assert stored.readers == [{"saturated": 2, "unsaturated": 1}]
+    read = {one.form: (one.value or 0) * (one.elapsed_ms or 0) for one in stored.samples}
+    assert read == {"saturated": pytest.approx(2 * SIZE), "unsaturated": pytest.approx(SIZE)}
 
+    shown = vnuma("results").text
 
-@dataclass(frozen=True)
-class Stored:
-    """What a run kept: growth of FilePages by wanted place, the kernel's settings, forms and GB/s."""
-
-    grown: dict[object, dict[str, int]]
-    kernel: list[dict[str, object]]
-    read: list[tuple[str, float | None]]
-
-
-def _stored(home: Path) -> Stored:
-    with open_store(f"sqlite:///{home}/vnuma.db").read() as connection:
-        run = runs.get_run(connection, "latest")
-        known = facts.facts_of_run(connection, run.id, "workload")
-        read = [(one.sample.form, one.sample.value) for one in samples.iter_samples(connection, run.id)]
-    documents = [(fact.key, fact.value) for fact in known if isinstance(fact.value, dict)]
-    placed = [value for key, value in documents if key.startswith("placed")]
-    held = ("numa_balancing", "transparent_hugepages")
-    return Stored(
-        {one["wanted"]: one["grown_kb"] for one in placed},
-        [{name: value[name] for name in held} for key, value in documents if key == "kernel"],
-        read,
-    )
+    assert "EMULATED (QEMU without KVM)" in shown
+    assert "Readers at once: saturated 2, unsaturated 1." in shown
 
 
 def _need_sudo() -> None:

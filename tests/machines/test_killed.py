@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -12,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.machines.test_emulated import LOOK, STUDY
+from tests.machines.on_guest import LOCAL, LOOK, REMOTE, study_text
 from tests.support.cli import command, vnuma
 from tests.support.emulated import Guest
+from tests.support.playbook import Played, play
 
-HELD = "0\nalways madvise [never]"
+HELD = "0\nalways [madvise] never"
 
 
 def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
@@ -55,11 +57,25 @@ def began(guest: Guest, study: Path) -> subprocess.Popen[str]:
     return process
 
 
+def kill_play() -> None:
+    """Without a word, and its workers with it."""
+    for number in plays():
+        os.kill(number, signal.SIGKILL)
+
+
+def killed(guest: Guest, study: Path) -> None:
+    """A run of which nothing is left on this machine: engine and play died in the first pass."""
+    process = began(guest, study)
+    kill_play()
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate(timeout=60)
+
+
 @pytest.fixture
 def study(tmp_path: Path) -> Path:
-    """Two passes that hold both kernel settings."""
+    """Two passes that hold both kernel settings, long enough to be met at work."""
     path = tmp_path / "study.yml"
-    path.write_text(STUDY.format(host="emulated"), encoding="utf-8")
+    path.write_text(study_text(arms=f"[{REMOTE}, {LOCAL}]", size=100), encoding="utf-8")
     return path
 
 
@@ -69,11 +85,7 @@ def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
 ) -> None:
     """`vnuma restore MACHINE` puts settings and files back; the resumed run measures every cell."""
     before = guest.ask(LOOK)
-    process = began(guest, study)
-    for number in plays():
-        os.kill(number, signal.SIGKILL)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    killed(guest, study)
 
     differs = vnuma("baseline", "diff", "emulated")
     told = vnuma("restore", "emulated", "--dry-run")
@@ -97,8 +109,7 @@ def test_a_run_goes_on_after_kill_9_of_its_play(guest: Guest, study: Path) -> No
     """The engine launches another play; what the first had set is known as the run's own."""
     before = guest.ask(LOOK)
     process = began(guest, study)
-    for number in plays():
-        os.kill(number, signal.SIGKILL)
+    kill_play()
 
     said, _ = process.communicate(timeout=400)
 
@@ -108,20 +119,35 @@ def test_a_run_goes_on_after_kill_9_of_its_play(guest: Guest, study: Path) -> No
 
 
 @pytest.mark.long
-def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(guest: Guest, study: Path) -> None:
-    """Exit code 7 and the three values; a person decides."""
+def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(
+    guest: Guest, study: Path, tmp_path: Path
+) -> None:
+    """Exit code 7 and the three values, by the command and by the role; a person decides."""
     before = guest.ask(LOOK)
-    process = began(guest, study)
-    for number in plays():
-        os.kill(number, signal.SIGKILL)
-    os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
-    guest.ask("echo madvise > /sys/kernel/mm/transparent_hugepage/enabled")
+    killed(guest, study)
+    guest.ask("echo always > /sys/kernel/mm/transparent_hugepage/enabled")
 
     refused = vnuma("restore", "emulated")
+    by_role = played(tmp_path, guest)
 
     assert refused.code == 7, refused.text
     assert "linux.transparent_hugepages" in refused.err
-    assert "[madvise]" in guest.ask(LOOK)
-    assert vnuma("restore", "emulated", "--baseline").code == 0
+    assert (by_role.only("machine_restore")["error"], by_role.code) == ("RestoreConflict", 2)
+    assert "[always]" in guest.ask(LOOK)
+
+    shown = played(tmp_path, guest, "baseline", "--check").only("machine_restore")
+    done = played(tmp_path, guest, "baseline").only("machine_restore")
+
+    assert shown["changes"] == done["changes"]
+    assert {edit["setting"] for edit in done["changes"]} == {
+        "linux.numa_balancing",
+        "linux.transparent_hugepages",
+    }
     assert guest.ask(LOOK) == before
+
+
+def played(folder: Path, guest: Guest, choice: str = "refuse", *arguments: str) -> Played:
+    """The collection's playbook that puts a run's machines back."""
+    variables = {"vnuma_run": "emulated.1", "vnuma_hosts": "emulated", "vnuma_on_conflict": choice}
+    playbook = "vnuma.vnuma.restore"
+    return play(folder, guest.inventory, playbook, "-e", json.dumps(variables), *arguments)

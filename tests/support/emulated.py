@@ -14,7 +14,9 @@ import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 READY_S = 120.0
@@ -111,8 +113,11 @@ def has_sudo() -> bool:
     return _which("sudo") is not None and all(_pam(name) for name in _PAM_MODULES)
 
 
-def start_guest(folder: Path, nodes: int) -> Guest:
-    """Build it, boot it, and wait until its SSH server listens. One CPU and 256 MB for each node."""
+def start_guest(folder: Path, cpus: Sequence[int]) -> Guest:
+    """Build it, boot it, and wait until its SSH server listens.
+
+    `cpus` has the number of CPUs of each node; each has 256 MB.
+    """
     kernel = _kernel()
     assert kernel, "no kernel: missing() says so"
     key = folder / "key"
@@ -123,7 +128,7 @@ def start_guest(folder: Path, nodes: int) -> Guest:
         image.truncate(DISK_MB * 2**20)
     subprocess.run([str(_which("mkfs.ext4")), "-q", "-O", "^has_journal", str(disk)], check=True)
     port, console = _free_port(), folder / "console.log"
-    command = _qemu(kernel, initrd, disk, console, nodes, port)
+    command = _qemu(kernel, initrd, disk, console, cpus, port)
     with (folder / "qemu.log").open("wb") as errors:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=errors, stderr=errors)
     guest = Guest(_inventory(folder, key, port), process, port, key)
@@ -223,18 +228,19 @@ def _copy_program(program: Path, root: Path, name: str) -> None:
         shutil.copy(library, target)
 
 
-def _qemu(kernel: Path, initrd: Path, disk: Path, console: Path, nodes: int, port: int) -> list[str]:
+def _qemu(kernel: Path, initrd: Path, disk: Path, console: Path, cpus: Sequence[int], port: int) -> list[str]:
+    ends = list(accumulate(cpus))
     numa = [
         part
-        for node in range(nodes)
+        for node, end in enumerate(ends)
         for part in (
             *("-object", f"memory-backend-ram,id=m{node},size={NODE_MB}M"),
-            *("-numa", f"node,nodeid={node},cpus={node},memdev=m{node}"),
+            *("-numa", f"node,nodeid={node},cpus={end - cpus[node]}-{end - 1},memdev=m{node}"),
         )
     ]
     return [
         *("qemu-system-x86_64", "-accel", "tcg,thread=multi", "-machine", "q35", "-cpu", "max"),
-        *("-smp", f"{nodes},sockets={nodes}", "-m", f"{nodes * NODE_MB}M", *numa),
+        *("-smp", f"{ends[-1]},sockets={ends[-1]}", "-m", f"{len(cpus) * NODE_MB}M", *numa),
         *(
             "-kernel",
             str(kernel),

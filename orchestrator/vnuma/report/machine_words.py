@@ -21,8 +21,30 @@ def machine_notes(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
     """What a reader of a machine's figures has to know beforehand: what a boot is, what was left out."""
     if machine_of(loaded, vm):
         yield "A boot stands here for a pass with caches dropped before it; the machine was not booted."
+    if readers := readers_words(loaded, vm):
+        yield f"Readers at once: {readers}."
     for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():
         yield f"Arm {label} was left out: {why}"
+
+
+def readers_words(loaded: LoadedRun, vm: Vm) -> str:
+    """How many read at once in each form: `single 1, saturated 8`; empty where none was recorded."""
+    known = list(loaded.attempt_facts(vm, "workload", "readers").values())
+    counts = {form: [one[form] for one in known if form in one] for form in loaded.study.workload.forms}
+    return ", ".join(f"{form} {_range(numbers)}" for form, numbers in counts.items() if numbers)
+
+
+def _range(numbers: list[int]) -> str:
+    low, high = min(numbers), max(numbers)
+    return str(low) if low == high else f"{low} to {high} by arm"
+
+
+def _held(loaded: LoadedRun, vm: Vm, name: str) -> str:
+    """A kernel setting as it was found, and as it was in the passes where that differs."""
+    found = machine_of(loaded, vm).get(name)
+    passes = [one.get(name) for one in loaded.attempt_facts(vm, "workload", "kernel").values()]
+    during = ", ".join(str(value) for value in dict.fromkeys(passes) if value != found)
+    return f"{found or 'none'}; {during} during passes" if during else str(found or "")
 
 
 def machine_of(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
@@ -57,6 +79,9 @@ def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}; "
         "each node's FilePages proved before the first of them where the file's pages lay."
     )
+    if readers := readers_words(loaded, vm):
+        rests = "; the unsaturated one rests after each sixteenth of the file"
+        yield f"Readers at once: {readers}{rests if 'unsaturated' in study.workload.forms else ''}."
     for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():
         yield f"Arm {label} was left out: {why}"
 
@@ -76,8 +101,9 @@ def machine_pairs(loaded: LoadedRun, vm: Vm) -> list[tuple[str, str]]:
         "Distances": "; ".join(
             f"node {node}: {' '.join(map(str, row))}" for node, row in (facts.get("distances") or {}).items()
         ),
-        "kernel.numa_balancing": facts.get("numa_balancing"),
-        "Transparent huge pages": facts.get("transparent_hugepages"),
+        "kernel.numa_balancing": _held(loaded, vm, "numa_balancing"),
+        "Transparent huge pages": _held(loaded, vm, "transparent_hugepages"),
+        "Readers at once": readers_words(loaded, vm),
         "memory_spread_page": facts.get("spread_page"),
         "Memory limit of the cgroup": facts.get("memory_limit_mb"),
         "File system": facts.get("file_system"),

@@ -77,8 +77,10 @@ def _bench(site: Site) -> Iterator[Bench]:
     with site.kernel_settings():
         answer = require(site.shell, machine_question(settings.folder), f"{site.vm}: looking at its nodes")
         machine = machine_facts(answer)
-        site.record(SCOPE, {"kernel": _kernel(machine)})
-        yield _Pass(site, settings, machine)
+        node = machine.node(settings.cpu_node)
+        readers = settings.readers(len(node.cpus) if node else 1)
+        site.record(SCOPE, {"kernel": _kernel(machine), "readers": readers})
+        yield _Pass(site, settings, machine, readers)
 
 
 def _kernel(machine: MachineFacts) -> Document:
@@ -98,6 +100,8 @@ class _Pass:
     site: Site
     settings: PageCache
     machine: MachineFacts
+    readers: Mapping[str, int]
+    """How many read at once, by form."""
     size: int | None = None
 
     def run(self, size: int, form: str) -> Reading:
@@ -121,9 +125,7 @@ class _Pass:
         path, node = scripts.file_name(self.settings.folder, size), self.settings.cpu_node
         if form == "unsaturated":
             return scripts.read_with_rests(path, node, size, REST_S)
-        found = self.machine.node(node)
-        readers = len(found.cpus) if found and form == "saturated" else 1
-        return scripts.read_back(path, node, readers)
+        return scripts.read_back(path, node, self.readers[form])
 
     def _place(self, size: int) -> None:
         """Read the file in; raises PlacementNotProven unless FilePages show it where it should be."""

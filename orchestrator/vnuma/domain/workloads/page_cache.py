@@ -79,6 +79,10 @@ class PageCache(WorkloadSettings):
         wanted = {"numa_balancing": balancing, "transparent_hugepages": self.transparent_hugepages}
         return {name: value for name, value in wanted.items() if value != "keep"}
 
+    def readers(self, cpus: int) -> dict[str, int]:
+        """How many `dd` read at once in each form, on a node with so many CPUs."""
+        return {form: max(cpus, 1) if form == "saturated" else 1 for form in self.forms}
+
     def metric(self, form: str) -> Metric:
         """Throughput of all readers together."""
         del form
