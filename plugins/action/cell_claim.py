@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine import actions, workers
+from vnuma.engine import actions, foresee, workers
 
 workers.prepare()  # the play's parent imports this file before it forks the first worker
 
@@ -18,5 +18,5 @@ class ActionModule(VnumaAction):
     def act(self, options: Options, *, check: bool) -> Options:
         """Claim the next cell of a run."""
         if check:
-            return actions.peek_cell(options["run"], target_of(options))
+            return foresee.claim(options["run"], target_of(options))
         return actions.claim_cell(options["run"], target_of(options))

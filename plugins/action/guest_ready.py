@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine import actions, actions_by_hand
+from vnuma.engine import actions, actions_by_hand, foresee
 
 
 class ActionModule(VnumaAction):
@@ -17,5 +17,6 @@ class ActionModule(VnumaAction):
         """Wait until guest and SQL Server are ready, and see what the guest sees."""
         target = vm_of(options)
         if options["attempt"]:
-            return actions.ready(options["run"], options["attempt"], target)
+            step = foresee.ready if check else actions.ready
+            return step(options["run"], options["attempt"], target)
         return {"changed": False} if check else actions_by_hand.ready(target, options)

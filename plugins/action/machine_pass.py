@@ -16,7 +16,9 @@ class ActionModule(VnumaAction):
     _requires_connection = True
 
     def act(self, options: Options, *, check: bool) -> Options:
-        """Measure a cell; in check mode the base class has skipped it."""
+        """Measure a cell; in check mode nothing is measured, so nothing is done."""
+        if check:
+            return {"changed": False, "skipped": True, "msg": "Check mode: no pass was made."}
         target = target_of(options)
         return actions_on_machines.measure(
             options["run"], options["attempt"], target, ConnectionShell(self, target.name)

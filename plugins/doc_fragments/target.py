@@ -145,7 +145,7 @@ options:
   attempt:
     description:
       - The attempt that M(vnuma.vnuma.cell_claim) opened. Empty outside a run.
-      - With it the study's own settings count, not the task's, and the step is not predicted in check mode.
+      - With it the study's own settings count, not the task's. Check mode tells what the step changes.
     type: dict
     default: {}
 """

@@ -22,7 +22,11 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: full
-    description: Tells which cell is next, and neither claims nor stores anything.
+    description: >-
+      Tells which cell is next, with the attempt and the mark to come. Neither claims nor stores anything.
+  diff_mode:
+    support: full
+    description: Shows the run's mark on the VM before and after.
 """
 
 EXAMPLES = r"""
@@ -41,12 +45,12 @@ claimed:
 target:
   description: The VM as the claim took it, to be handed to the other actions.
   type: dict
-  returned: when claimed
+  returned: when claimed, and of a VM in check mode
   sample: {name: sql16, vm: sql16}
 attempt:
   description: The attempt, to be handed to the other actions.
   type: dict
-  returned: when claimed
+  returned: when claimed, and of a VM in check mode
   sample: {id: 7, cell_id: 3, number: 1, token: 2, arm: 4x4, label: 4x4, block: 1}
 why:
   description: Why no cell was claimed. In check mode, which cell is next.

@@ -33,6 +33,9 @@ attributes:
   check_mode:
     support: full
     description: Waits for nothing and returns nothing seen, since the VM may not be on yet.
+  diff_mode:
+    support: full
+    description: In a run, shows what of SQL Server is put right after the boot.
 """
 
 EXAMPLES = r"""

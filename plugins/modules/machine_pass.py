@@ -21,7 +21,7 @@ extends_documentation_fragment:
 attributes:
   check_mode:
     support: none
-    description: A step of an attempt is not predicted, and is skipped.
+    description: A pass is not predicted, and is skipped.
 """
 
 EXAMPLES = r"""

@@ -33,6 +33,9 @@ attributes:
   check_mode:
     support: full
     description: Measures nothing.
+  diff_mode:
+    support: full
+    description: In a run, shows the database that is made, and the pool for it.
 """
 
 EXAMPLES = r"""

@@ -72,10 +72,66 @@ def test_check_mode_of_a_study_claims_and_stores_nothing(
     assert claimed["why"].startswith("check mode: next would be block 1, ")
     assert [task.action for task in ended.tasks if task.action.startswith("vnuma.")] == [
         "vnuma.vnuma.cell_claim",
+        *(f"vnuma.vnuma.{step}" for step in STEPS),
         "vnuma.vnuma.vm_restore",
     ]
     assert rows_of_store(vnuma_home) == stored
     assert settings_now(running) == before
+
+
+STEPS = ("vm_topology", "vm_power", "guest_ready", "sql_benchmark")
+"""The actions of a cell after its claim."""
+
+
+@pytest.mark.parametrize("cells", [1, pytest.param(2, marks=pytest.mark.long)])
+def test_check_mode_of_a_cell_shows_all_that_it_then_does(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path, cells: int
+) -> None:
+    """Mark, SQL Server's soft-NUMA, power, settings, database: each step's difference is the real run's."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running)
+    arms = [{"topology": "1x16", "name": "whole", "soft_numa": "off"}, "1x16"]
+    run = create(tmp_path, inventory, arms=arms, design={"order": "fixed"})
+
+    seen: dict[str, Any] = {}
+    for _ in range(cells):
+        before, stored = settings_now(running), rows_of_store(vnuma_home)
+        checked = by_hand(tmp_path, inventory, "cell", run, "--check", "--diff")
+        assert (settings_now(running), rows_of_store(vnuma_home)) == (before, stored)
+        done = by_hand(tmp_path, inventory, "cell", run, "--diff")
+
+        assert checked.code == done.code == 0, checked.text + done.text
+        for action in ("cell_claim", *STEPS):
+            assert difference(checked, action) == difference(done, action), action
+            seen |= {
+                name: (action, value) for name, value in difference(done, action)["diff"]["after"].items()
+            }
+    assert seen["vnuma.run"] == ("cell_claim", run)
+    assert seen["sql.softNuma"] == ("vm_topology", False)
+    assert seen["numCoresPerSocket"] == ("vm_topology", 16)
+    assert seen["power"] == ("vm_power", "poweredOn")
+    assert seen["sql.database"] == ("sql_benchmark", "vnuma_study")
+
+
+def difference(played: Played, action: str) -> dict[str, Any]:
+    """What a step changed, or would change."""
+    result = played.only(action).result
+    return {key: result.get(key) for key in ("changed", "diff", "changes", "powered_off", "prediction")}
+
+
+def test_check_mode_of_a_cell_says_what_only_the_boot_can_tell(tmp_path: Path, lab: LabFactory) -> None:
+    """Of a VM that is off nobody knows whether SQL Server has the database."""
+    inventory = write_inventory(tmp_path, lab(vms=[{"name": "sql16", "power": "off"}]))
+    run = create(tmp_path, inventory)
+
+    checked = by_hand(tmp_path, inventory, "cell", run, "--check", "--diff")
+
+    assert checked.code == 0, checked.text
+    assert "power" not in checked.only("vm_topology")["diff"]["after"]
+    assert checked.only("sql_benchmark")["diff"] == {
+        "before": {"sql.database": "not known until the VM is on"},
+        "after": {"sql.database": "vnuma_study"},
+    }
 
 
 def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path, lab: LabFactory) -> None:
@@ -244,38 +300,15 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
     assert settings_now(running) == before
 
 
-ATTEMPT = {"id": 1, "cell_id": 1, "number": 1, "token": 1, "arm": "4x4", "label": "4x4", "block": 1}
-
-
-@pytest.mark.parametrize(
-    "action",
-    [
-        "vm_topology",
-        *(
-            pytest.param(action, marks=pytest.mark.long)
-            for action in ("vm_power", "guest_ready", "sql_benchmark")
-        ),
-    ],
-)
-def test_check_mode_never_does_a_step_of_an_attempt(tmp_path: Path, lab: LabFactory, action: str) -> None:
-    """A step that an attempt is handed to is skipped in check mode: it can only be done or not."""
-    running = lab()
-    before = settings_now(running)
-    variables = {f"{action}_run": "small.1", f"{action}_attempt": ATTEMPT}
-
-    result = play_roles(tmp_path, write_inventory(tmp_path, running), {action: variables}, "--check").only(
-        action
-    )
-
-    assert result.status == "skipped"
-    assert settings_now(running) == before
-
-
-def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory) -> None:
-    """The message says where an attempt comes from."""
+@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
+def test_something_that_is_no_attempt_is_refused(
+    tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]
+) -> None:
+    """The message says where an attempt comes from; check mode says so too."""
     variables = {"vm_power_run": "small.1", "vm_power_attempt": {"number": 1}}
+    inventory = write_inventory(tmp_path, lab())
 
-    failed = play_roles(tmp_path, write_inventory(tmp_path, lab()), {"vm_power": variables}).only("vm_power")
+    failed = play_roles(tmp_path, inventory, {"vm_power": variables}, *arguments).only("vm_power")
 
     assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
     assert "cell_claim" in failed["msg"]

@@ -21,6 +21,7 @@ func init() {
 type queryStat struct {
 	query, plan  string // hashes in hex
 	outer, inner int64
+	degree       int
 	created      time.Time
 	last         time.Time
 	count, rows  int64
@@ -31,6 +32,7 @@ type queryStat struct {
 func queryStatOf(st *tsql.SelectStatement, p plan, r *run, t cost.Timing) queryStat {
 	q := queryStat{created: r.now, last: r.now, count: 1, lastTiming: t, totalTiming: t}
 	q.query, q.plan = hashesOf(rootOf(st, p, r))
+	q.degree = degreeOf(st, p, r)
 	cross, aggregated := storedProduct(p)
 	if cross != nil {
 		q.outer, q.inner = cross.outerRows, cross.innerRows
@@ -68,7 +70,7 @@ func execQueryStats(v *viewContext) []viewRow {
 			"total_worker_time": q.totalTiming.CPUMicros, "last_worker_time": q.lastTiming.CPUMicros,
 			"total_elapsed_time": q.totalTiming.ElapsedMicros, "last_elapsed_time": q.lastTiming.ElapsedMicros,
 			"query_hash": fromHex(q.query), "query_plan_hash": fromHex(q.plan), "total_rows": q.rows * q.count, "last_rows": q.rows,
-			"last_dop": 1, "last_grant_kb": 0})
+			"last_dop": q.degree, "last_grant_kb": 0})
 	}
 	return out
 }

@@ -89,6 +89,37 @@ func TestShowplan(t *testing.T) {
 	}
 }
 
+// A MAXDOP hint is how many workers run the statement, by its plan and by the plan cache, up to the CPUs; the query
+// stays the same one.
+func TestMaxDOPIsEffective(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, dataset)
+	const query = "SELECT COUNT_BIG(*) FROM (SELECT TOP (5) * FROM dbo.a ORDER BY id) AS a CROSS JOIN (SELECT TOP (4) * FROM dbo.b ORDER BY id) AS b"
+	between := func(text, begin, end string) string {
+		_, after, _ := strings.Cut(text, begin)
+		found, _, _ := strings.Cut(after, end)
+		return found
+	}
+	hashes := map[string]bool{}
+	for hint, want := range map[string]string{"": "1", " OPTION (MAXDOP 1)": "1", " OPTION (MAXDOP 4)": "4", " OPTION (MAXDOP 64)": "16"} {
+		must(t, s, "SET STATISTICS XML ON")
+		drawn := must(t, s, query+hint).text()
+		must(t, s, "SET STATISTICS XML OFF")
+		if got := between(drawn, ` DegreeOfParallelism="`, `"`); got != want || strings.Contains(drawn, "Gather Streams") != (want != "1") {
+			t.Errorf("%q: degree %s, want %s: %s", hint, got, want, drawn)
+		}
+		hashes[between(drawn, ` QueryHash="`, `"`)] = true
+		plan := between(drawn, `QueryPlanHash="`, `"`)
+		got := must(t, s, "SELECT last_dop FROM sys.dm_exec_query_stats WHERE query_plan_hash = "+plan).text()
+		if got != want {
+			t.Errorf("%q: last_dop %s, want %s", hint, got, want)
+		}
+	}
+	if len(hashes) != 1 {
+		t.Errorf("one query has the hashes %v", hashes)
+	}
+}
+
 // Reported times are those of the cost model: a run repeats under its seed, and SlowFactor multiplies.
 func TestTimesFollowTheModel(t *testing.T) {
 	time := func(slow float64) string {

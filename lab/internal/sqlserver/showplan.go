@@ -87,7 +87,7 @@ func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
 	}
 	root := rootOf(st, p, r)
 	i := r.inst
-	plan := queryPlan{DOP: 1, Root: root, Hardware: hardware{Memory: i.targetKB() / 4, Pages: i.targetKB() / 32, DOP: max(i.boot.VCPUs/2, 1)}}
+	plan := queryPlan{DOP: degreeOf(st, p, r), Root: root, Hardware: hardware{Memory: i.targetKB() / 4, Pages: i.targetKB() / 32, DOP: max(i.boot.VCPUs/2, 1)}}
 	if hints.MaxDOP == 1 {
 		plan.Serial = "MaxDOPSetToOne"
 	}
@@ -108,13 +108,33 @@ func rootOf(st *tsql.SelectStatement, p plan, r *run) operator {
 	if intoTarget(st.Query) != nil {
 		root = d.over("Table Insert", "Insert", root)
 	}
+	if degreeOf(st, p, r) > 1 {
+		root = d.over(parallelism, "Gather Streams", root)
+	}
 	return root
 }
 
-// hashesOf are query hash and plan hash, both of the shape: literals do not matter.
+const parallelism = "Parallelism"
+
+// degreeOf is how many workers run a query: as many as its MAXDOP hint allows and schedulers take work, for what the
+// cost model times. Without a hint above 1, and for anything else, one.
+func degreeOf(st *tsql.SelectStatement, p plan, r *run) int {
+	cross, _ := storedProduct(p)
+	scan, _ := largeScanOf(p)
+	if st.Query.Hints.MaxDOP <= 1 || (cross == nil && scan == nil) {
+		return 1
+	}
+	return max(1, min(st.Query.Hints.MaxDOP, len(r.inst.usableSchedulers())))
+}
+
+// hashesOf are query hash and plan hash, both of the shape: literals do not matter. Spool and parallelism are the
+// plan's, not the query's.
 func hashesOf(root operator) (query, plan string) {
-	shape := shapeOf(root)
-	return hash64(strings.ReplaceAll(shape, "Table Spool", "")), hash64(shape)
+	asked := root
+	if root.Physical == parallelism {
+		asked = root.Inputs[0]
+	}
+	return hash64(strings.ReplaceAll(shapeOf(asked), "Table Spool", "")), hash64(shapeOf(root))
 }
 
 func hash64(s string) string {

@@ -24,8 +24,6 @@ from vnuma.errors import AttemptFailed, InputError, VnumaError
 Options = dict[str, Any]
 ArgumentSpec = dict[str, dict[str, Any]]
 
-NOT_PREDICTED = "Check mode: a step of an attempt is not predicted, and was not done."
-
 
 class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types
     """An action plugin of this collection. Works in check mode; never runs on the target."""
@@ -42,9 +40,6 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
         result: dict[str, Any] = super().run(tmp, task_vars)
         _, options = self.validate_argument_spec(argument_spec=self.spec)
         check = bool(self._task.check_mode)
-        if check and options.get("attempt"):
-            result.update(changed=False, skipped=True, msg=NOT_PREDICTED)
-            return result
         try:
             result.update(plain(self.act(options, check=check)))
         except VnumaError as error:

@@ -44,8 +44,8 @@ def power(
     """
     from vnuma import analysis
     from vnuma.analysis import planning
+    from vnuma.domain.cell_time import assumed_cell_seconds
     from vnuma.domain.percent import percent_of
-    from vnuma.engine.plan import assumed_cell_seconds
 
     parsed, _ = read_study(study)
     try:

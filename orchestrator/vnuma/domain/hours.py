@@ -14,6 +14,7 @@ from vnuma.domain.arm import Strict
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _WINDOW = re.compile(r"(?P<days>[A-Za-z,\- ]+?)\s+(?P<start>\d\d:\d\d)-(?P<end>\d\d:\d\d)")
 _DAY_MINUTES = 24 * 60
+_WEEK_MINUTES = 7 * _DAY_MINUTES
 _AHEAD_DAYS = 8
 """A window of the week recurs within this many days."""
 
@@ -56,10 +57,32 @@ class AllowedHours(Strict):
         """For people: `Mon-Fri 20:00-06:00 (Europe/Berlin)`."""
         return f"{'; '.join(self.windows)} ({self.time_zone})"
 
+    @property
+    def longest_s(self) -> float | None:
+        """Length of the longest window by the clock, those that meet being one; None: it never closes."""
+        merged: list[tuple[int, int]] = []
+        for start, end in sorted(self._minutes_of_fortnight()):
+            if merged and start <= merged[-1][1]:
+                merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+            else:
+                merged.append((start, end))
+        longest = max(end - start for start, end in merged)
+        return None if longest >= _WEEK_MINUTES else longest * 60.0
+
+    def _minutes_of_fortnight(self) -> Iterator[tuple[int, int]]:
+        """Every window of two weeks, so that one which meets the next week's is seen whole."""
+        for text in self.windows:
+            days, start, end = _parse(text)
+            length = (end - start) % _DAY_MINUTES or _DAY_MINUTES
+            for day in days:
+                for begin in (day * _DAY_MINUTES + start, day * _DAY_MINUTES + start + _WEEK_MINUTES):
+                    yield begin, begin + length
+
     def closes(self, now: datetime) -> datetime | None:
         """When the window that is open at `now` ends, in the study's zone; None while none is open.
 
-        Windows that meet count as one. Beyond a week it is not looked.
+        Windows that meet count as one. Beyond a week it is not looked: of hours that never close it is a
+        moment more than a week ahead, and a later one when asked later.
         """
         return next((end for start, end in self._merged(now) if start <= now < end), None)
 

@@ -12,7 +12,8 @@ from vnuma.domain.change import Edit
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine import unsupervised
-from vnuma.engine.attempt import Attempt
+from vnuma.engine.attempt import Attempt, attempt_of
+from vnuma.engine.audit import noting
 from vnuma.engine.back import Choice, plan_back
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import Nothing, claim, next_cell, why_no_more
@@ -29,9 +30,9 @@ from vnuma.engine.measure import measure_cell
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.restore import restore
 from vnuma.engine.restored import Restored
-from vnuma.engine.shape import change_diff, change_document, prediction_document, shape_cell
+from vnuma.engine.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.target import AnyTarget, Target
-from vnuma.errors import InputError, NotAtBaseline
+from vnuma.errors import NotAtBaseline
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
@@ -50,13 +51,13 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target.name)
     token = supervisor_token(target.name)
-    if token is None:
-        why = _nothing_left(store, row, study, vm)
-        if why:
-            return {"changed": False, "claimed": False, "why": why}
-        token = unsupervised.take(store, row, study, vm, target)
-        vm = vm_of_run(store, row, target.name)
-    context = VmContext(store, row, study, vm, target, token, home_folder())
+    with noting(store, row, vm.vm_key) as made:
+        if token is None:
+            why = nothing_left(store, row, study, vm)
+            if why:
+                return {"changed": False, "claimed": False, "why": why}
+            token = unsupervised.take(store, row, study, vm, target)
+    context = VmContext(store, row, study, vm_of_run(store, row, target.name), target, token, home_folder())
     with _living(context):
         claimed = claim(context)
         while isinstance(claimed, Nothing) and not claimed.final:
@@ -69,61 +70,65 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
         "claimed": True,
         "target": target.model_dump(mode="json", exclude_none=True),
         "attempt": asdict(Attempt.of(claimed)),
+        "diff": edits_diff(made),
     }
 
 
-def _nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
+def nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     """Why this VM gets no further cell; None while there is one."""
     why = why_no_more(store, run, study, vm)
     return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
 
 
-def peek_cell(run: str, target: AnyTarget) -> Document:
-    """What `claim_cell` would claim. In check mode nothing is claimed, so the play ends there."""
-    store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
-    why = why_no_more(store, row, study, vm)
-    cell = None if why else next_cell(store, row, study, vm)
-    if cell is None:
-        return {"changed": False, "claimed": False, "why": why or "every cell has ended"}
-    return {
-        "changed": True,
-        "claimed": False,
-        "why": f"check mode: next would be block {cell.block}, {cell.label}",
-    }
-
-
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Bring the VM into the attempt's arm's shape."""
-    with step_of(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
         done = shape_cell(context, tried)
+    return shaped_document(done, made)
+
+
+def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
+    """What shaping did, or would do. `made` is all of it: power and SQL Server's settings too."""
     return {
         "changed": True,
         "changes": change_document(done.change),
         "prediction": prediction_document(done.prediction),
         "powered_off": done.powered_off,
+        "diff": edits_diff(made),
     }
 
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Power on and wait for Tools."""
-    with step_of(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
         boot_cell(context, tried)
-    return {"changed": True, "power": "poweredOn"}
+    return {"changed": True, "power": "poweredOn", "diff": edits_diff(made)}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Wait for SQL Server and compare what the guest sees with what the arm needs."""
-    with step_of(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
         seen = ready_cell(context, tried)
-    return {"changed": False, "guest": asdict(seen.guest), "server": asdict(seen.server)}
+    saw = {"guest": asdict(seen.guest), "server": asdict(seen.server)}
+    return {"changed": bool(made), "diff": edits_diff(made), **saw}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset, then measure the cell."""
-    with step_of(run, attempt, target) as (context, tried):
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
         prepared = prepare_cell(context, tried)
-        return {"changed": True, "dataset": prepared, "samples": measure_cell(context, tried)}
+        stored = measure_cell(context, tried)
+    return {"changed": True, "dataset": prepared, "samples": stored, "diff": edits_diff(made)}
+
+
+def noted(context: VmContext) -> AbstractContextManager[list[Edit]]:
+    """What a step changes on its VM, once it has ended."""
+    return noting(context.store, context.run, context.vm.vm_key)
+
+
+def edits_diff(edits: Iterable[Edit]) -> Document:
+    """Edits as Ansible's diff mode shows them, in the order of their names."""
+    return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
 
 
 @dataclass(frozen=True)
@@ -232,12 +237,7 @@ def _not_held(run: Run, vm: Vm) -> str:
 @contextmanager
 def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterator[tuple[VmContext, Attempt]]:
     """Context and attempt of one step, for as long as it works."""
-    try:
-        attempt = Attempt(**document)
-    except TypeError:
-        raise InputError(
-            "option attempt is not an attempt.", fix="Hand on what vnuma.vnuma.cell_claim returned."
-        ) from None
+    attempt = attempt_of(document)
     context = open_context(run, target, attempt.token)
     with _living(context):
         yield context, attempt

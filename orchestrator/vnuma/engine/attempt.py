@@ -7,14 +7,15 @@ on after an error finds the cell already settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from vnuma.domain.arm import Arm
 from vnuma.engine.context import VmContext
 from vnuma.engine.window import refuse_if_over
-from vnuma.errors import AttemptFailed, Interrupted, LeaseLost, VnumaError
+from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError
 from vnuma.store import attempts
 from vnuma.store.rows import Claim, Outcome
 from vnuma.store.types import utc_now
@@ -42,6 +43,16 @@ class Attempt:
     def settings(self, context: VmContext) -> Arm:
         """The arm that this attempt is to bring about."""
         return context.study.arm(self.arm)
+
+
+def attempt_of(document: Mapping[str, Any]) -> Attempt:
+    """The attempt that a step of a play was handed. Raises InputError."""
+    try:
+        return Attempt(**document)
+    except TypeError:
+        raise InputError(
+            "option attempt is not an attempt.", fix="Hand on what vnuma.vnuma.cell_claim returned."
+        ) from None
 
 
 @contextmanager

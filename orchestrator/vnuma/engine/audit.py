@@ -14,7 +14,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.change import Edit
+from vnuma.domain.change import Edit, net
+from vnuma.domain.setting import Value
 from vnuma.engine.context import VmContext, holder, home_folder
 from vnuma.errors import StoreError, VnumaError
 from vnuma.store import audit, runs
@@ -23,6 +24,9 @@ from vnuma.store.open import Store
 from vnuma.store.place import Place
 from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
+
+_FAILED = " failed"
+"""Ends the action's name in the second line of a change that failed."""
 
 
 def _refuse(error: StoreError) -> None:
@@ -55,7 +59,7 @@ class Journal:
         try:
             yield
         except VnumaError as error:
-            self._write(f"{action} failed", change, error.what)
+            self._write(f"{action}{_FAILED}", change, error.what)
             raise
         self.made.extend(edits)
 
@@ -83,6 +87,41 @@ class Journal:
 def journal_of(context: VmContext) -> Journal:
     """The journal of a cell's steps."""
     return Journal(context.store, context.vm.vm_key, context.vm.name, context.run)
+
+
+@contextmanager
+def noting(store: Store, run: Run, vm_key: str) -> Iterator[list[Edit]]:
+    """A list that holds at the end of the `with` what the run changed on the VM in it, by the audit log.
+
+    A setting that was put back in it is left out, and so is a change that failed.
+    """
+    made: list[Edit] = []
+    with store.read() as connection:
+        begin = audit.last_id(connection)
+    yield made
+    with store.read() as connection:
+        written = audit.lines(connection, run.id, vm_key=vm_key, after=begin)
+    made += net(_edits(written))
+
+
+def _edits(written: Iterable[AuditLine]) -> list[Edit]:
+    """The edits of changes that did not fail: one that did has a second line right after its own."""
+    kept: list[AuditLine] = []
+    for line in written:
+        if kept and line.action == f"{kept[-1].action}{_FAILED}":
+            kept.pop()
+        else:
+            kept.append(line)
+    return [
+        Edit(edit["setting"], _value(edit["before"]), _value(edit["after"]))
+        for line in kept
+        for edit in line.change
+    ]
+
+
+def _value(stored: Any) -> Value:
+    """A value as it was: JSON has no tuples."""
+    return tuple(stored) if isinstance(stored, list) else stored
 
 
 def audit_file(place: Place) -> Path:

@@ -38,6 +38,10 @@ TCP_PORTS = "sql.tcpPorts"
 """SQL Server's TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
 
 
+NOT_KNOWN = "not known until the VM is on"
+"""In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
+
+
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
     """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
     mark = foreign_mark(vm.lease, run)
@@ -65,19 +69,34 @@ def take_over(
     PreflightBlocked when it was changed after this run had put it back.
     """
     facts = read.read_vm(session, ref)
-    refuse_other(vm, facts)
-    refuse_if_marked(facts, run)
-    _refuse_if_changed_since(run, vm, facts)
-    inside = guest() if vm.baseline is None else {}
+    baseline = plan_baseline(run, vm, facts, guest)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
-            vms.save_baseline(connection, vm.id, token, baseline_document(facts, inside))
-    with Journal(store, vm.vm_key, vm.name, run).change("mark", [Edit(lease_mark.LEASE_KEY, None, run.name)]):
+            vms.save_baseline(connection, vm.id, token, baseline)
+    with Journal(store, vm.vm_key, vm.name, run).change("mark", [marking(run, facts)]):
         lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     lease_note.write_note(session, ref, note_text(run))
     return token
+
+
+def plan_baseline(
+    run: Run, vm: Vm, facts: VmFacts, guest: Callable[[], dict[str, object]]
+) -> dict[str, object]:
+    """The baseline that `take_over` has or would commit, for a VM that it takes. Changes nothing.
+
+    Raises VmHeld, InputError and PreflightBlocked as that does.
+    """
+    refuse_other(vm, facts)
+    refuse_if_marked(facts, run)
+    _refuse_if_changed_since(run, vm, facts)
+    return baseline_document(facts, guest()) if vm.baseline is None else _document(vm)
+
+
+def marking(run: Run, facts: VmFacts) -> Edit:
+    """The mark as a change: a VM that this run has marked already is marked anew."""
+    return Edit(lease_mark.LEASE_KEY, run.name if facts.lease else None, run.name)
 
 
 def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from dataclasses import replace
+
 from vnuma.domain.change import Edit
+from vnuma.domain.study import Study
 from vnuma.engine.attempt import Attempt, step
+from vnuma.engine.audit import journal_of
+from vnuma.engine.baseline import NOT_KNOWN
 from vnuma.engine.context import VmContext
 from vnuma.engine.site import CellSite
 from vnuma.errors import EnvironmentProblem
-from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver import dataset, ownership
+from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
 from vnuma.workloads.bench import Document
 from vnuma.workloads.registry import workload_named
+
+DATABASE = "sql.database"
+"""The study's database in diffs and audit lines."""
 
 _DROPPED = "dataset_dropped"
 """Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
@@ -23,9 +32,28 @@ def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
     """The step `dataset` of a cell: the workload's data are there and verified; made only once."""
     with step(context, attempt, "dataset"):
         site = CellSite(context, attempt)
-        prepared = workload_named(context.study.workload.name).prepare(site)
+        workload = workload_named(context.study.workload.name)
+        making = None if is_expected(context) else _making(context.study, site.server)
+        with journal_of(context).change("dataset", [making]) if making else nullcontext():
+            prepared = workload.prepare(site)
         site.record("dataset", prepared)
         return prepared
+
+
+def _making(study: Study, server: SqlServer) -> Edit | None:
+    """The database that `prepare_cell` makes; None where it is there, which an earlier run may have left."""
+    with connect(server) as connection:
+        there = ownership.require_ours(connection, study.dataset.database)
+    return None if there else Edit(DATABASE, None, study.dataset.database)
+
+
+def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
+    """The database that the next cell makes; None where it is there. Without a server to ask, not known."""
+    if is_expected(context):
+        return None
+    if server is None:
+        return Edit(DATABASE, NOT_KNOWN, context.study.dataset.database)
+    return _making(context.study, server)
 
 
 def is_expected(context: VmContext) -> bool:
@@ -43,7 +71,7 @@ def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     """What `drop_after_run` changes: this run's database, if it has made one."""
     if not context.study.dataset.drop_after or not is_expected(context):
         return ()
-    return (Edit("sql.database", context.study.dataset.database, None),)
+    return (Edit(DATABASE, context.study.dataset.database, None),)
 
 
 def drop_after_run(context: VmContext) -> str | None:
@@ -54,7 +82,11 @@ def drop_after_run(context: VmContext) -> str | None:
     if not context.study.dataset.drop_after:
         return None
     try:
-        with connect(context.sql()) as connection:
+        planned = drop_planned(context)
+        # A line that cannot be written does not keep the VM from being put back.
+        journal = replace(journal_of(context), lost=lambda _: None)
+        told = journal.change("dataset", planned) if planned else nullcontext()
+        with told, connect(context.sql()) as connection:
             dropped = dataset.drop(connection, context.study.dataset.database)
         with context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 
+from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
 from vnuma.domain.role import needed_privileges, purpose_of
@@ -24,9 +25,6 @@ from vnuma.engine.target import Target
 from vnuma.engine.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
-
-# From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
-ASSUMED_BOOT_S = 300.0
 
 _SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
 
@@ -137,13 +135,6 @@ def _missing(privilege: str, vm: str) -> Finding:
         f"privilege {privilege} is missing on {vm}.",
         f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
     )
-
-
-def assumed_cell_seconds(study: Study) -> float:
-    """How long one cell takes on real hardware, before anything was measured."""
-    workload, executions = study.workload, study.design.warmups + study.design.iterations
-    once = sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
-    return ASSUMED_BOOT_S + study.quiet.for_s + once * executions
 
 
 def scenario_of(about: str) -> str | None:

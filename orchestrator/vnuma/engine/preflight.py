@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.release import VIRTUAL_NUMA_SINCE
@@ -11,6 +12,7 @@ from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine.baseline import parse_mark
 from vnuma.engine.findings import Finding, worst_first
+from vnuma.engine.hours import LONGER, why_never
 from vnuma.engine.study_rules import rule_findings
 from vnuma.errors import ArmImpossible
 
@@ -123,7 +125,7 @@ def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
 
 
 def measurement_findings(study: Study) -> Iterator[Finding]:
-    """What of the design keeps a result from being a verdict."""
+    """What of the design keeps a result from being a verdict, or a cell from ever beginning."""
     if study.design.order == "fixed":
         yield Finding(
             "D01",
@@ -138,6 +140,9 @@ def measurement_findings(study: Study) -> Iterator[Finding]:
             f"{study.design.most_blocks} blocks: verdicts need at least 6.",
             "Set blocks: 6 or more.",
         )
+    never = why_never(study, assumed_cell_seconds(study))
+    if never:
+        yield Finding("D04", "block", never, LONGER)
     caution = study.workload.caution()
     if caution is not None:
         yield Finding("D03", "warn", *caution)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from vnuma.domain.change import Edit
 from vnuma.domain.study import Study
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import PROCESS_AFFINITY, baseline_affinity
+from vnuma.engine.baseline import NOT_KNOWN, PROCESS_AFFINITY, baseline_affinity
 from vnuma.engine.connections import sql_server
 from vnuma.engine.target import Target
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable
@@ -58,6 +58,12 @@ def now(server: SqlServer) -> str | None:
             return affinity.read_affinity(connection)
     except (SqlUnreachable, LoginRefused):
         return None
+
+
+def planned(server: SqlServer | None, wanted: str) -> Edit | None:
+    """What `switch` would change; None for nothing. Without an answer, what it is now is not known."""
+    found = now(server) if server else None
+    return None if found == wanted else Edit(PROCESS_AFFINITY, NOT_KNOWN if found is None else found, wanted)
 
 
 def verify(server: SqlServer, wanted: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from vnuma.domain.change import Edit
 from vnuma.domain.study import Study
 from vnuma.engine.audit import Journal
-from vnuma.engine.baseline import RESOURCE_POOL
+from vnuma.engine.baseline import NOT_KNOWN, RESOURCE_POOL
 from vnuma.engine.connections import sql_server
 from vnuma.engine.target import Target
 from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
@@ -56,12 +56,29 @@ def _words(found: Governor) -> str:
 def hold(server: SqlServer, database: str, percent: int, journal: Journal) -> None:
     """The pool with that share, and the database bound to it; nothing is done where it is so."""
     with connect(server) as connection:
-        found = resource_pool.read_governor(connection)
-        if found.pool_percent == percent and database in found.bound:
+        edit = _holding(resource_pool.read_governor(connection), database, percent)
+        if edit is None:
             return
-        wanted = f"{percent}%, for {database}"
-        with journal.change("resource pool", [Edit(RESOURCE_POOL, _words(found), wanted)]):
+        with journal.change("resource pool", [edit]):
             resource_pool.hold(connection, database, percent)
+
+
+def planned_hold(server: SqlServer | None, database: str, percent: int) -> Edit | None:
+    """What `hold` would change; None for nothing. Without a server to ask, what it is now is not known."""
+    if server is None:
+        return Edit(RESOURCE_POOL, NOT_KNOWN, _held(percent, database))
+    with connect(server) as connection:
+        return _holding(resource_pool.read_governor(connection), database, percent)
+
+
+def _holding(found: Governor, database: str, percent: int) -> Edit | None:
+    if found.pool_percent == percent and database in found.bound:
+        return None
+    return Edit(RESOURCE_POOL, _words(found), _held(percent, database))
+
+
+def _held(percent: int, database: str) -> str:
+    return f"{percent}%, for {database}"
 
 
 def put_back(server: SqlServer, wanted: str, journal: Journal) -> None:

@@ -12,7 +12,7 @@ from vnuma.domain.setting import Power
 from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import (
-    PROCESS_AFFINITY,
+    NOT_KNOWN,
     RESOURCE_POOL,
     SOFT_NUMA,
     TCP_PORTS,
@@ -28,8 +28,6 @@ from vnuma.store.rows import Vm
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
-
-NOT_KNOWN = "not known until the VM is on"
 
 
 class Part(Protocol):
@@ -76,10 +74,7 @@ class _Affinity:
     wanted: str
 
     def plan(self, server: SqlServer | None) -> tuple[Edit | None, bool]:
-        now = process_affinity.now(server) if server else None
-        if now is None:
-            return Edit(PROCESS_AFFINITY, NOT_KNOWN, self.wanted), False
-        return None if now == self.wanted else Edit(PROCESS_AFFINITY, now, self.wanted), False
+        return process_affinity.planned(server, self.wanted), False
 
     def try_back(self, server: SqlServer, journal: Journal) -> bool | None:
         try:

@@ -129,16 +129,7 @@ def _shape_once(
 ) -> Shaped:
     """One try. `earlier` keeps what previous tries were about to change: it may have been changed."""
     arm = attempt.settings(context)
-    vm = read.read_vm(session, ref)
-    host = read.read_host(session, session.host(vm.host_moid))
-    if vm.host_name != context.vm.esxi_host:
-        raise HostChanged(
-            f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
-            fix="Move it back, and keep DRS from moving it (rule A01).",
-        )
-    own = own_settings(context, vm, host)
-    planned = plan_shape(arm, vm, host, own)
-    refuse_somebodys(context, vm)
+    vm, host, planned = look_and_plan(context, arm, session, ref)
     if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
         late_log.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
@@ -164,12 +155,31 @@ def _shape_once(
         PowerRules.of(context.study),
         vm=vm,
         host=host,
-        own=own,
+        own=own_settings(context, vm, host),
         always_off=True,
         fence=context.fence,
         journal=journal_of(context),
         refuse=lambda now: refuse_somebodys(context, now),
     )
+
+
+def look_and_plan(
+    context: VmContext, arm: Arm, session: Session, ref: VmRef
+) -> tuple[VmFacts, HostFacts, Shaped]:
+    """The VM and its host as they are, and what the arm changes of them. Changes nothing.
+
+    Raises HostChanged, SomebodysChange, ArmImpossible.
+    """
+    vm = read.read_vm(session, ref)
+    host = read.read_host(session, session.host(vm.host_moid))
+    if vm.host_name != context.vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
+            fix="Move it back, and keep DRS from moving it (rule A01).",
+        )
+    planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
+    refuse_somebodys(context, vm)
+    return vm, host, planned
 
 
 def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
@@ -183,7 +193,7 @@ def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
     return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
 
 
-def change_diff(changes: list[dict[str, object]]) -> dict[str, dict[str, object]]:
+def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, object]]:
     """A change as Ansible's diff mode shows it."""
     return {
         side: {str(edit["setting"]): diff_text(edit[side]) for edit in changes}

@@ -65,6 +65,14 @@ def switch_for(arm: Arm, server: Callable[[], SqlServer], journal: Journal) -> N
         _switch(server(), want, journal)
 
 
+def planned_for(arm: Arm, server: SqlServer) -> Edit | None:
+    """What `switch_for` would set; None for nothing, or for a server that does not answer."""
+    want, found = wanted(arm), now(server)
+    if want is None or found is None or found.configured is want:
+        return None
+    return Edit(SOFT_NUMA, found.configured, want)
+
+
 def mismatch(arm: Arm, server: SqlServer, journal: Journal) -> str | None:
     """What is wrong with this boot's soft-NUMA, as a sentence; the switch is then set for the next boot."""
     want = wanted(arm)

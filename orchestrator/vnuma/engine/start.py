@@ -148,12 +148,12 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
         with connect(vcenter(target)) as session:
             ref = read.find_vm(session, target.vm)
-            return take_over(store, run, now, session, ref, guest=partial(_inside, study, target))
+            return take_over(store, run, now, session, ref, guest=partial(guest_inside, study, target))
 
     return persist(once, patience, tell_of_vm(store, vm, "taking over"))
 
 
-def _inside(study: Study, target: Target) -> dict[str, object]:
+def guest_inside(study: Study, target: Target) -> dict[str, object]:
     """The guest's own settings that the study changes, as they are now."""
     parts = (soft_numa, process_affinity, resource_pool, tcp_ports)
     return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -16,7 +15,7 @@ from sqlalchemy import Connection
 from vnuma.domain.study import Study
 from vnuma.engine.connections import api_versions
 from vnuma.engine.context import home_folder
-from vnuma.engine.hours import why_closed
+from vnuma.engine.hours import LONGER, Closed, closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
@@ -28,7 +27,7 @@ from vnuma.engine.restored import Restored
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
-from vnuma.engine.window import must_stop_at
+from vnuma.engine.window import is_over
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
@@ -50,7 +49,7 @@ class Ended:
     problems: tuple[VnumaError, ...]
     interrupted: bool
     play_output: str = ""
-    closed: str | None = None
+    closed: Closed | None = None
     """Why the allowed hours end it before its last cell."""
 
     def raise_for_outcome(self) -> None:
@@ -59,9 +58,11 @@ class Ended:
             raise _worst(self.problems)
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
         if self.closed:
+            later = f"vnuma run --resume {run}, within the allowed hours."
+            anew = f"{LONGER} That takes a new run."
             raise CellsMissing(
-                f"{run}: {valid} of {total} cells, all kept. {self.closed}",
-                fix=f"vnuma run --resume {run}, within the allowed hours.",
+                f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
+                fix=anew if self.closed.for_good else later,
             )
         if self.interrupted:
             raise Interrupted(
@@ -82,8 +83,6 @@ class Asked:
     passed_on: int = field(default=0)
     broken: StoreError | None = None
     """The store failed while the play ran: raised once the play has ended."""
-    deadline: datetime | None = None
-    """When the allowed hours leave just the time to put the VMs back."""
 
 
 def supervise(
@@ -103,7 +102,6 @@ def supervise(
     output = ""
     failure: list[VnumaError] = []
     with _signals() as asked, store.kept_open():
-        asked.deadline = must_stop_at(study, utc_now())
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked)
         except VnumaError as error:
@@ -112,12 +110,12 @@ def supervise(
             restored, problems = put_back(store, run, study, targets)
             problems += failure
             try:
-                closed = None if asked.count else _closed(store, run, study)
-                progress = _close(store, run, problems, asked, closed)
+                shut = None if asked.count else _closed(store, run, study)
+                progress = _close(store, run, problems, asked, shut)
             except StoreError as error:
                 raise _worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
-    return Ended(progress, tuple(restored), tuple(problems), interrupted, output, closed)
+    return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
 
 
 def put_back(
@@ -179,7 +177,7 @@ def _launch_until_done(
                 private,
                 folder / "runner",
                 _turns_needed(before),
-                lambda: _tick(store, run, watch, asked),
+                lambda: _tick(store, run, study, watch, asked),
             )
         if asked.broken:
             raise asked.broken
@@ -210,7 +208,7 @@ def _over(progress: Progress, played: Played) -> bool:
     return played.ok and all(vm.at_baseline for vm in progress.vms)
 
 
-def _tick(store: Store, run: Run, watch: Watch, asked: Asked) -> bool:
+def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:
     """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
     try:
         with store.write() as connection:
@@ -218,7 +216,7 @@ def _tick(store: Store, run: Run, watch: Watch, asked: Asked) -> bool:
             if asked.count > asked.passed_on:
                 runs.request_stop(connection, run.id, StopRequest.NOW)
                 asked.passed_on = asked.count
-            if asked.deadline and utc_now() >= asked.deadline:
+            if is_over(study, utc_now()):
                 runs.request_stop(connection, run.id, StopRequest.NOW)
         watch(_look(store, run))
     except StoreError as error:
@@ -232,20 +230,20 @@ def _look(store: Store, run: Run) -> Progress:
         return progress_of(connection, run.name)
 
 
-def _closed(store: Store, run: Run, study: Study) -> str | None:
+def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     """Why the allowed hours give the run no further cell now; None when none is left, or when they do."""
     with store.read() as connection:
         past = attempts.lines_of_run(connection, run.id)
         progress = progress_of(connection, run.name)
-    return why_closed(study, past, utc_now()) if progress.ended < progress.total else None
+    return closed(study, past, utc_now()) if progress.ended < progress.total else None
 
 
-def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked, closed: str | None) -> Progress:
+def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked, shut: Closed | None) -> Progress:
     """Settle the run's state."""
     progress = _look(store, run)
     if any(isinstance(problem, NotAtBaseline) for problem in problems):
         state = RunState.CONFLICT
-    elif asked.count or closed or _stopped(progress):
+    elif asked.count or shut or _stopped(progress):
         state = RunState.STOPPED
     else:
         state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED

@@ -130,11 +130,31 @@ def switch_for(
     if before is None:
         return
     with suppress(SqlUnreachable, LoginRefused), connect(server()) as connection:
-        soft = read_soft_numa(connection)
-        split = arm.soft_numa != "off" and (arm.soft_numa == "on" or (soft is not None and soft.configured))
-        nodes = predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=split))
+        nodes = _nodes_to_come(connection, arm, prediction)
         if len(nodes) > 1:
             _write(connection, mapped(before, node_ports(study, server()), nodes), journal)
+
+
+def planned_for(
+    study: Study, arm: Arm, prediction: Prediction, before: str | None, server: SqlServer
+) -> Edit | None:
+    """What `switch_for` would set; None for nothing, or for a server that does not answer."""
+    if before is None:
+        return None
+    with suppress(SqlUnreachable, LoginRefused), connect(server) as connection:
+        nodes = _nodes_to_come(connection, arm, prediction)
+        setting = tcp_ports.read_settings(connection).ports
+        wanted = mapped(before, node_ports(study, server), nodes) if len(nodes) > 1 else setting
+        return None if wanted == setting else Edit(TCP_PORTS, setting, wanted)
+    return None
+
+
+def _nodes_to_come(
+    connection: pyodbc.Connection, arm: Arm, prediction: Prediction
+) -> dict[int, tuple[int, ...]]:
+    soft = read_soft_numa(connection)
+    split = arm.soft_numa != "off" and (arm.soft_numa == "on" or (soft is not None and soft.configured))
+    return predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=split))
 
 
 def predicted_nodes(memory_nodes: int, cpu_nodes: int) -> dict[int, tuple[int, ...]]:

@@ -116,8 +116,8 @@ class LogSpinlockWorkload:
                     dataset.ensure_filegroup(connection, database)
                 log_load.make_room(connection, database, data_mb=settings.data_mb, log_mb=settings.log_mb)
                 log_load.keep_log(connection, database)
-        if "native" in settings.forms:
-            site.resource_pool(settings.pool_percent)
+        if settings.pool_share is not None:
+            site.resource_pool(settings.pool_share)
         return {
             "database": database,
             "source": dataset.GENERATED,

@@ -65,6 +65,24 @@ def test_what_is_open_closes_later_and_what_is_not_opens_later(
 
 
 @pytest.mark.parametrize(
+    ("windows", "hours"),
+    [
+        (("Mon 20:00-06:00",), 10),
+        (("Mon 20:00-06:00", "Tue 06:00-07:30"), 11.5),
+        (("Sun 20:00-24:00", "Mon 00:00-01:00"), 5),
+        (("Mon,Wed 08:00-09:00", "Fri 08:00-10:00"), 2),
+        (("Mon-Sun 00:00-24:00",), None),
+        (("Mon-Fri 20:00-20:00", "Fri-Mon 20:00-20:00"), None),
+    ],
+)
+def test_the_longest_window_of_the_week(windows: tuple[str, ...], hours: float | None) -> None:
+    """Windows that meet are one, over the week's end too; hours that cover the week never close."""
+    longest = AllowedHours(time_zone="UTC", windows=windows).longest_s
+
+    assert longest == (None if hours is None else hours * 3600)
+
+
+@pytest.mark.parametrize(
     ("zone", "window", "words"),
     [
         ("Europe/Berlim", "Mon 20:00-06:00", "no time zone"),

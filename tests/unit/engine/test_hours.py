@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from vnuma.domain.study import Study
-from vnuma.engine.hours import refuse_if_closed, why_closed
-from vnuma.engine.window import must_stop_at, refuse_if_over
+from vnuma.engine.hours import closed, refuse_if_closed, why_closed
+from vnuma.engine.preflight import measurement_findings
+from vnuma.engine.window import is_over, must_stop_at, refuse_if_over
 from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine, Outcome
 
@@ -58,6 +59,37 @@ def test_outside_its_hours_a_study_does_not_begin() -> None:
     with pytest.raises(PreflightBlocked, match="open at Wed 2026-11-18 20:00 UTC"):
         refuse_if_closed(study(), noon)
     refuse_if_closed(study(allowed_hours=None), noon)
+
+
+HOUR = {"time_zone": "UTC", "windows": ["Wed 20:00-20:20", "Sat 20:00-20:19"], "restore_s": 900}
+
+
+def test_hours_too_short_for_any_cell_are_refused_with_the_numbers() -> None:
+    """In the plan, at the start (whenever that is), and once cells turn out to take longer than a window."""
+    numbers = r"the longest window has 20 min, a cell takes about \d+ min and putting back 15 min"
+    short = study(allowed_hours=HOUR)
+
+    assert [found.severity for found in measurement_findings(short) if found.id == "D04"] == ["block"]
+    with pytest.raises(PreflightBlocked, match=numbers) as refused:
+        refuse_if_closed(short, datetime(2026, 11, 18, 20, tzinfo=UTC))
+    assert "longer window" in (refused.value.fix or "")
+    fits = study()
+    assert not [found for found in measurement_findings(fits) if found.id == "D04"]
+    found = closed(fits, [took(9 * 60 + 51)], CLOSES - timedelta(hours=10))
+    assert found
+    assert (found.for_good, "the longest window has 600 min, a cell takes about 591 min" in found.why) == (
+        True,
+        True,
+    )
+
+
+def test_hours_that_never_close_end_no_run() -> None:
+    """However many weeks it takes; only the present moment is asked about."""
+    always = study(allowed_hours={"time_zone": "UTC", "windows": ["Mon-Sun 00:00-24:00"]})
+
+    for days in (0, 9, 10, 200):
+        assert not is_over(always, CLOSES + timedelta(days=days))
+        assert closed(always, [took(26 * 60)], CLOSES + timedelta(days=days)) is None
 
 
 def test_a_run_has_to_put_back_before_its_window_ends() -> None:

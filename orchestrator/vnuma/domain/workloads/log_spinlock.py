@@ -77,6 +77,11 @@ class LogSpinlock(WorkloadSettings):
         description="Memory that the data of form `native` may take, of what SQL Server may use.",
     )
 
+    @property
+    def pool_share(self) -> int | None:
+        """Only form `native` has memory-optimised data."""
+        return self.pool_percent if "native" in self.forms else None
+
     def metric(self, form: str) -> Metric:
         """Time of the whole load, divided by the inserts; one insert is one transaction on disk only."""
         return Metric({"disk": "time per transaction"}.get(form, "time per insert"), "us", "lower")

@@ -53,6 +53,11 @@ class WorkloadSettings(Strict):
     figures: ClassVar[tuple[Metric, ...]] = ()
     """What a sample tells besides its metric, under these names; source `figures`."""
 
+    @property
+    def pool_share(self) -> int | None:
+        """Percent of SQL Server's memory in the resource pool that it makes; None: it makes none."""
+        return None
+
     name: str
     sizes: tuple[int, ...]
     if TYPE_CHECKING:  # a field of most workloads, a property of those that name their forms otherwise
