@@ -104,7 +104,8 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         {},
         "boot",
         (
-            rf"{VCENTER}: SQL Server was not ready within 2 s, waiting for a login: .*does not answer.*",
+            rf"{VCENTER}: SQL Server was not ready within 2 s, waiting for a login: SQL Server does not "
+            r"answer: (?!.*127\.0\.0\.1).*",
             r"See the guest's console and SQL Server's error log; power\.sql_timeout_s sets the deadline\.",
         ),
     ),
@@ -158,12 +159,12 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
     "task_in_progress": (
         ALWAYS,
         "boot",
-        (rf"{VCENTER} could not do it now \(TaskInProgress\)\. Tried once\.", NOT_NOW),
+        (rf"{VCENTER} could not do it now for sql16 \(TaskInProgress\)\. Tried once\.", NOT_NOW),
     ),
     "host_communication": (
         ALWAYS,
         "boot",
-        (rf"{VCENTER} could not do it now \(HostCommunication: .*\)\. Tried once\.", NOT_NOW),
+        (rf"{VCENTER} could not do it now for sql16 \(HostCommunication: .*\)\. Tried once\.", NOT_NOW),
     ),
     "unavailable": (
         ALWAYS,

@@ -100,7 +100,7 @@ def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_righ
     context = steps.take()
     off = Arm.model_validate({"topology": "1x16", "soft_numa": "off"})
 
-    said = soft_numa.mismatch(off, sql_server(steps.target), journal_of(context))
+    said = soft_numa.mismatch(off, True, sql_server(steps.target), journal_of(context))
 
     assert said is not None
     assert "automatic soft-NUMA is on, the arm needs off" in said

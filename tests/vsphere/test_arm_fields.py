@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.e2e.steps import Steps
 from tests.sqlserver.support import server_of
 from tests.support.hosts import host_of, vm_of
 from tests.support.lab import LabHandle
@@ -17,10 +18,13 @@ from vnuma.domain.change import asked, change_back, change_to
 from vnuma.domain.effective import judge
 from vnuma.domain.facts import GuestTopology
 from vnuma.domain.recipe import desired_settings
+from vnuma.engine.connections import sql_server
 from vnuma.engine.shape import plan_shape
 from vnuma.errors import ArmImpossible, PowerFailed
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
 from vnuma.sqlserver.topology import read_topology
+from vnuma.store.attempts import get_attempt
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
@@ -132,16 +136,29 @@ BY_RELEASE = {
     "7.0.3": EVERYWHERE + SINCE_6_5,
     "8.0.3": EVERYWHERE + SINCE_6_5 + SINCE_8,
 }
-SQL_SERVERS_OWN = {
-    "soft_numa": "tests/e2e/test_soft_numa.py",
-    "maxdop": "tests/unit/workloads/test_cross_join.py",
-}
-"""Fields that set nothing on the VM, whatever ESXi's release, with the tests that set them."""
+
+
+@dataclass(frozen=True)
+class SqlCase:
+    """An arm, and what SQL Server must show of it: CPU nodes, soft-NUMA, the degree of each statement."""
+
+    arm: dict[str, Any]
+    cpu_nodes: int
+    soft_numa: bool
+    dop: int
+
+
+SQL_SERVERS_OWN = (
+    SqlCase({"topology": "1x16", "name": "whole", "soft_numa": "off"}, cpu_nodes=1, soft_numa=False, dop=1),
+    SqlCase({"topology": "1x16", "name": "four", "maxdop": 4}, cpu_nodes=2, soft_numa=True, dop=4),
+)
+"""Fields that set nothing on the VM, but in SQL Server or in its statements, whatever ESXi's release."""
+SQL_FIELDS = {"soft_numa", "maxdop"}
 NO_SETTING = {"name", "workload"}
 
 
 @pytest.mark.parametrize("release", BY_RELEASE)
-@pytest.mark.parametrize("name", sorted(Arm.model_fields.keys() - SQL_SERVERS_OWN.keys() - NO_SETTING))
+@pytest.mark.parametrize("name", sorted(Arm.model_fields.keys() - SQL_FIELDS - NO_SETTING))
 def test_every_field_has_its_case_on_each_release_that_has_it(name: str, release: str) -> None:
     """Where there is none, the field is refused there, with what would do."""
     if any(name in case.arm for case in BY_RELEASE[release]):
@@ -152,11 +169,41 @@ def test_every_field_has_its_case_on_each_release_that_has_it(name: str, release
         desired_settings(alone, vm_of(), host_of(release=release))
 
 
-@pytest.mark.parametrize("name", SQL_SERVERS_OWN)
-def test_a_field_of_sql_server_has_its_test_where_it_is_set(name: str) -> None:
-    """The file that is said to set it does."""
-    root = Path(__file__).parents[2]
-    assert name in (root / SQL_SERVERS_OWN[name]).read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    "release",
+    ["8.0.3", *(pytest.param(name, marks=pytest.mark.long) for name in BY_RELEASE if name != "8.0.3")],
+)
+def test_every_field_of_sql_server_is_set_read_back_seen_and_put_back(
+    lab: LabFactory, tmp_path: Path, release: str
+) -> None:
+    """By a run's own steps: SQL Server shows each arm's own, in its views, its plans and its plan cache."""
+    assert {name for case in SQL_SERVERS_OWN for name in case.arm} >= SQL_FIELDS
+    running = lab(esxi={"version": release, "build": "1"})
+    design = {"blocks": 1, "order": "fixed", "a_a": False, "warmups": 0, "iterations": 1}
+    arms = [*(case.arm for case in SQL_SERVERS_OWN), "1x16"]
+    steps = Steps.prepared(tmp_path / "home", running, arms=arms, design=design)
+    before = read_soft_numa_of(steps)
+    context = steps.take()
+    for case in SQL_SERVERS_OWN:
+        attempt = steps.measure(context)
+        with steps.store.read() as connection:
+            seen: Any = get_attempt(connection, attempt.id).effective
+        executions: list[Any] = [
+            item.sample.execution for item in steps.samples if item.attempt_id == attempt.id
+        ]
+        assert (attempt.arm, seen["guest"]["sql_cpu_nodes"]) == (case.arm["name"], case.cpu_nodes)
+        assert read_soft_numa_of(steps) == SoftNuma(case.soft_numa, case.soft_numa), case
+        assert [execution["dop"] for execution in executions] == [case.dop], case
+    done = steps.put_back()
+
+    assert done.equal == done.settings
+    assert read_soft_numa_of(steps) == before
+
+
+def read_soft_numa_of(steps: Steps) -> SoftNuma | None:
+    """What SQL Server has now."""
+    with connect(sql_server(steps.target)) as connection:
+        return read_soft_numa(connection)
 
 
 @pytest.mark.parametrize(("release", "cases"), BY_RELEASE.items(), ids=BY_RELEASE)

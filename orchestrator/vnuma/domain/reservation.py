@@ -7,6 +7,9 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.setting import Value
 from vnuma.errors import ArmImpossible
 
+_BEYOND = "P30"
+"""Preflight's id of a reservation that the VM, or its host, cannot have at all."""
+
 
 def reservation_settings(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
     """The settings for memory, CPU reservation and latency sensitivity. Raises ArmImpossible."""
@@ -39,13 +42,13 @@ def _memory(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
             desired |= {"memoryReservationLockedToMax": False, "memoryReservation": megabytes}
     if reserved > size:
         raise ArmImpossible(
-            "M02",
+            _BEYOND,
             f"arm {arm.label} reserves {reserved} MB, but {vm.name} has {size} MB.",
             fix="Lower memory_reservation.",
         )
     if reserved >= host.memory_mb:
         raise ArmImpossible(
-            "M02",
+            _BEYOND,
             f"arm {arm.label} reserves {reserved} MB, but {host.name} has {host.memory_mb} MB in all.",
             fix="Lower memory_reservation, or use a larger host.",
         )

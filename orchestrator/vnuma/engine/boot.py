@@ -16,7 +16,7 @@ from vnuma.domain.study import Evidence
 from vnuma.engine import evidence, process_affinity, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
-from vnuma.engine.baseline import baseline_ports
+from vnuma.engine.baseline import baseline_ports, baseline_soft_numa
 from vnuma.engine.context import VmContext
 from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import require_own_host
@@ -168,7 +168,7 @@ def _judged(
     judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
     server, journal = context.sql(), journal_of(context)
     found = (
-        soft_numa.mismatch(arm, server, journal),
+        soft_numa.mismatch(arm, baseline_soft_numa(context.vm), server, journal),
         tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
     )
     wrong = tuple(sentence for sentence in found if sentence)

@@ -12,8 +12,10 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
+from vnuma.domain.arm import Arm
 from vnuma.domain.change import Edit
 from vnuma.domain.facts import VmFacts
+from vnuma.domain.prediction import Prediction
 from vnuma.domain.setting import Power
 from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports, unsupervised
 from vnuma.engine.actions import Document, edits_diff, nothing_left, shaped_document
@@ -24,6 +26,7 @@ from vnuma.engine.baseline import (
     TCP_PORTS,
     baseline_affinity,
     baseline_ports,
+    baseline_soft_numa,
     marking,
     plan_baseline,
 )
@@ -78,18 +81,21 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     with connect(vcenter(target)) as session:
         vm, _, planned = look_and_plan(context, arm, session, find_own(session, context.vm))
     server = context.sql() if vm.power is Power.ON else None
-    ports = baseline_ports(context.vm)
-    inside = (
-        (
-            soft_numa.planned_for(arm, server),
-            tcp_ports.planned_for(context.study, arm, planned.prediction, ports, server),
-        )
-        if server
-        else ()
-    )
+    inside = _inside(context, arm, planned.prediction, server) if server else []
     off = vm.power is not Power.OFF
-    made = [*(edit for edit in inside if edit), *(POWER_OFF if off else ()), *planned.change]
+    made = [*inside, *(POWER_OFF if off else ()), *planned.change]
     return shaped_document(replace(planned, powered_off=off), made)
+
+
+def _inside(context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer) -> list[Edit]:
+    """What is switched in SQL Server while the boot before still runs."""
+    own, ports = baseline_soft_numa(context.vm), baseline_ports(context.vm)
+    soft = soft_numa.wanted(arm, own)
+    found = (
+        soft_numa.planned_for(arm, own, server),
+        tcp_ports.planned_for(context.study, soft, prediction, ports, server),
+    )
+    return [edit for edit in found if edit]
 
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
@@ -107,7 +113,7 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     affinity = baseline_affinity(context.vm)
     made = [] if affinity is None else [process_affinity.planned(server, affinity)]
     if server is None:
-        want = soft_numa.wanted(arm)
+        want = soft_numa.wanted(arm, baseline_soft_numa(context.vm))
         made += [] if want is None else [Edit(SOFT_NUMA, NOT_KNOWN, want)]
         ports = baseline_ports(context.vm)
         made += [] if ports is None else [Edit(TCP_PORTS, NOT_KNOWN, "mapped to this boot's nodes")]

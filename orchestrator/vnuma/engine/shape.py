@@ -16,7 +16,7 @@ from vnuma.domain.setting import Power, Settings, Value
 from vnuma.engine import late_log, soft_numa, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
-from vnuma.engine.baseline import baseline_ports, baseline_settings
+from vnuma.engine.baseline import baseline_ports, baseline_settings, baseline_soft_numa
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
@@ -145,9 +145,10 @@ def _shape_once(
         )
     if vm.power is Power.ON:
         journal = journal_of(context)
-        soft_numa.switch_for(arm, context.sql, journal)
-        before = baseline_ports(context.vm)
-        tcp_ports.switch_for(context.study, arm, planned.prediction, before, context.sql, journal)
+        own, before = baseline_soft_numa(context.vm), baseline_ports(context.vm)
+        soft_numa.switch_for(arm, own, context.sql, journal)
+        soft = soft_numa.wanted(arm, own)
+        tcp_ports.switch_for(context.study, soft, planned.prediction, before, context.sql, journal)
     return shape(
         session,
         ref,

@@ -25,9 +25,12 @@ from vnuma.sqlserver.soft_numa import SoftNuma, configure_soft_numa, read_soft_n
 _AT_ONCE = QuietRule(cpu_percent=100, for_s=0, timeout_s=1)
 
 
-def wanted(arm: Arm) -> bool | None:
-    """What an arm wants of it; None for `keep`."""
-    return {"keep": None, "on": True, "off": False}[arm.soft_numa]
+def wanted(arm: Arm, own: bool | None) -> bool | None:
+    """What an arm's boots have: with `keep` the server's `own`, whichever arm was measured before.
+
+    None for a study that does not change it: then `own` is not known, and nothing is looked at.
+    """
+    return {"keep": own, "on": True, "off": False}[arm.soft_numa]
 
 
 def guest_baseline(study: Study, target: Target) -> dict[str, object]:
@@ -53,29 +56,30 @@ def guest_baseline(study: Study, target: Target) -> dict[str, object]:
     return {SOFT_NUMA: now.configured}
 
 
-def switch_for(arm: Arm, server: Callable[[], SqlServer], journal: Journal) -> None:
+def switch_for(arm: Arm, own: bool | None, server: Callable[[], SqlServer], journal: Journal) -> None:
     """Switch it for the arm's boot, while the boot before still runs.
 
     A server that does not answer is left: `mismatch` then finds the boot wrong and switches it for the next.
     """
-    want = wanted(arm)
+    want = wanted(arm, own)
     if want is None:
         return
     with suppress(SqlUnreachable, LoginRefused):
         _switch(server(), want, journal)
 
 
-def planned_for(arm: Arm, server: SqlServer) -> Edit | None:
+def planned_for(arm: Arm, own: bool | None, server: SqlServer) -> Edit | None:
     """What `switch_for` would set; None for nothing, or for a server that does not answer."""
-    want, found = wanted(arm), now(server)
+    want = wanted(arm, own)
+    found = None if want is None else now(server)
     if want is None or found is None or found.configured is want:
         return None
     return Edit(SOFT_NUMA, found.configured, want)
 
 
-def mismatch(arm: Arm, server: SqlServer, journal: Journal) -> str | None:
+def mismatch(arm: Arm, own: bool | None, server: SqlServer, journal: Journal) -> str | None:
     """What is wrong with this boot's soft-NUMA, as a sentence; the switch is then set for the next boot."""
-    want = wanted(arm)
+    want = wanted(arm, own)
     if want is None:
         return None
     now = _switch(server, want, journal)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from vnuma.domain.arm import Arm
 from vnuma.domain.change import Edit
 from vnuma.domain.prediction import Prediction
 from vnuma.domain.study import Study
@@ -117,7 +116,7 @@ def guest_baseline(study: Study, target: Target) -> dict[str, object]:
 
 def switch_for(
     study: Study,
-    arm: Arm,
+    soft_numa: bool | None,
     prediction: Prediction,
     before: str | None,
     server: Callable[[], SqlServer],
@@ -125,24 +124,25 @@ def switch_for(
 ) -> None:
     """Map the ports to the nodes that the arm's boot is predicted to have, while the boot before still runs.
 
+    `soft_numa` is what that boot will have of it; None: what SQL Server has.
     A server that does not answer is left: `mismatch` then finds the boot wrong and maps them for the next.
     """
     if before is None:
         return
     with suppress(SqlUnreachable, LoginRefused), connect(server()) as connection:
-        nodes = _nodes_to_come(connection, arm, prediction)
+        nodes = _nodes_to_come(connection, soft_numa, prediction)
         if len(nodes) > 1:
             _write(connection, mapped(before, node_ports(study, server()), nodes), journal)
 
 
 def planned_for(
-    study: Study, arm: Arm, prediction: Prediction, before: str | None, server: SqlServer
+    study: Study, soft_numa: bool | None, prediction: Prediction, before: str | None, server: SqlServer
 ) -> Edit | None:
     """What `switch_for` would set; None for nothing, or for a server that does not answer."""
     if before is None:
         return None
     with suppress(SqlUnreachable, LoginRefused), connect(server) as connection:
-        nodes = _nodes_to_come(connection, arm, prediction)
+        nodes = _nodes_to_come(connection, soft_numa, prediction)
         setting = tcp_ports.read_settings(connection).ports
         wanted = mapped(before, node_ports(study, server), nodes) if len(nodes) > 1 else setting
         return None if wanted == setting else Edit(TCP_PORTS, setting, wanted)
@@ -150,11 +150,12 @@ def planned_for(
 
 
 def _nodes_to_come(
-    connection: pyodbc.Connection, arm: Arm, prediction: Prediction
+    connection: pyodbc.Connection, soft_numa: bool | None, prediction: Prediction
 ) -> dict[int, tuple[int, ...]]:
-    soft = read_soft_numa(connection)
-    split = arm.soft_numa != "off" and (arm.soft_numa == "on" or (soft is not None and soft.configured))
-    return predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=split))
+    if soft_numa is None:
+        found = read_soft_numa(connection)
+        soft_numa = found is not None and found.configured
+    return predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=soft_numa))
 
 
 def predicted_nodes(memory_nodes: int, cpu_nodes: int) -> dict[int, tuple[int, ...]]:

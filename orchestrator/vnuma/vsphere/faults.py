@@ -87,16 +87,22 @@ def _message(fault: Exception) -> str:
     return ""
 
 
-def expected(fault: Exception, address: str, user: str, name_of: Callable[[Any], str]) -> VnumaError | None:
-    """The error for a fault that means the same wherever it occurs; None for any other fault."""
+def expected(
+    fault: Exception, address: str, user: str, name_of: Callable[[Any], str], on: object = None
+) -> VnumaError | None:
+    """The error for a fault that means the same wherever it occurs; None for any other fault.
+
+    `on` is what was worked on, where that is known: a VM or a host is named.
+    """
     if isinstance(fault, vim.fault.NotAuthenticated):
         return SessionExpired(
             f"{address} has ended our session.",
             fix="Connect again; if it recurs, raise the idle time-out of vCenter's sessions.",
         )
     if isinstance(fault, _PASSING):
+        whom = f" for {name_of(on)}" if isinstance(on, vim.ManagedEntity) else ""
         return NotNow(
-            f"{address} could not do it now ({describe(fault)}).",
+            f"{address} could not do it now{whom} ({describe(fault)}).",
             fix="Look at the VM's recent tasks and its host's state in vCenter.",
         )
     if isinstance(fault, vim.fault.RestrictedVersion):

@@ -85,11 +85,10 @@ class Session:
         """The reference of an ESXi host by its managed object id; costs nothing and checks nothing."""
         return vim.HostSystem(moid, self.transport)
 
-    def translate(self, fault: vmodl.MethodFault) -> VnumaError | None:
-        """The error for a fault that a task ended with, where it means the same everywhere."""
-        return expected(
-            fault, self.transport.vcenter.address, self.transport.vcenter.user, self.transport.name_of
-        )
+    def translate(self, fault: vmodl.MethodFault, on: vim.ManagedEntity | None = None) -> VnumaError | None:
+        """The error for a fault that a task (`on` a VM) ended with, where it means the same everywhere."""
+        there = self.transport.vcenter
+        return expected(fault, there.address, there.user, self.transport.name_of, on=on)
 
     def knows(self, kind: type, path: str) -> bool:
         """Whether this API version has a property: asking an older server for it is a fault, and

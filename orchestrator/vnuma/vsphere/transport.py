@@ -55,7 +55,7 @@ class Transport(SoapStubAdapter):
         except vmodl.MethodFault as fault:
             if self._naming:
                 raise
-            translated = expected(fault, self.vcenter.address, self.vcenter.user, self.name_of)
+            translated = expected(fault, self.vcenter.address, self.vcenter.user, self.name_of, on=mo)
             if translated:
                 raise translated from fault
             raise

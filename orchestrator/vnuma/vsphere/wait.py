@@ -101,7 +101,7 @@ def wait_for_task(
     if str(values["info.state"]) == "success":
         return values.get("info.result")
     fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed and named no error")
-    error = session.translate(fault)
+    error = session.translate(fault, vm)
     raise error or fault
 
 

@@ -42,7 +42,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("A08", "block", {"all_arms": {"latency_sensitivity": "high"}}, {}, {}),
         ("T10", "block", {}, {}, {"cores": 8}),
         ("T22", "block", {}, {}, {"numa_nodes": host_of().numa_nodes[:1]}),
-        ("M02", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
+        ("P30", "block", {"all_arms": {"memory_reservation": 90000}}, {}, {}),
         ("P01", "block", {}, {"is_template": True}, {}),
         ("T18", "block", {"power": {"guest_is_asked_to": "reboot"}}, {}, {}),
         ("S05", "block", {"all_arms": {"soft_numa": "off"}}, {"power": Power.OFF}, {}),
@@ -54,6 +54,7 @@ def found(rule: str, severity: str, findings: list[Finding]) -> bool:
         ("Q01", "warn", {"workload": {"forms": ["client"]}}, {}, {}),
         ("D01", "warn", {"design": {"order": "fixed"}}, {}, {}),
         ("D02", "warn", {"design": {"blocks": 5}}, {}, {}),
+        ("D04", "block", {"allowed_hours": {"time_zone": "UTC", "windows": ["Wed 20:00-20:10"]}}, {}, {}),
         ("D03", "warn", {"workload": {"name": "reporting_streams", "streams": "search"}}, {}, {}),
     ],
 )
