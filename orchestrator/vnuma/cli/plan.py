@@ -90,7 +90,7 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         "",
         *_arms(study, plan),
         "",
-        *_alike(plan),
+        *_alike(study, plan),
         *_touched(plan),
         *_inside(study),
         "How: guest shutdown by Tools; " + _hard_off(study),
@@ -130,9 +130,9 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
     return [*lines, f"R: reference{twice}"]
 
 
-def _alike(plan: VmPlan) -> list[str]:
-    """Arms that nobody could tell apart, and why a prediction is not sure."""
-    from vnuma.engine.arm_plan import doubts, same_nodes, same_to_the_guest
+def _alike(study: Study, plan: VmPlan) -> list[str]:
+    """Arms that nobody could tell apart, or the workload alone, and why a prediction is not sure."""
+    from vnuma.engine.arm_plan import doubts, same_nodes, same_to_the_guest, told_apart_by_workload
 
     lines = []
     for alike in same_to_the_guest(plan.arms):
@@ -142,6 +142,9 @@ def _alike(plan: VmPlan) -> list[str]:
     for alike in same_nodes(plan.arms):
         differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
         lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
+    for alike in told_apart_by_workload(plan.arms):
+        differs = f"VMs of one shape; what differs is {', '.join(alike.differing)} of {study.workload.name}"
+        lines.append(f"Told apart inside the guest: {', '.join(alike.arms)} ({differs})")
     for because, arms in doubts(plan.arms).items():
         lines.append(f"Low confidence for {', '.join(arms)}: {because}")
     return [*lines, ""] if lines else []
@@ -159,6 +162,8 @@ def _touched(plan: VmPlan) -> list[str]:
 
 def _inside(study: Study) -> list[str]:
     """What changes inside the guest, besides the database."""
+    from vnuma.domain.workloads.settings import INSTANCE_CHANGES
+
     lines = []
     if study.sets_soft_numa:
         lines.append(
@@ -168,7 +173,7 @@ def _inside(study: Study) -> list[str]:
         lines.append(
             "SQL Server: process affinity in the control's cells; read at the start, put back after each."
         )
-    return lines
+    return lines + [f"SQL Server: {INSTANCE_CHANGES[one]}" for one in sorted(study.workload.changes)]
 
 
 def _value(value: object) -> str:
@@ -211,7 +216,7 @@ def _hard_off(study: Study) -> str:
 def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
     from dataclasses import asdict
 
-    from vnuma.engine.arm_plan import same_nodes, same_to_the_guest
+    from vnuma.engine.arm_plan import same_nodes, same_to_the_guest, told_apart_by_workload
 
     return {
         "schema": "vnuma/plan/1",
@@ -231,13 +236,14 @@ def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
                         "impossible": arm.impossible,
                         "rule": arm.rule or None,
                         "prediction": asdict(arm.prediction) if arm.prediction else None,
-                        "guest": asdict(arm.view) if arm.view else None,
+                        "guest": asdict(arm.view) | {"factors": dict(arm.view.factors)} if arm.view else None,
                         "changes": [asdict(edit) for edit in arm.change or ()],
                     }
                     for arm in plan.arms
                 ],
                 "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
                 "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
+                "told_apart_by_workload": [asdict(alike) for alike in told_apart_by_workload(plan.arms)],
                 "findings": [asdict(finding) for finding in plan.findings],
             }
             for plan in plans

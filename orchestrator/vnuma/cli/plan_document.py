@@ -12,6 +12,7 @@ from vnuma import __version__
 from vnuma.cli.plan_machine_document import machines_page
 from vnuma.cli.screen import duration, plural, simulated_banner
 from vnuma.domain.order import plan_cells
+from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, write_change_page
 
 if TYPE_CHECKING:
@@ -83,6 +84,8 @@ def _steps(study: Study) -> Iterator[str]:
         yield "If it does not shut down in time it is left running and its VM's part of the study ends."
     yield "The VM is reconfigured as its arm says; every setting is read back."
     yield "It is powered on at the same host; Tools, SQL Server and what the guest sees are checked."
+    for setting in sorted(work.changes):
+        yield f"SQL Server's own settings: {INSTANCE_CHANGES[setting]}"
     yield (
         f"SQL Server runs {work.summary()}, "
         f"{study.design.warmups} to warm up and {study.design.iterations} timed for each."

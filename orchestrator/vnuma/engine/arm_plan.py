@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
 from math import gcd
+from typing import Any
 
 from vnuma.domain.arm import Arm
 from vnuma.domain.change import Change, settings_after
@@ -13,7 +14,7 @@ from vnuma.domain.prediction import Prediction
 from vnuma.domain.recipe import desired_settings
 from vnuma.domain.setting import Value
 from vnuma.domain.study import Study
-from vnuma.domain.workloads.settings import maxdop_of
+from vnuma.domain.workloads.settings import WorkloadSettings, maxdop_of
 from vnuma.engine.shape import plan_shape
 from vnuma.errors import ArmImpossible
 
@@ -23,7 +24,10 @@ _SEEN_INSIDE = frozenset({"numCPUs", "numCoresPerSocket", "memoryMB", "coresPerN
 
 @dataclass(frozen=True)
 class GuestView:
-    """What Windows and SQL Server would show of an arm."""
+    """What Windows and SQL Server would show of an arm.
+
+    `factors` are those of the workload but MAXDOP, with their values: what is done inside differs by them.
+    """
 
     vcpus: int
     cores_per_socket: int
@@ -31,6 +35,7 @@ class GuestView:
     sql_cpu_nodes: int
     memory_mb: Value
     maxdop: int
+    factors: tuple[tuple[str, str], ...] = ()
 
 
 _DIFFERENCE = {
@@ -56,6 +61,8 @@ class ArmPlan:
     view: GuestView | None = None
     host_side: Mapping[str, Value] | None = None
     """The settings that the arm gives the VM and the guest does not show."""
+    node_factors: tuple[tuple[str, str], ...] = ()
+    """The workload's choice of NUMA nodes, where it has one."""
     impossible: str | None = None
     rule: str = ""
     fix: str | None = None
@@ -63,7 +70,7 @@ class ArmPlan:
 
 @dataclass(frozen=True)
 class Alike:
-    """Arms that show the same of what was asked, and what differs all the same."""
+    """Arms that are the same in what was asked, and what differs all the same."""
 
     arms: tuple[str, ...]
     differing: tuple[str, ...]
@@ -78,12 +85,16 @@ def plan_arm(study: Study, label: str, vm: VmFacts, host: HostFacts) -> ArmPlan:
     except ArmImpossible as error:
         return ArmPlan(label, impossible=error.what, rule=error.rule, fix=error.fix)
     after = settings_after(vm.settings, desired)
-    view = _view(arm, maxdop_of(study.workload_of(label)), planned.prediction, after)
+    workload = study.workload_of(label)
+    view = _view(arm, workload, planned.prediction, after)
     hidden = {name: after.get(name) for name in desired if name not in _SEEN_INSIDE}
-    return ArmPlan(label, planned.change, planned.prediction, view, hidden)
+    nodes = workload.chosen(workload.node_factors)
+    return ArmPlan(label, planned.change, planned.prediction, view, hidden, nodes)
 
 
-def _view(arm: Arm, maxdop: int, prediction: Prediction, after: Mapping[str, Value]) -> GuestView:
+def _view(
+    arm: Arm, workload: WorkloadSettings, prediction: Prediction, after: Mapping[str, Value]
+) -> GuestView:
     sizes = prediction.node_sizes
     stated = after.get("numCoresPerSocket")
     # Automatic cores per socket become the size of a node at power-on.
@@ -94,7 +105,8 @@ def _view(arm: Arm, maxdop: int, prediction: Prediction, after: Mapping[str, Val
         sizes,
         prediction.cpu_nodes(soft_numa=arm.soft_numa != "off"),
         after.get("memoryMB"),
-        maxdop,
+        maxdop_of(workload),
+        workload.chosen(workload.factors - {"maxdop"}),
     )
 
 
@@ -107,15 +119,24 @@ def same_to_the_guest(arms: Iterable[ArmPlan]) -> list[Alike]:
 
 
 def same_nodes(arms: Iterable[ArmPlan]) -> list[Alike]:
-    """Arms with the same vNUMA nodes whose guests differ in something else."""
+    """Arms with the same vNUMA nodes, used alike, that differ in something else inside."""
     found = []
-    for group in _groups(arms, lambda arm: arm.view and arm.view.node_sizes):
+    for group in _groups(arms, lambda arm: arm.view and (arm.view.node_sizes, arm.node_factors)):
         views = [arm.view for arm in group if arm.view]
-        differing = tuple(
-            _DIFFERENCE[field.name]
-            for field in fields(GuestView)
-            if len({getattr(view, field.name) for view in views}) > 1
+        seen = tuple(
+            words for name, words in _DIFFERENCE.items() if len({getattr(view, name) for view in views}) > 1
         )
+        differing = (*seen, *_differing([dict(view.factors) for view in views]))
+        if differing:
+            found.append(Alike(tuple(arm.label for arm in group), differing))
+    return found
+
+
+def told_apart_by_workload(arms: Iterable[ArmPlan]) -> list[Alike]:
+    """Arms of one shape on whose vNUMA nodes the workload does different things: that is what is compared."""
+    found = []
+    for group in _groups(arms, lambda arm: arm.view and replace(arm.view, factors=())):
+        differing = _differing([dict(arm.node_factors) for arm in group])
         if differing:
             found.append(Alike(tuple(arm.label for arm in group), differing))
     return found
@@ -138,6 +159,6 @@ def _groups(arms: Iterable[ArmPlan], key: Callable[[ArmPlan], Hashable]) -> list
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _differing(settings: Sequence[Mapping[str, Value]]) -> tuple[str, ...]:
+def _differing(settings: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     names = sorted({name for one in settings for name in one})
     return tuple(name for name in names if len({one.get(name) for one in settings}) > 1)

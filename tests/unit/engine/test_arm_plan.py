@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study import Study
-from vnuma.engine.arm_plan import Alike, ArmPlan, doubts, plan_arm, same_nodes, same_to_the_guest
+from vnuma.engine.arm_plan import (
+    Alike,
+    ArmPlan,
+    doubts,
+    plan_arm,
+    same_nodes,
+    same_to_the_guest,
+    told_apart_by_workload,
+)
 
 
-def planned(*arms: Any, release: str = "6.0.0", **common: Any) -> list[ArmPlan]:
+def planned(*arms: Any, release: str = "6.0.0", workload: str = "cross_join", **common: Any) -> list[ArmPlan]:
     """The plans of these arms on the paper's host."""
     first = arms[0] if isinstance(arms[0], str) else arms[0].get("name", arms[0]["topology"])
     study = Study.model_validate(
@@ -20,6 +30,7 @@ def planned(*arms: Any, release: str = "6.0.0", **common: Any) -> list[ArmPlan]:
             "reference": first,
             "arms": arms,
             "all_arms": common,
+            "workload": {"name": workload},
         }
     )
     return [plan_arm(study, label, vm_of(), host_of(release=release)) for label in study.labels]
@@ -51,6 +62,39 @@ def test_soft_numa_and_maxdop_tell_arms_apart() -> None:
 
     assert [arm.view.sql_cpu_nodes for arm in arms if arm.view] == [2, 1, 1]
     assert same_nodes(arms) == [Alike(("1x16", "whole", "parallel"), ("SQL CPU nodes", "MAXDOP"))]
+
+
+def by_workload(name: str, *factors: dict[str, Any]) -> list[ArmPlan]:
+    """Arms of one shape that differ in these factors of the workload, each named by its first value."""
+    arms = [{"topology": "2x8", "name": str(next(iter(one.values()))), "workload": one} for one in factors]
+    return planned(*arms, workload=name)
+
+
+@pytest.mark.parametrize(
+    ("name", "factor", "values"),
+    [
+        ("reporting_streams", "placement", ("local", "remote")),
+        ("log_spinlock", "workers", ("same_node", "other_node")),
+    ],
+)
+def test_arms_that_use_their_nodes_differently_are_told_apart_by_that(
+    name: str, factor: str, values: tuple[str, str]
+) -> None:
+    """VMs of one shape, whose nodes do different things: nothing is said against their difference."""
+    arms = by_workload(name, *({factor: value} for value in values))
+
+    assert same_to_the_guest(arms) == same_nodes(arms) == []
+    assert told_apart_by_workload(arms) == [Alike(values, (factor,))]
+
+
+def test_factors_that_choose_no_node_are_named_beside_the_same_nodes() -> None:
+    """Durability and a hint differ inside the guest, and not by NUMA."""
+    logs = by_workload("log_spinlock", {"durability": "full"}, {"durability": "delayed"})
+    joins = by_workload("cross_join", {"spool": "allowed"}, {"spool": "avoided"})
+
+    for arms, factor in ((logs, "durability"), (joins, "spool")):
+        assert same_to_the_guest(arms) == told_apart_by_workload(arms) == []
+        assert [alike.differing for alike in same_nodes(arms)] == [(factor,)]
 
 
 def test_a_setting_that_the_vm_has_already_makes_no_difference() -> None:

@@ -41,6 +41,7 @@ class LogSpinlock(WorkloadSettings):
 
     size_word: ClassVar[str] = "inserts"
     factors: ClassVar[frozenset[str]] = frozenset({"workers", "durability"})
+    node_factors: ClassVar[frozenset[str]] = frozenset({"workers"})
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"process_affinity", "resource_pool"})
     needs_remote_memory: ClassVar[bool] = True
     figures: ClassVar[tuple[Metric, ...]] = (SPINS, CYCLES, BACKOFFS, FLUSH)

@@ -29,6 +29,7 @@ class PageCache(WorkloadSettings):
     guest: ClassVar[Literal["sql_server", "linux"]] = "linux"
     replicate: ClassVar[Replicate] = "pass"
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
+    node_factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})
     figures: ClassVar[tuple[Metric, ...]] = (
         Metric("seconds per read", "s", "lower", "figures"),
         Metric("pages moved", "MB", "lower", "figures"),

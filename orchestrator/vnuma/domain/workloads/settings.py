@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
 """A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
+
+INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
+    "process_affinity": "process affinity on each boot; read at the start, put back after its loads.",
+    "resource_pool": "a resource pool for data in memory, Resource Governor on; both put back at the end.",
+    "tcp_ports": "TcpPort in its registry, its own port first; read at the start, put back with a restart.",
+}
+"""What a plan says of each."""
 
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
@@ -37,6 +44,9 @@ class WorkloadSettings(Strict):
 
     factors: ClassVar[frozenset[str]] = frozenset()
     """Fields that an arm may set differently, under its own `workload`."""
+
+    node_factors: ClassVar[frozenset[str]] = frozenset()
+    """Those of them that choose NUMA nodes: arms may differ by them alone, on VMs of one shape."""
 
     replicate: ClassVar[Replicate] = "boot"
     """What is repeated: the one place that decides what reports call it."""
@@ -99,6 +109,10 @@ class WorkloadSettings(Strict):
         """How long one iteration likely takes on real hardware, before anything was measured."""
         del size, form
         return 10.0
+
+    def chosen(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
+        """Those fields with their values as text, in the order of their names."""
+        return tuple((name, str(getattr(self, name))) for name in sorted(names))
 
     def summary(self) -> str:
         """What is run, for a plan: `call_volume with 1, 2 and 4 connections (noop, seek)`."""
