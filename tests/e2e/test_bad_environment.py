@@ -20,16 +20,33 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def test_no_odbc_driver_says_what_to_install(tmp_path: Path, lab: LabFactory) -> None:
-    """Looked for, not found, and the command that helps."""
-    inventory = write_inventory(tmp_path, lab())
+@pytest.mark.parametrize(
+    ("there", "sentence"),
+    [(False, "There is no ODBC driver at"), (True, "The ODBC driver could not be loaded: ")],
+    ids=["no library", "no library that loads"],
+)
+def test_no_odbc_driver_says_what_to_install(
+    tmp_path: Path, lab: LabFactory, there: bool, sentence: str
+) -> None:
+    """Looked for, not found or not to be loaded, and the command that helps; nothing is touched."""
+    running = lab()
+    driver = tmp_path / "libtdsodbc.so"
+    if there:
+        driver.write_text("no library", encoding="utf-8")
 
     ran = vnuma(
-        "run", write_study(tmp_path), "-i", inventory, env={"VNUMA_ODBC_DRIVER": "/no/such/driver.so"}
+        "run",
+        write_study(tmp_path),
+        "-i",
+        write_inventory(tmp_path, running),
+        env={"VNUMA_ODBC_DRIVER": str(driver)},
     )
 
     assert ran.code == 4
-    assert "/no/such/driver.so" in ran.err
+    assert sentence in ran.err
+    assert str(driver) in ran.err
+    assert "apt install tdsodbc" in ran.err
+    assert not [event for event in running.events if event["event"] == "power_off"]
 
 
 def test_an_unreachable_vcenter_is_named_with_its_port(tmp_path: Path, lab: LabFactory) -> None:

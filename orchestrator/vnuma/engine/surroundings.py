@@ -15,7 +15,7 @@ from vnuma.domain.surroundings import ServerUse, Surroundings
 from vnuma.engine.connections import sql_server
 from vnuma.engine.findings import Finding
 from vnuma.engine.target import Target
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import DriverMissing, EnvironmentProblem
 from vnuma.sqlserver import use
 from vnuma.sqlserver.connect import connect
 
@@ -177,12 +177,17 @@ def around_server(
 
 
 def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
-    """Ask SQL Server who else uses it; what cannot be asked is one finding that says why."""
+    """Ask SQL Server who else uses it; what cannot be asked is one finding that says why.
+
+    Raises DriverMissing.
+    """
     if vm.power is not Power.ON:
         return [_not_looked_at(vm.name, "it is powered off.")]
     try:
         with connect(sql_server(target)) as connection:
             found = use.read_use(connection)
+    except DriverMissing:  # it is this machine's, and no cell could do without
+        raise
     except EnvironmentProblem as error:
         return [_not_looked_at(vm.name, error.what)]
     return list(around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone))

@@ -9,7 +9,7 @@ from vnuma.engine import tcp_ports
 from vnuma.engine.connections import sql_server
 from vnuma.engine.findings import Finding
 from vnuma.engine.target import Target
-from vnuma.errors import EnvironmentProblem, PrivilegeMissing
+from vnuma.errors import DriverMissing, EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.connect import connect
 from vnuma.workloads.bench import Obstacle
 from vnuma.workloads.registry import workload_named
@@ -18,7 +18,10 @@ WORKLOAD = "P29"
 
 
 def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
-    """What keeps the workload from running, each a block; a server that cannot be asked is a warning."""
+    """What keeps the workload from running, each a block; a server that cannot be asked is a warning.
+
+    Raises DriverMissing.
+    """
     if vm.power is not Power.ON:
         return [_not_asked(study, f"{vm.name} is powered off.")]
     workload = workload_named(study.workload.name)
@@ -30,6 +33,8 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
             found += tcp_ports.obstacles(study, server, connection)
     except PrivilegeMissing as error:  # as every cell would meet it
         found.append(Obstacle(error.what, error.fix or ""))
+    except DriverMissing:
+        raise
     except EnvironmentProblem as error:
         return [_not_asked(study, error.what)]
     return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]
