@@ -74,7 +74,14 @@ class Quiet(Strict):
     """When a freshly booted guest counts as quiet."""
 
     cpu_percent: float = Field(default=10, gt=0, le=100, description="CPU use below this, in percent.")
-    for_s: float = Field(default=30, ge=0, description="For so many seconds in a row; 0 does not wait.")
+    for_s: float = Field(
+        default=30,
+        ge=0,
+        description=(
+            "For so many seconds in a row; 0 does not wait. On the lab, whose guest runs nothing else, "
+            "half a second at most."
+        ),
+    )
     timeout_s: Seconds = Field(
         default=600, description="After this the boot is measured all the same, and says so."
     )
