@@ -7,32 +7,33 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.study import Dataset
-from vnuma.domain.workloads.reporting_streams import MISPLACED, MS_PER_QUERY, SPREAD, ReportingStreams
+from vnuma.domain.workloads.reporting_streams import (
+    MISPLACED,
+    MS_PER_QUERY,
+    REMOTE_SCAN,
+    SPREAD,
+    ReportingStreams,
+)
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
 from vnuma.sqlserver import buffer_pool, server, tcp_ports, tran_stats
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run_all
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.node_scans import NodeScans, Side, scan_from_both
 from vnuma.workloads.query import Query
 from vnuma.workloads.streams import opened, run_streams
 
 NAME = "reporting_streams"
 
-_NO_TOOL = (
-    "SQL Server offers no measurement of it. Run Coreinfo -m (Sysinternals) or Intel MLC in the guest and "
-    "keep its output with the run."
-)
-
 
 @dataclass(frozen=True)
 class _Sides:
-    """The two memory nodes of the experiment, and the port that leads to each."""
+    """The two memory nodes of the experiment: the pages lie on the one, streams come in by either."""
 
-    pages_node: int
-    streams_node: int
-    pages: SqlServer
-    streams: SqlServer
+    pages: Side
+    away: Side
+    streams: Side
 
 
 @dataclass(frozen=True)
@@ -40,24 +41,31 @@ class StreamsBench:
     """One warm boot: its pages lie on one node, its streams come in by one port."""
 
     site: Site
-    sides: _Sides
+    streams: Side
     query: Query
+    scans: NodeScans
 
     def run(self, size: int, form: str) -> Reading:
         """One window: each stream runs its queries. Raises PlacementNotProven for misplaced lookups."""
         del form
         settings, database = self.site.settings, self.site.dataset.database
-        with connect(self.site.server) as beside, opened(self.sides.streams, database, size) as streams:
+        with connect(self.site.server) as beside, opened(self.streams.server, database, size) as streams:
             for connection in streams:
-                _require_arrival(connection, self.sides.streams_node, self.sides.streams.port)
+                _require_arrival(connection, self.streams)
             before = buffer_pool.lookups(beside)
             ran = run_streams(streams, self.query, settings.queries_per_stream, settings.timeout_s)
             looked = buffer_pool.lookups(beside).since(before)
-        wrong = _require_side(settings, looked)
+        figures = {
+            MS_PER_QUERY.name: ran.ms_per_query,
+            MISPLACED.name: _require_side(settings, looked),
+            SPREAD.name: ran.spread,
+        }
+        if self.scans.ratio is not None:
+            figures[REMOTE_SCAN.name] = self.scans.ratio
         return Reading(
             elapsed_ms=ran.window_ms,
             value=ran.queries_per_hour,
-            figures={MS_PER_QUERY.name: ran.ms_per_query, MISPLACED.name: wrong, SPREAD.name: ran.spread},
+            figures=figures,
             cpu_ms=ran.cpu_ms,
             client_ms=ran.client_ms,
             rows=ran.queries,
@@ -99,17 +107,24 @@ class ReportingStreamsWorkload:
     @contextmanager
     def bench(self, site: Site) -> Iterator[StreamsBench]:
         """Warm one node through its port, and prove where every page lies and how connections come in."""
-        sides = _sides(site)
-        with connect(
-            sides.pages, site.dataset.database, statement_timeout_s=site.settings.timeout_s
-        ) as connection:
-            _require_arrival(connection, sides.pages_node, sides.pages.port)
-            _require_room(connection, sides.pages_node, site.settings)
-            pages = _warmed(site, connection, sides)
-        with connect(sides.streams) as connection:
-            _require_arrival(connection, sides.streams_node, sides.streams.port)
-        site.record("workload", _evidence(site, sides, pages))
-        yield StreamsBench(site, sides, reporting_query(site.settings.rows))
+        sides, settings, database = _sides(site), site.settings, site.dataset.database
+        with connect(sides.pages.server, database, statement_timeout_s=settings.timeout_s) as connection:
+            _require_arrival(connection, sides.pages)
+            _require_room(connection, sides.pages.node, settings)
+            pages = _warmed(site, connection, sides.pages.node)
+        with connect(sides.away.server) as connection:
+            _require_arrival(connection, sides.away)
+        site.say("scanning from either memory node")
+        scans = scan_from_both(
+            sides.pages,
+            sides.away,
+            database,
+            tran_stats.WARM[0],
+            rows=settings.rows,
+            timeout_s=settings.timeout_s,
+        )
+        site.record("workload", _evidence(site, sides, pages, scans))
+        yield StreamsBench(site, sides.streams, reporting_query(settings.rows), scans)
 
 
 def reporting_query(rows: int) -> Query:
@@ -126,10 +141,8 @@ def _sides(site: Site) -> _Sides:
             fix="Use arms with two vNUMA nodes on two host nodes.",
         )
     first, last = (replace(site.server, port=port) for port in ports_of(site.server, site.settings))
-    pages, away = min(nodes), max(nodes)
-    if site.settings.placement == "local":
-        return _Sides(pages, pages, first, first)
-    return _Sides(pages, away, first, last)
+    pages, away = Side(min(nodes), first), Side(max(nodes), last)
+    return _Sides(pages, away, pages if site.settings.placement == "local" else away)
 
 
 def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
@@ -137,13 +150,13 @@ def ports_of(server: SqlServer, settings: ReportingStreams) -> tuple[int, ...]:
     return server.node_ports[:2] if len(server.node_ports) > 1 else settings.ports
 
 
-def _require_arrival(connection: pyodbc.Connection, node: int, port: int) -> None:
-    """Raises PlacementNotProven unless the connection came by that port and has affinity to that node."""
+def _require_arrival(connection: pyodbc.Connection, side: Side) -> None:
+    """Raises PlacementNotProven unless the connection by that port has affinity to that node."""
     came = tcp_ports.arrival(connection)
-    if came.memory_node != node:
+    if came.memory_node != side.node:
         raise PlacementNotProven(
-            f"A connection to port {port} (local_tcp_port {came.port}) has affinity to memory node "
-            f"{came.memory_node}, not {node}.",
+            f"A connection to port {side.server.port} (local_tcp_port {came.port}) has affinity to memory "
+            f"node {came.memory_node}, not {side.node}.",
             fix=f"See the port mapping in {tcp_ports.BY_HAND}, and the error log at SQL Server's start.",
         )
 
@@ -172,9 +185,9 @@ def _memory_obstacles(connection: pyodbc.Connection, settings: ReportingStreams)
         )
 
 
-def _warmed(site: Site, connection: pyodbc.Connection, sides: _Sides) -> Mapping[int, int]:
+def _warmed(site: Site, connection: pyodbc.Connection, node: int) -> Mapping[int, int]:
     """Pages by memory node after scans through the port of theirs. Raises PlacementNotProven."""
-    site.say(f"warming memory node {sides.pages_node}")
+    site.say(f"warming memory node {node}")
     if buffer_pool.pages_by_node(connection, tran_stats.TABLES):
         buffer_pool.drop_clean_buffers(connection)  # this boot made the tables, or tried before
     run_all(connection, tran_stats.WARM)
@@ -185,11 +198,11 @@ def _warmed(site: Site, connection: pyodbc.Connection, sides: _Sides) -> Mapping
             "After the warm-up no page of the tables is in the buffer pool.",
             fix="Is max server memory large enough for them?",
         )
-    wrong = 100 * (total - pages.get(sides.pages_node, 0)) / total
+    wrong = 100 * (total - pages.get(node, 0)) / total
     if wrong > site.settings.misplaced_percent:
         raise PlacementNotProven(
             f"{site.vm}, arm {site.arm}: {wrong:.2f}% of the tables' {total:,} pages lie on other memory "
-            f"nodes than {sides.pages_node} ({_by_node(pages)}); at most "
+            f"nodes than {node} ({_by_node(pages)}); at most "
             f"{site.settings.misplaced_percent:g}% may.",
             fix="Look at free memory by node (sys.dm_os_memory_nodes), and at trace flags 834 and 8015.",
         )
@@ -214,18 +227,18 @@ def _require_side(settings: ReportingStreams, looked: buffer_pool.Lookups) -> fl
     return percent
 
 
-def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int]) -> dict[str, object]:
+def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int], scans: NodeScans) -> dict[str, object]:
     """What was proven of this boot, for the report."""
     megabytes = buffer_pool.kilobytes(sum(pages.values())) / 1024
     return {
         "placement": site.settings.placement,
-        "pages on memory node": sides.pages_node,
-        "streams on memory node": sides.streams_node,
-        "port of the pages": sides.pages.port,
-        "port of the streams": sides.streams.port,
+        "pages on memory node": sides.pages.node,
+        "streams on memory node": sides.streams.node,
+        "port of the pages": sides.pages.server.port,
+        "port of the streams": sides.streams.server.port,
         "pages by memory node": _by_node(pages),
         "tables in the buffer pool": f"{megabytes:,.0f} MB",
-        "cross-node cost matrix": f"not evaluated: {_NO_TOOL}",
+        "cross-node cost matrix": scans.words,
     }
 
 

@@ -31,6 +31,8 @@ QUERIES_PER_HOUR = Metric("queries per hour", "queries/h", "higher")
 MS_PER_QUERY = Metric("time per query", "ms", "lower", "figures")
 MISPLACED = Metric("page lookups on the wrong side", "%", "lower", "figures")
 SPREAD = Metric("slowest stream over fastest", "ratio", "lower", "figures")
+REMOTE_SCAN = Metric("scan from the other node over own", "ratio", "lower", "figures")
+"""One scan of the warm pages from another memory node, over the same from theirs; of the boot."""
 
 ASSUMED_US_PER_ROW = 1.4
 """CPU time of a row: 60 microseconds a page of 46 rows, from 200,000 lookups/s on 12 CPUs (Shea 2012)."""
@@ -41,9 +43,10 @@ class ReportingStreams(WorkloadSettings):
 
     size_word: ClassVar[str] = "streams"
     factors: ClassVar[frozenset[str]] = frozenset({"placement"})
+    node_factors: ClassVar[frozenset[str]] = frozenset({"placement"})
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"tcp_ports"})
     needs_remote_memory: ClassVar[bool] = True
-    figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD)
+    figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD, REMOTE_SCAN)
 
     name: Literal["reporting_streams"] = Field(default="reporting_streams", description="The workload.")
     streams: Literal["fixed", "search"] = Field(

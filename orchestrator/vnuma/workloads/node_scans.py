@@ -1,0 +1,69 @@
+"""What pages of another memory node cost a scan: one row of the guest's cross-node cost matrix.
+
+The same scan of pages that are in memory, at MAXDOP 1, from their own node and from another, by SQL Server's
+clock. A scan reads ahead, which hides a part of the distance: it is no latency in nanoseconds, and no tool
+that SQL Server offers tells one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from statistics import fmean
+
+from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.timing import timed
+
+_NO_TOOL = (
+    "for latencies in ns, and for pages on the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in "
+    "the guest and keep its output with the run"
+)
+
+
+@dataclass(frozen=True)
+class Side:
+    """A memory node, and the port of SQL Server that leads there."""
+
+    node: int
+    server: SqlServer
+
+
+@dataclass(frozen=True)
+class NodeScans:
+    """Mean ms of one scan from the pages' own memory node, and from another one."""
+
+    own_node: int
+    own_ms: float
+    other_node: int
+    other_ms: float
+
+    @property
+    def ratio(self) -> float | None:
+        """The other node's time over the own one's; None for scans too short for a clock of whole ms."""
+        return None if self.own_ms < COARSE_BELOW_MS else self.other_ms / self.own_ms
+
+    @property
+    def words(self) -> str:
+        """As a report shows it."""
+        if self.ratio is None:
+            return f"not evaluated: a scan of {self.own_ms:.0f} ms is too short to be timed; {_NO_TOOL}"
+        return (
+            f"a scan of the pages on memory node {self.own_node} took {self.own_ms:,.0f} ms from there and "
+            f"{self.other_ms:,.0f} ms from node {self.other_node} (x {self.ratio:.3f}); {_NO_TOOL}"
+        )
+
+
+def scan_from_both(
+    own: Side, other: Side, database: str, statement: str, *, rows: int, timeout_s: float
+) -> NodeScans:
+    """Scan from own, other, other and own node: what drifts evenly falls on both alike.
+
+    The statement returns one row, which begins with the number of rows read. Raises MeasurementFailed or
+    ConnectionDropped.
+    """
+    taken: dict[int, list[int]] = {own.node: [], other.node: []}
+    for side in (own, other, other, own):
+        with connect(side.server, database) as connection:
+            timing = timed(connection, statement, expected_rows=rows, rows_from="result", timeout_s=timeout_s)
+        taken[side.node].append(timing.elapsed_ms)
+    return NodeScans(own.node, fmean(taken[own.node]), other.node, fmean(taken[other.node]))
