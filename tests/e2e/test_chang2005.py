@@ -132,12 +132,17 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
     assert 90 < busiest["16-way"] < 110  # of one CPU, by two looks that are not of one moment
     assert busiest["1-way"] < 110
     assert per_call["16-way"] > 1.5 * per_call["4-way"]
+    others = figure(document, "other schedulers, mean")
+    assert others["16-way"] < 10
+    assert "1-way" not in {arm for arm, median in others.items() if median is not None}
     shown = vnuma("results", "latest").out
+    assert "negative scaling at 16 vCPUs" in " ".join(shown.split())
+    assert "noop: one CPU was saturated in" in shown
     assert "busiest scheduler" in shown
     assert "server CPU per call" in shown
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
-    for words in ("busiest scheduler", "server CPU per call", "schedulers", "sent by"):
+    for words in ("One CPU is the limit.", "busiest scheduler", "server CPU per call", "sent by"):
         assert words in page
 
 

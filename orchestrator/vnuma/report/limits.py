@@ -13,11 +13,13 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
 from vnuma.domain.provenance import says_nothing
+from vnuma.domain.study import Study
 from vnuma.report.contention import contention
 from vnuma.report.executions import of_vm
 from vnuma.report.machine_words import PASSES, machine_of
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import drift_words
+from vnuma.report.saturation import MEANS, saturation_sentences
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
 from vnuma.report.words import ORDER_WORDS, count, listed, progress_words, size_words
@@ -45,7 +47,8 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         *_passes(loaded, vm),
         *_progress(loaded, analysis),
         *_workload(loaded, vm, analysis),
-        *_same_nodes(topologies_of(loaded, vm)),
+        *_saturated(loaded, vm),
+        *_same_nodes(loaded.study, topologies_of(loaded, vm)),
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
@@ -141,13 +144,20 @@ def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
     return server if server is not None and server.points else None
 
 
-def _same_nodes(arms: list[ArmTopology]) -> Iterator[Statement]:
-    """Arms that gave the guest the same number of vNUMA nodes."""
-    groups: dict[int, list[str]] = defaultdict(list)
+def _saturated(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """One CPU that is the limit, in arms and forms that show it."""
+    for sentence in saturation_sentences(loaded, vm.name):
+        yield Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
+
+
+def _same_nodes(study: Study, arms: list[ArmTopology]) -> Iterator[Statement]:
+    """Arms that gave the guest the same number of vNUMA nodes, and whose workload used them alike."""
+    groups: dict[tuple[int, object], list[str]] = defaultdict(list)
     for arm in arms:
         if len(arm.seen) == 1:
-            groups[arm.seen[0][0]].append(arm.arm)
-    for nodes, names in groups.items():
+            workload = study.workload_of(arm.arm)
+            groups[arm.seen[0][0], workload.chosen(workload.node_factors)].append(arm.arm)
+    for (nodes, _), names in groups.items():
         if len(names) > 1:
             what = f"{listed(names)} gave the guest the same number of vNUMA nodes ({nodes})."
             yield Statement(

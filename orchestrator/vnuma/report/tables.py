@@ -15,6 +15,7 @@ from vnuma.report.json_export import as_json
 from vnuma.report.machine_words import machine_notes
 from vnuma.report.model import LoadedRun
 from vnuma.report.paper_table import paper_rows
+from vnuma.report.saturation import saturation_text
 from vnuma.report.scaling import scaling_text
 from vnuma.report.trust import (
     a_a_words,
@@ -97,6 +98,7 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
             yield _figures(other, size_word, width, secondary=True)
             yield beside_text(loaded, other, width)
     yield from scaling_text(loaded, vm, width)
+    yield from saturation_text(loaded, vm, width)
     yield from figures_text(loaded, vm, width)
     for analysis in loaded.result.primary:
         if analysis.vm == vm:

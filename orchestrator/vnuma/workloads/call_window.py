@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from statistics import fmean
 
 from vnuma.domain.workloads.call_volume import (
     BATCH_REQUESTS,
@@ -12,6 +13,7 @@ from vnuma.domain.workloads.call_volume import (
     HEADROOM,
     LEAST_HEADROOM,
     MOST_OTHERS,
+    OTHER_SCHEDULERS,
 )
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.call_counters import ServerCounts
@@ -108,7 +110,10 @@ class Window:
             HEADROOM.name: self.headroom,
         }
         if self.schedulers:
-            found[BUSIEST.name] = max(self.schedulers.values())
+            *others, busiest = sorted(self.schedulers.values())
+            found[BUSIEST.name] = busiest
+            if others:
+                found[OTHER_SCHEDULERS.name] = fmean(others)
         return found
 
     def _client_range(self) -> tuple[int, int]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vnuma.domain.workloads.call_volume import is_saturated
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.call_counters import Endpoint, SchedulerTimes, ServerCounts, is_call_of
 from vnuma.workloads.call_window import Edge, Window, require_trustworthy
@@ -51,8 +52,31 @@ def test_the_rate_is_the_servers_count_over_the_servers_clock() -> None:
             "Batch Requests/sec": 10_000.0,
             "client CPU headroom": 50.0,
             "busiest scheduler": 90.0,
+            "other schedulers, mean": 10.0,
         }
     )
+
+
+def test_one_scheduler_has_no_others_to_be_compared_with() -> None:
+    """A figure that is not there, and no zero."""
+    alone = [
+        edge(at, calls, schedulers=SchedulerTimes(round(at * 1000), {0: round(at * 900)}))
+        for at, calls in ((1, 5_000), (11, 105_000))
+    ]
+    figures = window(before=alone[0], after=alone[1]).figures()
+    assert figures["busiest scheduler"] == pytest.approx(90)
+    assert "other schedulers, mean" not in figures
+
+
+@pytest.mark.parametrize(
+    ("busiest", "others", "saturated"),
+    [(95, 10, True), (95, 47.5, True), (95, 60, False), (89, 1, False), (100, 100, False)],
+)
+def test_one_cpu_is_saturated_when_it_works_and_the_others_hardly(
+    busiest: float, others: float, saturated: bool
+) -> None:
+    """Nearly all the time, and twice as much as the others at least."""
+    assert is_saturated(busiest, others) is saturated
 
 
 def test_what_a_version_does_not_count_is_absent_and_no_zero() -> None:

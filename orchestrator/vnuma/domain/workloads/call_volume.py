@@ -34,6 +34,18 @@ HEADROOM = Metric("client CPU headroom", "%", "higher", "figures")
 BUSIEST = Metric("busiest scheduler", "%", "lower", "figures")
 """CPU use of the scheduler that worked most; known since SQL Server 2016 SP2."""
 
+OTHER_SCHEDULERS = Metric("other schedulers, mean", "%", "lower", "figures")
+"""Mean CPU use of all schedulers but the busiest; absent where there is one."""
+
+_SATURATED = 90.0
+_IDLER = 0.5
+
+
+def is_saturated(busiest: float, others: float) -> bool:
+    """Whether one scheduler works nearly all the time and the others half as much at most, in percent."""
+    return busiest >= _SATURATED and others <= busiest * _IDLER
+
+
 LEAST_HEADROOM = 10.0
 """Percent of CPU. A client with less may be what is measured: such a window does not count."""
 
@@ -48,7 +60,14 @@ class CallVolume(WorkloadSettings):
     """Remote procedure calls from 1 to N connections, each a process: calls per second (Chang 2005)."""
 
     size_word: ClassVar[str] = "connections"
-    figures: ClassVar[tuple[Metric, ...]] = (CPU_PER_CALL, CLIENT_RATE, BATCH_REQUESTS, HEADROOM, BUSIEST)
+    figures: ClassVar[tuple[Metric, ...]] = (
+        CPU_PER_CALL,
+        CLIENT_RATE,
+        BATCH_REQUESTS,
+        HEADROOM,
+        BUSIEST,
+        OTHER_SCHEDULERS,
+    )
 
     name: Literal["call_volume"] = Field(description="The workload.")
     sizes: tuple[Size, ...] = Field(
