@@ -71,7 +71,15 @@ func newBatch(ctx context.Context, s *Session, w response) *batch {
 }
 
 func (b *batch) newRun() *run {
-	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock(), known: map[*limitPlan]int64{}}
+	return &run{s: b.s, inst: b.s.inst, batch: b, now: b.s.clock()}
+}
+
+// passed notes how many rows a limit let through.
+func (r *run) passed(p *limitPlan, rows int64) {
+	if r.known == nil {
+		r.known = map[*limitPlan]int64{}
+	}
+	r.known[p] = rows
 }
 
 // ended tells a loop to stop: the client cancelled or is gone.

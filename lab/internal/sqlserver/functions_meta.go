@@ -224,6 +224,9 @@ func (s *Session) hasPermission(name string) any {
 
 // splitName reads a quoted, dotted name as functions take it; nil when it is not one.
 func splitName(text string) *tsql.Name {
+	if isPlainName(text) {
+		return &tsql.Name{Parts: strings.Split(text, ".")}
+	}
 	tokens, err := tsql.Lex(text)
 	if err != nil {
 		return nil
@@ -244,6 +247,25 @@ func splitName(text string) *tsql.Name {
 		return nil
 	}
 	return n
+}
+
+// isPlainName tells a name of one to three parts that are letters, digits and underlines: nothing to be lexed.
+func isPlainName(text string) bool {
+	parts, length := 1, 0
+	for n := range len(text) {
+		c := text[n] | 0x20 // a small letter
+		switch {
+		case c >= 'a' && c <= 'z' || text[n] == '_':
+			length++
+		case text[n] >= '0' && text[n] <= '9' && length > 0:
+			length++
+		case text[n] == '.' && length > 0:
+			parts, length = parts+1, 0
+		default:
+			return false
+		}
+	}
+	return length > 0 && parts <= 3
 }
 
 // objectID is OBJECT_ID(name, kind). The caller holds Instance.mu.

@@ -36,7 +36,7 @@ func (p *limitPlan) each(f *frame, yield func([]any) error) error {
 	}
 	var n int64
 	var last []any
-	defer func() { p.run.known[p] = n }()
+	defer func() { p.run.passed(p, n) }()
 	return stoppable(p.input.each(f, func(row []any) error {
 		n++
 		switch {
@@ -70,7 +70,7 @@ func (p *limitPlan) eachSmallest(f *frame, skip, take int64, yield func([]any) e
 	if err != nil {
 		return false, err
 	}
-	p.run.known[p] = int64(len(rows))
+	p.run.passed(p, int64(len(rows)))
 	return true, (&rowsPlan{rows: rows, run: p.run}).each(f, yield)
 }
 

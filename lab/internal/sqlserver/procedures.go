@@ -35,11 +35,10 @@ func init() {
 
 // find a procedure by its last part: it may be called as sys.x, [sys].[x], master..x or x.
 func findProcedure(name string) procedure {
-	n := splitName(name)
-	if n == nil {
-		return nil
+	if n := splitName(name); n != nil {
+		return procedures[fold(n.Object())]
 	}
-	return procedures[fold(n.Object())]
+	return nil
 }
 
 func noProcedure(name string) error {

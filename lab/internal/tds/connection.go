@@ -10,6 +10,7 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -26,6 +27,7 @@ type connection struct {
 
 	mu        sync.Mutex
 	running   *request // nil while the client may send
+	ending    *ending  // of the request before, for the next one
 	attention bool     // asked for the running request
 
 	out      *packetWriter
@@ -38,8 +40,22 @@ type connection struct {
 // request is a message on its way through the server.
 type request struct {
 	message
-	ctx    context.Context
-	cancel context.CancelCauseFunc
+	*ending
+}
+
+// ending is how a request is told to end early. One that was not used serves the connection's next request as well:
+// thousands a second need not make one each.
+type ending struct {
+	ctx     context.Context
+	cancel  context.CancelCauseFunc
+	stopped atomic.Bool // ctx has ended
+}
+
+func newEnding(parent context.Context) *ending {
+	e := &ending{}
+	e.ctx, e.cancel = context.WithCancelCause(parent)
+	context.AfterFunc(e.ctx, func() { e.stopped.Store(true) })
+	return e
 }
 
 // hearing is what listen came back with: a request, or why there will be none.
@@ -87,10 +103,11 @@ func (c *connection) accept(m message) (*request, error) {
 	if c.running != nil {
 		return nil, malformed("a message of type 0x%02x before the response to the last one ended", m.kind)
 	}
-	r := &request{message: m}
-	r.ctx, r.cancel = context.WithCancelCause(c.ctx)
-	c.running = r
-	return r, nil
+	if c.ending == nil || c.ending.ctx.Err() != nil {
+		c.ending = newEnding(c.ctx)
+	}
+	c.running = &request{message: m, ending: c.ending}
+	return c.running, nil
 }
 
 // release lets the client send again and tells whether it asked for attention meanwhile. It comes before the last
@@ -176,7 +193,6 @@ func (c *connection) handle(r *request) (err error) {
 			err = &crashError{value: v, stack: string(debug.Stack())}
 		}
 	}()
-	defer r.cancel(nil)
 	switch {
 	case r.kind == packetPrelogin && c.session == nil:
 		return c.answerPrelogin(r)
@@ -202,10 +218,8 @@ func (c *connection) reply(tokens []byte) error {
 
 // answer runs a batch, a call or a transaction request.
 func (c *connection) answer(r *request) error {
-	w := &Writer{out: c.out, ctx: r.ctx, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
+	w := &Writer{ending: r.ending, out: c.out, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
 		DropAfter: c.server.options.DropAfterRows, inProcedure: r.kind == packetRPC}
-	stop := context.AfterFunc(r.ctx, func() { w.stopped.Store(true) })
-	defer stop()
 	if r.status&(statusReset|statusResetKeep) != 0 {
 		if refusal := c.restart(); refusal != nil {
 			w.Error(*refusal)

@@ -64,16 +64,17 @@ func readType(in *input) (wireType, error) {
 	return t, in.err
 }
 
-// kindOfWidth is the kind that a type with a length byte means; 0 when there is none.
-func kindOfWidth(wire byte, size int) Kind {
-	return map[[2]int]Kind{
-		{wireGUID, 16}: KindUniqueIdentifier, {wireBitN, 1}: KindBit,
-		{wireIntN, 1}: KindInt8, {wireIntN, 2}: KindInt16, {wireIntN, 4}: KindInt32, {wireIntN, 8}: KindInt64,
-		{wireFloatN, 4}: KindReal, {wireFloatN, 8}: KindFloat,
-		{wireMoneyN, 4}: KindMoney, {wireMoneyN, 8}: KindMoney,
-		{wireDateTimeN, 4}: KindDateTime, {wireDateTimeN, 8}: KindDateTime,
-	}[[2]int{int(wire), size}]
+// kindsOfWidth are the kinds that types with a length byte mean, by that length.
+var kindsOfWidth = map[[2]int]Kind{
+	{wireGUID, 16}: KindUniqueIdentifier, {wireBitN, 1}: KindBit,
+	{wireIntN, 1}: KindInt8, {wireIntN, 2}: KindInt16, {wireIntN, 4}: KindInt32, {wireIntN, 8}: KindInt64,
+	{wireFloatN, 4}: KindReal, {wireFloatN, 8}: KindFloat,
+	{wireMoneyN, 4}: KindMoney, {wireMoneyN, 8}: KindMoney,
+	{wireDateTimeN, 4}: KindDateTime, {wireDateTimeN, 8}: KindDateTime,
 }
+
+// kindOfWidth is the kind that such a type means; 0 when there is none.
+func kindOfWidth(wire byte, size int) Kind { return kindsOfWidth[[2]int{int(wire), size}] }
 
 // readSizedType reads TYPE_INFO of the character and binary types.
 func readSizedType(in *input, t wireType) (wireType, error) {

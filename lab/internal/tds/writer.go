@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sync/atomic"
 )
 
 // Writer sends the response to one request. It belongs to the goroutine that runs the request.
@@ -20,12 +19,11 @@ type Writer struct {
 	// number (sp_execute for a prepared statement); empty for a batch.
 	Procedure string
 
-	out     *packetWriter
-	ctx     context.Context
-	stopped atomic.Bool // ctx has ended
-	server  string      // name in messages
-	cut     func()      // ends the connection at once
-	tx      *transaction
+	*ending
+	out    *packetWriter
+	server string // name in messages
+	cut    func() // ends the connection at once
+	tx     *transaction
 
 	inProcedure bool // DONEINPROC instead of DONE
 	columns     []Column

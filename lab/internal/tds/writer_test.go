@@ -122,7 +122,7 @@ func TestCrossRowsStopWithinAnOuterRow(t *testing.T) {
 	for i := range inner {
 		inner[i] = []any{int64(i)}
 	}
-	w := &Writer{ctx: context.Background()}
+	w := &Writer{ending: newEnding(context.Background())}
 	w.out = newPacketWriter(stopper{w}, defaultPacketSize, firstSPID)
 	w.Columns([]Column{oneColumn[0], oneColumn[0]})
 	if n, _ := w.CrossRows([][]any{{int64(1)}}, inner); n < 1000 || n > 20_000 {
