@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -11,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import plural, say, simulated_banner
+from vnuma.cli.screen import plural, say, simulated_banner, working
+from vnuma.domain.replicate import plural as plural_of
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.analysis.planning import Ending, Needed, Outlook, Spread
+    from vnuma.analysis.records import AnalysisDesign
     from vnuma.domain.study import Study
     from vnuma.engine.pilot import Pilot
 
@@ -64,7 +67,7 @@ def power(
         wanted,
         known,
         seconds * len(design.columns),
-        [planning.needed(design, spread, wanted) for spread in spreads],
+        _needed(design, spreads, wanted),
         planning.outlook(design, design.blocks, chosen, wanted),
         planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
@@ -73,6 +76,18 @@ def power(
         typer.echo(json.dumps(found.document(), indent=2))
     else:
         say(found.text(study))
+
+
+def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) -> list[Needed]:
+    """The blocks at each spread. Simulating takes seconds, on a busy machine a minute: that is said."""
+    from vnuma.analysis import planning
+
+    found = []
+    with working() as tell:
+        for number, spread in enumerate(spreads, start=1):
+            tell(f"Simulating studies, spread {number} of {len(spreads)}: {spread.label}")
+            found.append(planning.needed(design, spread, effect))
+    return found
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
@@ -98,16 +113,22 @@ class _Found:
 
     def text(self, path: Path) -> str:
         lines = [simulated_banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
+        work = self.study.workload
         lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
         else:
             lines += [
                 "",
-                "Spreads are assumed, and 0.5% between the iterations of a boot. After 3 blocks or",
-                f"more of a run:  vnuma power {path} --pilot RUN",
+                f"Spreads are assumed, and 0.5% between the iterations of a {work.replicate}. After 3 blocks",
+                f"or more of a run:  vnuma power {path} --pilot RUN",
             ]
         return "\n".join(lines)
+
+    @property
+    def _each(self) -> str:
+        """What is repeated, in the plural: what varies from one to the next."""
+        return plural_of(self.study.workload.replicate)
 
     def _heading(self) -> str:
         compared = len(self.study.arms) - 1
@@ -118,7 +139,13 @@ class _Found:
         from vnuma.domain.percent import percent_text
 
         rows = [
-            ("boots vary by", "a cell's SD", f"blocks for {percent_text(self.effect)}", "equivalent", "hours")
+            (
+                f"{self._each} vary by",
+                "a cell's SD",
+                f"blocks for {percent_text(self.effect)}",
+                "equivalent",
+                "hours",
+            )
         ]
         rows += [
             (
@@ -151,7 +178,7 @@ class _Found:
         most = "at most " if self.study.design.precision else ""
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
-            f"With {most}{plural(blocks, 'block')}, {self._hours(blocks)} h, if boots vary {spread}:",
+            f"With {most}{plural(blocks, 'block')}, {self._hours(blocks)} h, if {self._each} vary {spread}:",
             f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",

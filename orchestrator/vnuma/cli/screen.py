@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from textwrap import wrap
 from typing import TextIO
 
@@ -81,6 +82,19 @@ def say(text: str, stream: TextIO | None = None) -> None:
     target = stream or sys.stdout
     target.write(folded(text, width(target)) + "\n")
     target.flush()
+
+
+@contextmanager
+def working() -> Iterator[Callable[[str], None]]:
+    """A function that says on standard error what is computed now: a line that goes when it is done.
+
+    Where that is no terminal it is a line of a log.
+    """
+    if not sys.stderr.isatty():
+        yield lambda words: say(words, sys.stderr)
+        return
+    with console(sys.stderr).status("") as line:
+        yield line.update
 
 
 def folded(text: str, columns: int | None) -> str:

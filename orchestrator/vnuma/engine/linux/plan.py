@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.machine import MachineFacts, machine_facts
 from vnuma.domain.order import columns
 from vnuma.domain.provenance import emulated_by
@@ -21,9 +22,6 @@ from vnuma.workloads.shell import Output
 
 NODES = "M01"
 """Finding: the machine has one NUMA node, so that an arm is left out."""
-
-ASSUMED_PASS_S = 5.0
-"""Of a pass beside its reads: connecting, dropping the caches, reading the file in."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +117,7 @@ def _plan(study: Study, name: str, machine: MachineFacts) -> MachinePlan:
         left_out,
         tuple(worst_first(findings)),
         passes,
-        passes * _assumed_pass_seconds(study),
+        passes * assumed_cell_seconds(study),
     )
 
 
@@ -136,9 +134,3 @@ def _left_out(label: str, reason: str) -> Finding:
         f"Arm {label} is left out: {reason}",
         "What is measured is a matrix of 1 x 1: nothing in it is remote.",
     )
-
-
-def _assumed_pass_seconds(study: Study) -> float:
-    work, executions = study.workload, study.design.warmups + study.design.iterations
-    once = sum(work.assumed_seconds(size, form) for size in work.sizes for form in work.forms)
-    return ASSUMED_PASS_S + once * executions
