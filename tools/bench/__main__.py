@@ -21,6 +21,7 @@ from tools.bench.figure import Figure, not_evaluated
 from tools.bench.fleet import cycle, fleet
 from tools.bench.labs import running
 from tools.bench.machine import BUSY, load, machine
+from tools.bench.machines import machines
 from tools.bench.page import line, section, write
 from tools.bench.startup import startup
 from vnuma import lab
@@ -70,6 +71,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "lab": lambda: _lab(starts=2, size=1000, repeats=2),
             "drain": lambda: _drain(size=1000, repeats=3),
             "clients": lambda: clients(2, 8),
+            "machines": lambda: machines(2, 64),
             "cells": lambda: cells.overhead(10),
             "memory": lambda: cells.memory_per_vm(3, 1),
             "analysis": lambda: analysis(whole=False),
@@ -84,6 +86,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "lab": lambda: _lab(starts=5, size=3000, repeats=7),
         "drain": lambda: _drain(size=3000, repeats=7),
         "clients": lambda: clients(10, 64),
+        "machines": lambda: machines(6, 1472),
         "cells": lambda: cells.overhead(200),
         "memory": lambda: cells.memory_per_vm(5, 3),
         "analysis": lambda: analysis(whole=True),
