@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 
 from tools.bench.figure import Figure, at_least, below
 from tools.bench.labs import BenchLab, running
+from tools.bench.processes import cpu_time, descendants
 from vnuma.sqlserver import call_procedures
 from vnuma.sqlserver.connect import connect
 from vnuma.workloads.callers import callers
@@ -35,14 +37,21 @@ def _calls(lab: BenchLab, form: str, seconds: float) -> Figure:
         crowd.connect(CALLERS, call_procedures.call(form), keys=ROWS, own_session=form == "noop")
         crowd.go()
         crowd.watch(seconds / 4, lambda: None)
+        pids = descendants(os.getpid())
+        used, used_by_lab = cpu_time(pids), cpu_time([lab.state.pid])
         began, before = time.monotonic(), crowd.count()
         crowd.watch(seconds, lambda: None)
         after, took = crowd.count(), time.monotonic() - began
+        calls = after.calls - before.calls
+        split = (
+            f"a call took {cpu_time(pids).words(used, calls)} of the callers' CPU (user + kernel), "
+            f"{cpu_time([lab.state.pid]).words(used_by_lab, calls)} of the lab's"
+        )
         crowd.stop()
     busy = sum(after.busy_since(before)) / CALLERS
     what = f"call_volume, {form} calls from {CALLERS} processes, lab on the same cores"
-    return at_least(what, (after.calls - before.calls) / took, 20_000, "calls/s", 0).noting(
-        f"{took:.1f} s; the callers used {busy:.0%} of a core each"
+    return at_least(what, calls / took, 20_000, "calls/s", 0).noting(
+        f"{took:.1f} s; the callers used {busy:.0%} of a core each; {split}"
     )
 
 

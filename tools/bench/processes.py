@@ -1,10 +1,11 @@
-"""Memory of processes as Linux tells it in /proc (proc(5)), in MB of 1024 x 1024 bytes."""
+"""Memory, in MB of 1024 x 1024 bytes, and CPU time of processes as Linux tells them in /proc (proc(5))."""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +30,29 @@ class Memory:
 def resident_mb(pid: int) -> float:
     """The memory that a process holds now."""
     return _field(PROC / str(pid) / "status", "VmRSS:")
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """What processes have used of processors, in seconds."""
+
+    user: float
+    kernel: float
+
+    def words(self, before: CpuTime, times: int) -> str:
+        """What each of so many pieces of work took since then: `9.6 + 17.6 us` (user and kernel)."""
+        user, kernel = (
+            (now - then) / times * 1e6
+            for now, then in ((self.user, before.user), (self.kernel, before.kernel))
+        )
+        return f"{user:.1f} + {kernel:.1f} us"
+
+
+def cpu_time(pids: Iterable[int]) -> CpuTime:
+    """Of these processes, all their threads together."""
+    fields = [(PROC / str(pid) / "stat").read_text().rpartition(")")[2].split() for pid in pids]
+    ticks = os.sysconf("SC_CLK_TCK")
+    return CpuTime(sum(int(one[11]) for one in fields) / ticks, sum(int(one[12]) for one in fields) / ticks)
 
 
 def available() -> bool:
