@@ -27,8 +27,9 @@ from vnuma.engine.start import create_run, prepare, take
 from vnuma.engine.target import Target
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Claim, Run, RunState, Vm
+from vnuma.store.rows import Claim, Run, Vm
 from vnuma.store.samples import StoredSample, iter_samples
+from vnuma.store.states import RunState
 
 NAME = "sql16"
 PATIENCE_S = 60.0

@@ -21,7 +21,7 @@ from vnuma.engine.claim import Nothing, claim
 from vnuma.engine.site import CellSite
 from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
 from vnuma.store import attempts
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 
 
 def test_every_change_to_a_vm_is_a_line_in_store_and_file(lab: LabFactory, tmp_path: Path) -> None:

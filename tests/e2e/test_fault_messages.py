@@ -21,7 +21,8 @@ from vnuma.engine.shape import shape_cell
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
 from vnuma.store import attempts
-from vnuma.store.rows import Claim, Outcome
+from vnuma.store.rows import Claim
+from vnuma.store.states import Outcome
 
 SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2, "vcenter_retry_s": 0.5}
 CLUSTER: dict[str, Any] = {

@@ -14,7 +14,8 @@ from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.claim import claim
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts
-from vnuma.store.rows import Claim, Outcome
+from vnuma.store.rows import Claim
+from vnuma.store.states import Outcome
 
 
 def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:

@@ -27,7 +27,7 @@ from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
 from vnuma.store import leases
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 
 ON = SoftNuma(True, True)
 ARMS = [{"topology": "1x16", "soft_numa": "on"}, {"topology": "1x16", "name": "whole", "soft_numa": "off"}]

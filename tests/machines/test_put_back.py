@@ -26,7 +26,7 @@ from vnuma.engine.target import Machine as Box
 from vnuma.errors import NotAtBaseline, RestoreConflict
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import RestoreOutcome
+from vnuma.store.states import RestoreOutcome
 from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.shell import Output
 

@@ -17,7 +17,8 @@ from vnuma.domain.study_file import parse_study
 from vnuma.domain.topology import Topology
 from vnuma.store import attempts, cells, facts, leases, runs, samples, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, NewCell, Outcome, RestoreOutcome, Run, RunState, Sample, Vm
+from vnuma.store.rows import Claim, NewCell, Run, Sample, Vm
+from vnuma.store.states import Outcome, RestoreOutcome, RunState
 
 START = datetime(2026, 11, 17, 20, 14, tzinfo=UTC)
 

@@ -29,7 +29,8 @@ from vnuma.report.model import LoadedRun, load_run
 from vnuma.report.pictures import palette, pictures
 from vnuma.store import runs, samples
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import RunState, Sample
+from vnuma.store.rows import Sample
+from vnuma.store.states import RunState
 
 STORY = Story(
     text=study_text(sizes="500", forms="client"),

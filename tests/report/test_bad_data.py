@@ -14,7 +14,7 @@ from vnuma.report.paper_table import paper_table
 from vnuma.report.pictures import pictures
 from vnuma.report.render import page_text
 from vnuma.report.tables import as_text
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 
 Load = Callable[[Story], LoadedRun]
 

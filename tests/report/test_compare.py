@@ -22,7 +22,7 @@ from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
 from vnuma.report.model import LoadedRun, load_run
 from vnuma.store.open import open_store
-from vnuma.store.rows import RunState
+from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")
 SLOWER = Condition("slower", 0.02)

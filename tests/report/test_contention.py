@@ -9,7 +9,8 @@ from vnuma.report.contention import Contention, contention
 from vnuma.report.model import load_run
 from vnuma.store import attempts, cells, facts, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Claim, RunState
+from vnuma.store.rows import Claim
+from vnuma.store.states import RunState
 
 
 def counted(store: Store, *boots: object) -> Contention | str:

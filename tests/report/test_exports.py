@@ -18,7 +18,7 @@ from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.report.model import LoadedRun
 from vnuma.report.results_schema import results_schema
 from vnuma.report.tables import as_csv, as_json
-from vnuma.store.rows import RunState
+from vnuma.store.states import RunState
 
 Load = Callable[[Story], LoadedRun]
 

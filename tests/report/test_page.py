@@ -18,7 +18,7 @@ from vnuma.errors import InputError
 from vnuma.report import render
 from vnuma.report.model import LoadedRun
 from vnuma.report.render import write_page
-from vnuma.store.rows import Outcome, RunState
+from vnuma.store.states import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
 

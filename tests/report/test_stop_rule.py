@@ -19,7 +19,7 @@ from vnuma.report.model import load_run
 from vnuma.report.tables import as_text
 from vnuma.store import facts, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import RunState
+from vnuma.store.states import RunState
 
 PRECISE = study_text(blocks=6, sizes="500", forms="client").replace("blocks: 6", "precision: 1%")
 SECRET = Secret(env="NONE")

@@ -14,7 +14,7 @@ from vnuma.errors import InputError
 from vnuma.report.model import LoadedRun, load_run
 from vnuma.report.tables import as_text
 from vnuma.store.open import Store
-from vnuma.store.rows import Outcome, RunState
+from vnuma.store.states import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
 

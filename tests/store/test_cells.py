@@ -10,7 +10,8 @@ from vnuma.errors import StoreError
 from vnuma.store import attempts, cells, leases
 from vnuma.store import samples as sample_rows
 from vnuma.store.open import Store
-from vnuma.store.rows import Busy, CellCounts, CellState, Claim, NewCell, Outcome
+from vnuma.store.rows import Busy, CellCounts, Claim, NewCell
+from vnuma.store.states import CellState, Outcome
 
 
 def claim_next(store: Store, leased: Leased, *, exclusive_host: bool = True) -> Claim | Busy | None:

@@ -14,7 +14,8 @@ from sqlalchemy import func, select
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import attempts, cells, leases, runs, tables
 from vnuma.store.open import open_store
-from vnuma.store.rows import Busy, Outcome
+from vnuma.store.rows import Busy
+from vnuma.store.states import Outcome
 
 SPAWN = multiprocessing.get_context("spawn")
 ANSWER_S = 120

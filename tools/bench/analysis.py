@@ -18,7 +18,8 @@ from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.store import cells, runs, tables, vms
 from vnuma.store.open import default_url, open_store
-from vnuma.store.rows import NewCell, RunState
+from vnuma.store.rows import NewCell
+from vnuma.store.states import RunState
 
 STUDY = """\
 name: bench

@@ -17,7 +17,8 @@ from vnuma.engine.context import VmContext
 from vnuma.engine.window import refuse_if_over
 from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError
 from vnuma.store import attempts
-from vnuma.store.rows import Claim, Outcome
+from vnuma.store.rows import Claim
+from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 
 

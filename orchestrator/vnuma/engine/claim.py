@@ -15,7 +15,8 @@ from vnuma.engine.somebody import SomebodysChange
 from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import AttemptLine, Busy, Cell, CellState, Claim, Outcome, Run, Vm
+from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Run, Vm
+from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
 
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})

@@ -9,7 +9,8 @@ from datetime import datetime, timedelta
 from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.study import Study
 from vnuma.errors import PreflightBlocked
-from vnuma.store.rows import AttemptLine, Outcome
+from vnuma.store.rows import AttemptLine
+from vnuma.store.states import Outcome
 
 LONGER = "Allow a longer window, or make a cell shorter: fewer iterations, smaller sizes."
 

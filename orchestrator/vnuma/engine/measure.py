@@ -19,7 +19,8 @@ from vnuma.engine.site import CellSite
 from vnuma.engine.somebody import refuse_somebodys
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.store import samples
-from vnuma.store.rows import Outcome, Sample
+from vnuma.store.rows import Sample
+from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 from vnuma.vsphere import read
 from vnuma.vsphere.refs import VmRef

@@ -19,7 +19,8 @@ from vnuma.engine.identity import find_own
 from vnuma.errors import Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import StopRequest, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import StopRequest
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle, spell

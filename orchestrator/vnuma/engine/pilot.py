@@ -17,7 +17,7 @@ from vnuma.errors import InputError
 from vnuma.store import attempts, cells, runs, vms
 from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 from vnuma.store.timed import timed_samples
 
 FEWEST_BLOCKS = 3

@@ -23,7 +23,8 @@ from vnuma.engine.target import MACHINE_KEY, AnyTarget, Machine
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Run, RunState, Vm
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RunState
 
 
 @dataclass

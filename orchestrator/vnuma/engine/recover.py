@@ -19,7 +19,8 @@ from vnuma.engine.target import AnyTarget
 from vnuma.errors import InputError, VmHeld
 from vnuma.store import facts, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, RunState
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
 # A supervisor on another machine counts as dead after this long without a heartbeat; it beats each second.

@@ -38,7 +38,8 @@ from vnuma.errors import (
 )
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import RestoreOutcome, Run, Vm
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RestoreOutcome
 from vnuma.vsphere import apply, lease_mark, lease_note, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef

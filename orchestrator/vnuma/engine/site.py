@@ -22,7 +22,7 @@ from vnuma.engine.window import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.store import attempts, facts, runs
-from vnuma.store.rows import StopRequest
+from vnuma.store.states import StopRequest
 from vnuma.store.types import utc_now
 from vnuma.workloads.bench import Document
 from vnuma.workloads.client import Client

@@ -25,7 +25,8 @@ from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import NewCell, Run, RunState, Vm
+from vnuma.store.rows import NewCell, Run, Vm
+from vnuma.store.states import RunState
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 

@@ -6,7 +6,7 @@ from vnuma.engine.context import store_url
 from vnuma.engine.recover import is_alive
 from vnuma.store import runs
 from vnuma.store.open import open_store
-from vnuma.store.rows import StopRequest
+from vnuma.store.states import StopRequest
 
 
 def ask_to_stop(name: str, *, after_cell: bool, url: str | None = None) -> str:

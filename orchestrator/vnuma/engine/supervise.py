@@ -31,7 +31,8 @@ from vnuma.engine.window import is_over
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, RunState, StopRequest
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
 
 # A launch that ends without one more ended cell is tried again this often before the run gives up.

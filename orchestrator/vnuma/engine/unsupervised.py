@@ -21,7 +21,8 @@ from vnuma.engine.target import AnyTarget
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, RunState, Vm
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RunState
 
 BEAT_S = 20.0
 

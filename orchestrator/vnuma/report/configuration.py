@@ -12,7 +12,8 @@ from vnuma.report.executions import of_vm
 from vnuma.report.machine_words import machine_of, machine_pairs
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
-from vnuma.store.rows import Outcome, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import Outcome
 
 Pairs = list[tuple[str, str]]
 

@@ -13,7 +13,8 @@ from vnuma.domain.order import columns
 from vnuma.report.model import LoadedRun
 from vnuma.report.svg import Figure
 from vnuma.report.words import count, listed
-from vnuma.store.rows import Outcome, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import Outcome
 
 _PER_ROW = 16
 _SIDE, _STEP = 10, 14

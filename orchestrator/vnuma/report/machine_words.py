@@ -9,7 +9,8 @@ from vnuma.analysis.result import Analysis
 from vnuma.domain.provenance import measured_on
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import ORDER_WORDS, count, listed
-from vnuma.store.rows import CellState, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import CellState
 
 PASSES = (
     "Each replicate is a pass: the page cache was dropped and the file placed anew before it. The machine "

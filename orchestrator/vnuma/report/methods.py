@@ -12,7 +12,8 @@ from vnuma.domain.study import Study
 from vnuma.report.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import ORDER_WORDS, count, direction, listed, named
-from vnuma.store.rows import CellState, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import CellState
 
 _FORMS = {
     "client": "rows streamed to the client and discarded there",

@@ -15,7 +15,8 @@ from vnuma.report.wait_totals import WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.analysed import cell_records
 from vnuma.store.open import Store
-from vnuma.store.rows import Attempt, Cell, Fact, Outcome, Run, RunState, Vm
+from vnuma.store.rows import Attempt, Cell, Fact, Run, Vm
+from vnuma.store.states import Outcome, RunState
 from vnuma.store.timed import timed_batches
 
 

@@ -13,7 +13,8 @@ from vnuma.domain.topology import Topology
 from vnuma.report.model import LoadedRun
 from vnuma.report.svg import Figure
 from vnuma.report.words import count, listed
-from vnuma.store.rows import Attempt, CellState, Outcome, Vm
+from vnuma.store.rows import Attempt, Vm
+from vnuma.store.states import CellState, Outcome
 
 _LEFT = 84
 _SPAN = 232

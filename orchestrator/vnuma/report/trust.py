@@ -12,7 +12,8 @@ from vnuma.analysis.wording import a_a_sentence
 from vnuma.report.machine_words import machine_of
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
-from vnuma.store.rows import Attempt, Outcome, Vm
+from vnuma.store.rows import Attempt, Vm
+from vnuma.store.states import Outcome
 
 
 @dataclass(frozen=True)

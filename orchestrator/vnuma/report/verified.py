@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import count
-from vnuma.store.rows import Outcome, Vm
+from vnuma.store.rows import Vm
+from vnuma.store.states import Outcome
 
 SCOPE = "workload"
 LONGEST = 160

@@ -14,7 +14,7 @@ from vnuma.domain import provenance
 from vnuma.domain.design import Order
 from vnuma.domain.replicate import counted, plural
 from vnuma.report.model import LoadedRun
-from vnuma.store.rows import CellState
+from vnuma.store.states import CellState
 
 ORDER_WORDS: Mapping[Order, str] = {
     "randomised": "in random order",

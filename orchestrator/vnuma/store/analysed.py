@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from vnuma.analysis.records import CellRecord
-from vnuma.store.rows import Attempt, AttemptLine, Cell, CellState, Fact
+from vnuma.store.rows import Attempt, AttemptLine, Cell, Fact
+from vnuma.store.states import CellState
 
 
 def cell_records(

@@ -9,7 +9,8 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.leases import check_token
-from vnuma.store.rows import Busy, Cell, CellCounts, CellState, Claim, NewCell, Outcome, Vm
+from vnuma.store.rows import Busy, Cell, CellCounts, Claim, NewCell, Vm
+from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
 from vnuma.store.vms import get_vm, mark_changing
 

@@ -10,7 +10,8 @@ from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, tex
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
 from vnuma.store import tables
-from vnuma.store.rows import Run, RunState, StopRequest, Study
+from vnuma.store.rows import Run, Study
+from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
 
 _ID_DIGITS = 10

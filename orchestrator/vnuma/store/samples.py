@@ -10,7 +10,8 @@ from sqlalchemy import Connection, Select, func, insert, select
 
 from vnuma.store import tables
 from vnuma.store.leases import check_attempt
-from vnuma.store.rows import Outcome, Sample
+from vnuma.store.rows import Sample
+from vnuma.store.states import Outcome
 
 _sample = tables.sample.c
 _attempt = tables.attempt.c

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, Select, Text, select, type_coerce
 
 from vnuma.analysis.records import Sample
 from vnuma.store import tables
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 
 _sample, _attempt, _cell, _vm = tables.sample.c, tables.attempt.c, tables.cell.c, tables.vm.c
 

@@ -9,8 +9,9 @@ from sqlalchemy import Connection, Row, insert, select, update
 from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_token
-from vnuma.store.rows import RestoreOutcome, UnrestoredVm, Vm
+from vnuma.store.rows import UnrestoredVm, Vm
 from vnuma.store.runs import run_of
+from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
 
 _vm = tables.vm.c

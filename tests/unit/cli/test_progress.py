@@ -12,7 +12,8 @@ from rich.text import Text
 
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.progress import Progress, VmProgress
-from vnuma.store.rows import Run, RunState, StopRequest
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState, StopRequest
 
 NOW = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 RUN = Run(

@@ -12,7 +12,8 @@ from vnuma.engine.hours import closed, refuse_if_closed, why_closed
 from vnuma.engine.preflight import measurement_findings
 from vnuma.engine.window import is_over, must_stop_at, refuse_if_over
 from vnuma.errors import Interrupted, PreflightBlocked
-from vnuma.store.rows import AttemptLine, Outcome
+from vnuma.store.rows import AttemptLine
+from vnuma.store.states import Outcome
 
 CLOSES = datetime(2026, 11, 19, 6, tzinfo=UTC)
 

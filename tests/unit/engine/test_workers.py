@@ -13,7 +13,8 @@ from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE, Private
 from vnuma.errors import StoreError
 from vnuma.store import runs
 from vnuma.store.open import open_store
-from vnuma.store.rows import Run, StopRequest
+from vnuma.store.rows import Run
+from vnuma.store.states import StopRequest
 
 STUDY = Path(__file__).resolve().parents[3] / "studies" / "quick.yml"
 

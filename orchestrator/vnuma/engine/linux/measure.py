@@ -7,7 +7,7 @@ from vnuma.engine.context import VmContext
 from vnuma.engine.locking import vm_lock
 from vnuma.engine.measure import measure_turn, turn_words, turns
 from vnuma.engine.site import CellSite
-from vnuma.store.rows import Outcome
+from vnuma.store.states import Outcome
 from vnuma.workloads.registry import machine_workload_named
 from vnuma.workloads.shell import Shell
 

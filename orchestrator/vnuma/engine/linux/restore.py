@@ -17,7 +17,8 @@ from vnuma.engine.restored import Restored
 from vnuma.errors import MachineUnreachable, MeasurementFailed, NotAtBaseline, RestoreConflict
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import RestoreOutcome, Run, Vm
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RestoreOutcome
 from vnuma.workloads.registry import machine_workload_named
 from vnuma.workloads.shell import Shell
 

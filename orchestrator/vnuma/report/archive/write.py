@@ -28,8 +28,8 @@ from vnuma.report.results_schema import results_schema
 from vnuma.report.waits import waits_grids
 from vnuma.store.copy import copy_run
 from vnuma.store.open import Store, default_url, open_store
-from vnuma.store.rows import CellState
 from vnuma.store.schema import HEAD
+from vnuma.store.states import CellState
 
 STORE = "vnuma.db"
 RESULTS = "results.json"
