@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
 from tests.store.build import claim, new_vm, samples
@@ -18,7 +18,7 @@ from vnuma.store.timed import timed_batches, timed_samples
 def as_analysed(stored: sample_rows.StoredSample) -> Sample:
     """One stored sample as the analysis takes it: field by field, with its place."""
     own, place = vars(stored.sample), vars(stored)
-    values: dict[str, Any] = {item.name: own.get(item.name, place.get(item.name)) for item in fields(Sample)}
+    values: dict[str, Any] = {name: own.get(name, place.get(name)) for name in Sample._fields}
     return Sample(**{**values, "outcome": stored.sample.outcome})
 
 

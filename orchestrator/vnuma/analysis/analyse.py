@@ -9,6 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vnuma.analysis.by_size import sizes_apart
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, grid, grouped
 from vnuma.analysis.checks import check_a_a, check_control
@@ -106,6 +107,11 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     needed = _blocks_needed(comparison, rules, spread, design)
     arms = _arms(comparison, rules, ALPHA, cells.left_out, needed)
     by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
+    sizes = tuple(
+        SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
+        for size, item in zip(design.sizes, by_size, strict=True)
+    )
+    apart = sizes_apart(arms, sizes)
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
     drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
     watched = check_sentinel(cells.boots, [column.label for column in design.columns])
@@ -113,7 +119,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     odd = odd_cells(full) if full else ()
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
     found = Findings(
-        design, measure, cells, comparison, arms, a_a, control, drift, watched, first, odd, groups
+        design, measure, cells, comparison, arms, apart, a_a, control, drift, watched, first, odd, groups
     )
     return Analysis(
         vm=vm,
@@ -129,11 +135,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         missing=cells.missing,
         table=tuple(table_row(i, cells.boots, design, item.contrasts) for i, item in enumerate(by_size)),
         arms=arms,
-        sizes=tuple(
-            SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
-            for size, item in zip(design.sizes, by_size, strict=True)
-        ),
+        sizes=sizes,
         largest_gaps=_largest_gaps(design, by_size),
+        sizes_apart=apart,
         growth=_growth(cells.boots, design, rules),
         a_a=a_a,
         positive_control=control,

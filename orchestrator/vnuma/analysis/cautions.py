@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vnuma.analysis.by_size import apart_sentences
 from vnuma.analysis.cells import Cells
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Comparison
@@ -14,7 +15,7 @@ from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
-from vnuma.analysis.result import ArmResult, Caution
+from vnuma.analysis.result import ArmResult, Caution, SizeApart
 from vnuma.analysis.verdict import Word
 from vnuma.domain.replicate import plural
 from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
@@ -29,6 +30,7 @@ class Findings:
     cells: Cells
     comparison: Comparison
     arms: Sequence[ArmResult]
+    apart: Sequence[SizeApart]
     a_a: AaCheck | NotEvaluated
     control: ControlCheck | NotEvaluated
     drift: Drift | NotEvaluated
@@ -180,11 +182,16 @@ def _moved(measure: Measure) -> str:
 
 
 def _spread(found: Findings) -> Iterator[Caution]:
+    one = found.design.replicate
+    for said in apart_sentences(found.apart, found.design.size_word):
+        yield Caution(
+            "size_apart", said, "Quote the sizes that you run: the word over all sizes is about their mean."
+        )
     tested = [flag.label for flag in found.comparison.gates if flag.flagged]
     if tested:
         yield Caution(
             "variance_gate",
-            f"{_all(tested)} varied more from boot to boot than the other columns.",
+            f"{_all(tested)} varied more from {one} to {one} than the other columns.",
             "Its interval rests on its own spread (every interval, if it is the reference); add blocks.",
         )
     if found.odd:
@@ -198,8 +205,8 @@ def _spread(found: Findings) -> Iterator[Caution]:
     if isinstance(found.bimodality, Bimodality) and found.bimodality.flagged:
         yield Caution(
             "bimodal",
-            "Boots fall into two groups.",
-            "Look for a state chosen at power-on (NUMA home node, page sizes); do not trim it.",
+            f"{plural(one).capitalize()} fall into two groups.",
+            f"Look for a state that each {one} begins with (NUMA home node, page sizes); do not trim it.",
         )
     dissent = [item.arm for item in found.arms if item.verdict.rank_supports is False]
     if dissent:

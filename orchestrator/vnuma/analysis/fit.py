@@ -91,6 +91,8 @@ def connected(grid: Grid, start: str) -> Grid:
     while True:
         rows = present[:, sorted(reached)].any(axis=1)
         grown = {int(i) for i in np.flatnonzero(present[rows].any(axis=0))}
+        if len(grown) == len(grid.labels):
+            return grid
         if grown == reached:
             return grid.only(grid.labels[i] for i in sorted(reached))
         reached = grown

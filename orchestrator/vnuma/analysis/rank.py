@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vnuma.analysis.distributions import FloatArray
 
@@ -35,7 +36,7 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     averages = walsh_averages(np.asarray(differences, dtype=np.float64))
     low, high = rank_limits(averages, walsh_rank)
     return RankEstimate(
-        ratio=float(np.exp(np.median(averages))),
+        ratio=float(np.exp(_middle(averages))),
         low=float(np.exp(low)),
         high=float(np.exp(high)),
         coverage=walsh_coverage(len(differences)),
@@ -43,10 +44,20 @@ def rank_estimate(differences: Sequence[float]) -> RankEstimate | None:
     )
 
 
+def _middle(ordered: FloatArray) -> float:
+    """The median of values that are in order already."""
+    return float((ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2)
+
+
 def walsh_averages(differences: FloatArray) -> FloatArray:
     """Sorted means of all pairs i <= j, M = B(B+1)/2 of them, along the last axis."""
-    i, j = np.triu_indices(differences.shape[-1])
+    i, j = _pairs(differences.shape[-1])
     return np.sort((differences[..., i] + differences[..., j]) / 2, axis=-1)
+
+
+@lru_cache(maxsize=64)
+def _pairs(n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    return np.triu_indices(n)
 
 
 def rank_limits(averages: FloatArray, cut: int) -> tuple[FloatArray, FloatArray]:
@@ -54,6 +65,7 @@ def rank_limits(averages: FloatArray, cut: int) -> tuple[FloatArray, FloatArray]
     return averages[..., cut], averages[..., averages.shape[-1] - 1 - cut]
 
 
+@lru_cache(maxsize=256)
 def walsh_cut(n: int, alpha: float = 0.05) -> int | None:
     """c: the interval runs from Walsh average c+1 to M-c (1-based).
 
@@ -64,6 +76,7 @@ def walsh_cut(n: int, alpha: float = 0.05) -> int | None:
     return int(allowed[-1]) if len(allowed) else None
 
 
+@lru_cache(maxsize=256)
 def walsh_coverage(n: int, alpha: float = 0.05) -> float:
     """Exact coverage of that interval: 1 - 2 P(W <= c)."""
     cut = walsh_cut(n, alpha)
@@ -72,7 +85,6 @@ def walsh_coverage(n: int, alpha: float = 0.05) -> float:
     return float(1 - 2 * np.cumsum(signed_rank_counts(n))[cut] / 2.0**n)
 
 
-@lru_cache(maxsize=256)
 def signed_rank_counts(n: int) -> FloatArray:
     """Of the 2^n sign patterns, how many have signed-rank sum 0, 1, ..., n(n+1)/2."""
     return _sum_counts(tuple(range(1, n + 1)))
@@ -85,13 +97,15 @@ def signed_rank_p(differences: Sequence[float]) -> float:
         return 1.0
     size = np.abs(d)
     # Twice the mid-ranks are whole numbers, which keeps the count exact with ties.
-    ranks = [int((size < x).sum() * 2 + (size == x).sum() + 1) for x in size]
-    tail = np.cumsum(_sum_counts(tuple(ranks)))
+    below, equal = size < size[:, None], size == size[:, None]
+    ranks: list[int] = (below.sum(axis=1) * 2 + equal.sum(axis=1) + 1).tolist()
+    tail = np.cumsum(_sum_counts(tuple(sorted(ranks))))
     positive = sum(rank for rank, x in zip(ranks, d, strict=True) if x > 0)
     smaller = min(positive, sum(ranks) - positive)
     return float(min(1.0, 2 * tail[smaller] / 2.0 ** len(d)))
 
 
+@lru_cache(maxsize=256)
 def _sum_counts(ranks: tuple[int, ...]) -> FloatArray:
     counts = np.zeros(sum(ranks) + 1)
     counts[0] = 1

@@ -48,6 +48,15 @@ class SizeGap:
 
 
 @dataclass(frozen=True)
+class SizeApart:
+    """A size at which an arm has another word than over all sizes."""
+
+    arm: str
+    size: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
 class CellPoint:
     """One analysed cell for plots. `value` is exp(Y), the geometric mean over sizes.
 
@@ -100,6 +109,7 @@ class Analysis:
     arms: tuple[ArmResult, ...]
     sizes: tuple[SizeResult, ...]
     largest_gaps: tuple[SizeGap, ...]
+    sizes_apart: tuple[SizeApart, ...]
     growth: tuple[Growth, ...] | NotEvaluated
     a_a: AaCheck | NotEvaluated
     positive_control: ControlCheck | NotEvaluated

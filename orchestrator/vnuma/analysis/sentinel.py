@@ -19,7 +19,7 @@ def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotE
     """Slopes of ln(median sentinel time) over blocks and within them, where boots have one."""
     watched = [boot for boot in boots if boot.sentinel_ms]
     if not watched:
-        return NotEvaluated("no boot ran the sentinel")
+        return NotEvaluated("no cell ran the sentinel")
     cells = grid(watched, labels, lambda boot: math.log(boot.sentinel_ms or 1.0))
     positions = {(boot.block, boot.label): boot.position for boot in watched if boot.position is not None}
     return check_drift(fit(cells), positions)

@@ -51,11 +51,12 @@ class WaitTotals:
 
     def add(self, batch: TimedBatch) -> None:
         """A batch: its documents are read in one go, which costs a fraction of reading each."""
-        known = [(s, text) for s, text in zip(batch.samples, batch.waits, strict=True) if text is not None]
-        documents = json.loads(f"[{','.join(text for _, text in known)}]")
-        self._seen |= dict.fromkeys((s.vm, s.form, s.arm) for s in batch.samples)
-        for (sample, _), document in zip(known, documents, strict=True):
-            key = (sample.vm, sample.form, sample.arm)
+        keys = [(sample.vm, sample.form, sample.arm) for sample in batch.samples]
+        self._seen |= dict.fromkeys(keys)
+        documents = json.loads(f"[{','.join(text or 'null' for text in batch.waits)}]")
+        for key, sample, document in zip(keys, batch.samples, documents, strict=True):
+            if document is None:
+                continue
             self._elapsed[key] += sample.elapsed_ms or 0.0
             waited = self._waited[key]
             for name, wait in document.items():

@@ -6,7 +6,7 @@ Warm-ups, failed iterations and attempts that do not count stay where they are: 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from sys import intern
 from typing import Any
@@ -40,7 +40,7 @@ def timed_batches(conn: Connection, run_id: int, vm_id: int | None = None) -> It
     found = conn.execute(_timed(run_id, vm_id).execution_options(yield_per=_BATCH))
     for rows in found.partitions():
         *_, waits, executions = zip(*rows, strict=True)
-        yield TimedBatch([_made(row, places) for row in rows], waits, executions)
+        yield TimedBatch(_made(rows, places), waits, executions)
 
 
 def timed_samples(conn: Connection, run_id: int, vm_id: int | None = None) -> list[Sample]:
@@ -48,21 +48,23 @@ def timed_samples(conn: Connection, run_id: int, vm_id: int | None = None) -> li
     return [sample for batch in timed_batches(conn, run_id, vm_id) for sample in batch.samples]
 
 
-def _made(row: Any, places: dict[int, tuple[str, str, int, str]]) -> Sample:
-    attempt_id, size, form, iteration, elapsed_ms, cpu_ms, client_ms, value, figures, _, _ = row
-    return Sample(
-        *places[attempt_id],
-        size,
-        intern(form),
-        iteration,
-        False,
-        "measured",
-        elapsed_ms,
-        cpu_ms,
-        client_ms,
-        value,
-        None if figures is None else json.loads(figures),
-    )
+def _made(rows: Iterable[Any], places: dict[int, tuple[str, str, int, str]]) -> list[Sample]:
+    return [
+        Sample(
+            *places[attempt_id],
+            size,
+            intern(form),
+            iteration,
+            False,
+            "measured",
+            elapsed_ms,
+            cpu_ms,
+            client_ms,
+            value,
+            None if figures is None else json.loads(figures),
+        )
+        for attempt_id, size, form, iteration, elapsed_ms, cpu_ms, client_ms, value, figures, _, _ in rows
+    ]
 
 
 def _timed(run_id: int, vm_id: int | None) -> Select[Any]:

@@ -56,8 +56,7 @@ def test_drift_is_told() -> None:
     study = usual_study(sd=0.0005)
     place = {(c.label, c.block): c.position or 0 for c in study.cells}
     study.samples = [
-        dataclasses.replace(s, elapsed_ms=(s.elapsed_ms or 0) * 1.002 ** place[s.label, s.block])
-        for s in study.samples
+        s._replace(elapsed_ms=(s.elapsed_ms or 0) * 1.002 ** place[s.label, s.block]) for s in study.samples
     ]
     found = analysed(study)
     assert {"drift_blocks", "drift_within"} <= caution_ids(found)

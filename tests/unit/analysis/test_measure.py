@@ -22,7 +22,7 @@ def by_throughput(study: Study, measure: Measure = THROUGHPUT) -> Study:
     """The study's figures as values of that measure."""
     return Study(
         dataclasses.replace(study.design, measures={"client": measure}),
-        [dataclasses.replace(s, elapsed_ms=30_000.0, value=s.elapsed_ms) for s in study.samples],
+        [s._replace(elapsed_ms=30_000.0, value=s.elapsed_ms) for s in study.samples],
         study.cells,
     )
 
@@ -73,7 +73,7 @@ def test_a_measured_value_has_no_companions_without_samples() -> None:
     """The length of a throughput's window is no result; CPU time is analysed where it was recorded."""
     study = by_throughput(study_of(G1_MS, columns_of()))
     alone = analyse(study.samples, study.cells, study.design).analyses
-    study.samples = [dataclasses.replace(s, cpu_ms=9_000.0 + (s.value or 0)) for s in study.samples]
+    study.samples = [s._replace(cpu_ms=9_000.0 + (s.value or 0)) for s in study.samples]
     both = analyse(study.samples, study.cells, study.design).analyses
 
     assert [item.metric for item in alone] == ["value"]
@@ -83,9 +83,7 @@ def test_a_measured_value_has_no_companions_without_samples() -> None:
 def test_a_value_that_is_missing_is_named_with_its_measure() -> None:
     """Reasons speak of what was to be measured, in its unit."""
     study = by_throughput(study_of(G1_MS, columns_of()))
-    study.samples = [
-        dataclasses.replace(s, value={"2x8": None, "4x4": 0.0}.get(s.label, s.value)) for s in study.samples
-    ]
+    study.samples = [s._replace(value={"2x8": None, "4x4": 0.0}.get(s.label, s.value)) for s in study.samples]
 
     assert {item.label: item.reason for item in _run(study).missing} == {
         "2x8": "no throughput at size 2000",

@@ -1,0 +1,74 @@
+"""Words at single sizes beside the word over all of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
+from vnuma.analysis import analyse
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.verdict import Word
+
+SIZES = (500, 1000)
+
+
+def at_sizes(*effects: float, sd: float = 0.002) -> Study:
+    """Arm 2x8 differs by one ratio minus 1 at each size; 4x4 at none."""
+    study = study_of(noisy_ms(8, 4, sd), columns_of(("2x8", "4x4")), sizes=SIZES)
+    factors = {("2x8", size): 1 + effect for size, effect in zip(SIZES, effects, strict=True)}
+    study.samples = [
+        s._replace(elapsed_ms=(s.elapsed_ms or 0.0) * factors.get((s.label, s.size), 1.0))
+        for s in study.samples
+    ]
+    return study
+
+
+def found(study: Study) -> Analysis:
+    """The deciding analysis."""
+    (primary,) = analyse(study.samples, study.cells, study.design).primary
+    return primary
+
+
+def said(analysis: Analysis) -> dict[str, str]:
+    """Its warnings by id."""
+    return {caution.id: caution.what for caution in analysis.cautions}
+
+
+def test_a_mean_that_hides_opposite_words_is_said() -> None:
+    """3% slower at one size and 3% faster at the other: equivalent over both, and never silently so."""
+    analysis = found(at_sizes(0.03, -0.03))
+
+    words = {arm.arm: arm.verdict.word for arm in analysis.arms}
+    assert words["2x8"] is Word.EQUIVALENT
+    apart = [(item.arm, item.size, item.verdict.word) for item in analysis.sizes_apart]
+    assert apart == [("2x8", 500, Word.SLOWER), ("2x8", 1000, Word.FASTER)]
+    text = said(analysis)["size_apart"]
+    assert text.startswith("At single sizes 2x8 is slower by 3.")
+    assert " at 500 and faster by " in text
+    assert text.endswith(" at 1,000 rows a side.")
+
+
+def test_an_effect_at_one_size_alone_is_another_class_at_the_other() -> None:
+    """Slower over all, because it is far slower at one size; equivalent at the other."""
+    analysis = found(at_sizes(0.06, 0.0))
+
+    assert {arm.arm: arm.verdict.word for arm in analysis.arms}["2x8"] is Word.SLOWER
+    assert [(item.size, item.verdict.word) for item in analysis.sizes_apart] == [(1000, Word.EQUIVALENT)]
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.05])
+def test_sizes_that_agree_are_not_mentioned(effect: float) -> None:
+    """The same word everywhere, or a size that is too noisy for one, is no disagreement."""
+    analysis = found(at_sizes(effect, effect))
+
+    assert analysis.sizes_apart == ()
+    assert "size_apart" not in said(analysis)
+
+
+def test_words_that_are_withheld_are_withheld_at_single_sizes_too() -> None:
+    """A fixed order gives no word at any size, so none can disagree."""
+    ms = noisy_ms(8, 4, 0.002)
+    study = study_of(ms * np.array([1, 1, 1.05, 1]), columns_of(("2x8", "4x4")), sizes=SIZES, order="fixed")
+
+    assert found(study).sizes_apart == ()
