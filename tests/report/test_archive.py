@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import statistics
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from tests.report.build import Lost, Story, build, study_text
+from tests.report.build import ARMS, Lost, Story, build, study_text
+from tests.report.calls import Calls, calls_text
+from tests.report.test_metric import dict_of_kinds
 from vnuma.domain.order import plan_cells
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.inventory import read_targets
@@ -21,9 +24,10 @@ from vnuma.engine.recover import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.again import inventory, inventory_name
 from vnuma.report.archive.manifest import NAME
-from vnuma.report.archive.raw import COLUMNS, dictionary
+from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
 from vnuma.report.archive.read import differences, import_run
-from vnuma.report.archive.write import default_path, export_run
+from vnuma.report.archive.write import default_path, export_run, named_tables
+from vnuma.report.csv_export import TABLES
 from vnuma.report.json_export import document
 from vnuma.report.model import LoadedRun, load_run
 from vnuma.report.pictures import palette, pictures
@@ -118,6 +122,71 @@ def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> No
         assert row["attempt_outcome"] == other["attempt_outcome"]
         assert (row["parse_cpu_ms"], other["parse_cpu_ms"]) == ("", None)
     assert {row["attempt_outcome"] for row in rows} == {"valid", "failed"}
+
+
+def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """`--table samples` prints samples.csv, and the other tables are files of their own too."""
+    store, loaded, path = exported
+    out = io.StringIO()
+    print_samples(store, loaded, out)
+    with zipfile.ZipFile(path) as archive:
+        assert out.getvalue() == archive.read("samples.csv").decode()
+        for name, table in TABLES.items():
+            assert archive.read(f"{name}.csv").decode() == table.of(loaded)
+
+
+def medians_of(
+    store: Store, run: int, figure: Callable[[Sample], float]
+) -> dict[tuple[str, int], list[float]]:
+    """Medians of the valid boots by arm and size, straight from the stored samples."""
+    found: dict[tuple[int, int], list[float]] = {}
+    arms: dict[int, str] = {}
+    with store.read() as conn:
+        for item in samples.iter_samples(conn, run):
+            if item.attempt_outcome == "valid" and not item.sample.warmup:
+                arms[item.attempt_id] = item.arm
+                found.setdefault((item.attempt_id, item.sample.size), []).append(figure(item.sample))
+    grouped: dict[tuple[str, int], list[float]] = {}
+    for (attempt, size), values in found.items():
+        grouped.setdefault((arms[attempt], size), []).append(statistics.median(values))
+    return grouped
+
+
+def test_the_archives_tables_are_the_stores_figures(exported: tuple[Store, LoadedRun, Path]) -> None:
+    """Table 1 and waits: a column an arm, each figure the one that the samples give, rounded for show."""
+    store, loaded, path = exported
+    medians = medians_of(store, loaded.run.id, lambda sample: sample.elapsed_ms or 0.0)
+    with zipfile.ZipFile(path) as archive:
+        names = {name for name in archive.namelist() if name.startswith("tables/")}
+        table, waits = (
+            list(csv.reader(io.StringIO(archive.read(f"tables/sql16-{name}.csv").decode())))
+            for name in ("client-elapsed_ms", "waits-2")
+        )
+
+    stems = {f"tables/sql16-client-{key}" for key in ("elapsed_ms", "cpu_ms", "client_ms")}
+    stems |= {f"tables/sql16-waits-{number}" for number in (1, 2)}
+    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("csv", "md", "tex")}
+    assert table[0] == ["rows a side", *ARMS]
+    assert table[1] == ["500", *(f"{statistics.median(medians[arm, 500]):,.0f}" for arm in ARMS)]
+    assert [row[0] for row in table] == ["rows a side", "500", "ms", "%", "95%"]
+    assert waits == [["wait type", *ARMS], ["ASYNC_NETWORK_IO", *["93.0"] * len(ARMS)]]
+
+
+def test_the_archives_tables_of_other_figures_are_the_stores(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line a size and a column an arm: the median of the boots' medians of what each sample told."""
+    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
+    loaded = load_run(store, build(store, Story(text=calls_text())).name)
+    tables = dict(named_tables(loaded))
+    medians = medians_of(store, loaded.run.id, lambda sample: (sample.figures or {})["spins"])
+
+    table = tables["sql16-seek-spins"]
+    assert table.headings == ("connections", *ARMS)
+    assert [row[0] for row in table.rows] == ["500", "1,000"]
+    for size, row in zip((500, 1000), table.rows, strict=True):
+        shown = [float(text.replace(",", "")) for text in row[1:]]
+        assert shown == pytest.approx([statistics.median(medians[arm, size]) for arm in ARMS], rel=1e-3)
 
 
 def test_every_column_is_described() -> None:

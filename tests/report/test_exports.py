@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from tests.report.build import ARMS, Lost, Story, study_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
+from vnuma.report.csv_export import TABLES
 from vnuma.report.model import LoadedRun
 from vnuma.report.results_schema import results_schema
 from vnuma.report.tables import as_csv, as_json
@@ -97,6 +98,47 @@ def test_csv_keeps_negative_numbers_as_numbers(loaded: Load) -> None:
     row = next(row for row in found if (row["arm"], row["size"]) == ("2x8", "all"))
 
     assert float(row["diff_percent"]) == pytest.approx(-10)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_line_of_a_csv_fills_its_columns_as_they_are_described(loaded: Load, name: str) -> None:
+    """Numbers are numbers, yes and no are true and false; every column is filled somewhere or is a reason."""
+    table = TABLES[name]
+    found = list(csv.DictReader(io.StringIO(table.of(loaded(GOLDEN_STORY)))))
+    kinds = {column.name: column.kind for column in table.columns}
+
+    assert found or name == "figures"
+    for row in found:
+        assert list(row) == list(kinds)
+        for column, text in row.items():
+            if text and kinds[column] in ("number", "whole"):
+                assert math.isfinite(float(text))
+            if kinds[column] == "yes/no":
+                assert text in ("true", "false", "")
+
+
+def test_waits_as_csv_are_those_of_the_document(loaded: Load) -> None:
+    """A line for each arm and wait type; `all` are all arms together."""
+    run = loaded(Story(text=study_text(sizes="500", forms="client")))
+    found = list(csv.DictReader(io.StringIO(TABLES["waits"].of(run))))
+    told = {
+        (item["arm"] or "all", share["type"]): share["share"] * 100
+        for item in document(run)["waits"]
+        for share in item["shares"]
+    }
+
+    assert {(row["arm"], row["wait_type"]): float(row["share_percent"]) for row in found} == told
+    assert {row["arm"] for row in found} == {"all", *ARMS}
+
+
+def test_waits_that_are_not_known_are_a_reason(loaded: Load) -> None:
+    """Never a share of zero."""
+    run = loaded(GOLDEN_STORY)
+    unknown = replace(run, waits=tuple(replace(item, shares=None) for item in run.waits), waits_by_arm=())
+    found = list(csv.DictReader(io.StringIO(TABLES["waits"].of(unknown))))
+
+    assert {(row["wait_type"], row["share_percent"]) for row in found} == {("", "")}
+    assert {row["reason"] for row in found} == {"wait statistics are not known"}
 
 
 def test_json_follows_its_schema(loaded: Load) -> None:

@@ -17,6 +17,7 @@ from tests.report.test_page import text_of
 from vnuma.domain.workloads import kinds
 from vnuma.errors import InputError
 from vnuma.report.comparison.condition import parse_condition
+from vnuma.report.csv_export import TABLES
 from vnuma.report.figures import named_figures
 from vnuma.report.grid import as_latex
 from vnuma.report.methods import methods, scope
@@ -140,6 +141,19 @@ def test_other_figures_have_a_table_with_unit_and_direction(calls: LoadedRun) ->
     assert max(map(len, as_text(calls, width=60).splitlines())) <= 60
     assert "  500 2x8: 4.8" in as_text(calls, width=40)
     assert "spins, per call, lower is better" in text_of(page_text(calls))
+
+
+def test_other_figures_as_csv_are_those_of_the_document(calls: LoadedRun) -> None:
+    """A line for each size and arm, with unit, direction and the number of boots."""
+    found = list(csv.DictReader(io.StringIO(TABLES["figures"].of(calls))))
+    told = {
+        (str(item["size"]), arm["arm"]): (str(arm["boots"]), arm["median"])
+        for item in json.loads(as_json(calls))["figures"]
+        for arm in item["arms"]
+    }
+
+    assert {(r["size"], r["arm"]): (r["n_boots"], float(r["median"])) for r in found} == told
+    assert {(r["figure"], r["unit"], r["better"]) for r in found} == {("spins", "per call", "lower")}
 
 
 def test_the_statistics_page_of_growth_counts_connections(calls: LoadedRun) -> None:

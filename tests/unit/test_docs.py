@@ -15,6 +15,7 @@ from vnuma import errors
 from vnuma.cli.main import app
 from vnuma.domain.role import markdown as role_page
 from vnuma.domain.study_schema import json_schema, markdown
+from vnuma.report.archive.raw import dictionary
 from vnuma.report.results_schema import results_schema
 
 ROOT = Path(__file__).parents[2]
@@ -39,6 +40,11 @@ def test_the_published_schema_is_the_models() -> None:
 def test_the_published_results_schema_is_the_models() -> None:
     """vnuma schema results > docs/results.schema.json"""
     assert (ROOT / "docs/results.schema.json").read_text(encoding="utf-8") == results_schema()
+
+
+def test_the_documented_columns_are_those_of_the_tables() -> None:
+    """vnuma schema results --format markdown > docs/columns.md"""
+    assert (ROOT / "docs/columns.md").read_text(encoding="utf-8") == dictionary()
 
 
 def test_the_documented_fields_are_the_models() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 from vnuma.cli.options import StoreOption
+from vnuma.errors import InputError
 
 
 class ResultsFormat(StrEnum):
@@ -18,6 +20,15 @@ class ResultsFormat(StrEnum):
     JSON = "json"
 
 
+class CsvTableName(StrEnum):
+    """Which table of a run, as the files of its archive are called."""
+
+    RESULTS = "results"
+    FIGURES = "figures"
+    WAITS = "waits"
+    SAMPLES = "samples"
+
+
 def results(
     run: Annotated[
         str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")
@@ -25,21 +36,41 @@ def results(
     format_: Annotated[
         ResultsFormat, typer.Option("--format", help="table, csv or json.")
     ] = ResultsFormat.TABLE,
+    table: Annotated[
+        CsvTableName,
+        typer.Option(
+            help="Of --format csv. results: the comparisons; figures: the workload's other figures; waits: "
+            "shares of wait types by arm; samples: every iteration. `vnuma schema results --format markdown` "
+            "says what the columns are."
+        ),
+    ] = CsvTableName.RESULTS,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and what counts.
 
-    Examples: vnuma results; vnuma results quick.4 --format csv > quick.4.csv
+    Examples: vnuma results; vnuma results quick.4 --format csv --table samples > quick.4.csv
     """
     from vnuma.engine.context import store_url
     from vnuma.report import tables
+    from vnuma.report.csv_export import TABLES
     from vnuma.report.model import load_run
     from vnuma.store.open import open_store
 
-    loaded = load_run(open_store(store_url(store), create=False), run)
+    if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
+        raise InputError(
+            f"--table {table} is a table of --format csv.",
+            fix=f"vnuma results {run} --format csv --table {table}",
+        )
+    opened = open_store(store_url(store), create=False)
+    loaded = load_run(opened, run)
+    if table is CsvTableName.SAMPLES:
+        from vnuma.report.archive.raw import print_samples
+
+        print_samples(opened, loaded, sys.stdout)
+        return
     render = {
         ResultsFormat.TABLE: tables.as_text,
-        ResultsFormat.CSV: tables.as_csv,
+        ResultsFormat.CSV: TABLES[table].of,
         ResultsFormat.JSON: tables.as_json,
-    }[format_]
-    typer.echo(render(loaded), nl=False)
+    }
+    typer.echo(render[format_](loaded), nl=False)

@@ -7,8 +7,6 @@ from typing import Annotated
 
 import typer
 
-from vnuma.errors import InputError
-
 
 class SchemaFormat(StrEnum):
     """What to print."""
@@ -29,16 +27,24 @@ def schema(
         SchemaOf, typer.Argument(help="study: the study file; results: `vnuma results --format json`.")
     ] = SchemaOf.STUDY,
     format_: Annotated[
-        SchemaFormat, typer.Option("--format", help="json for editors, markdown for people (study alone).")
+        SchemaFormat,
+        typer.Option(
+            "--format",
+            help="json for editors and programs; markdown for people: a study's fields, the "
+            "columns of a run's tables.",
+        ),
     ] = SchemaFormat.JSON,
 ) -> None:
-    """Print the JSON Schema of study files or of results, or the documentation of a study's fields.
+    """Print the JSON Schema of study files or of results, or what a study's fields and a run's columns are.
 
-    Examples: vnuma schema > study.schema.json; vnuma schema results; vnuma schema --format markdown
+    Examples: vnuma schema > study.schema.json; vnuma schema results; vnuma schema results --format markdown
     """
     if of is SchemaOf.RESULTS:
         if format_ is SchemaFormat.MARKDOWN:
-            raise InputError("The results' schema is JSON alone.", fix="vnuma schema results")
+            from vnuma.report.archive.raw import dictionary
+
+            typer.echo(dictionary(), nl=False)
+            return
         from vnuma.report.results_schema import results_schema
 
         typer.echo(results_schema(), nl=False)

@@ -15,6 +15,16 @@ def plural(replicate: Replicate) -> str:
     return _PLURALS[replicate]
 
 
+def medians(replicate: Replicate) -> str:
+    """What one figure of an arm is: `median of boot medians`."""
+    return f"median of {replicate} medians"
+
+
+def none_valid(replicate: Replicate) -> str:
+    """Why an arm has no figure: `no valid boot`."""
+    return f"no valid {replicate}"
+
+
 def counted(number: int, replicate: Replicate) -> str:
     """`1 boot`, `6 passes`."""
     return f"{number:,} {replicate if number == 1 else plural(replicate)}"

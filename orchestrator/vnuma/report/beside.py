@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, decimals, limits, percent, signed
+from vnuma.domain.replicate import Replicate, none_valid
 from vnuma.domain.study import Study
 
 WHERE_UNKNOWN = "not comparable"
@@ -25,6 +26,7 @@ class PublishedRow:
     size: int | None
     arm: str
     unit: str
+    replicate: Replicate
     theirs: float | None
     ours: float | None
     their_ratio: float | None
@@ -53,7 +55,7 @@ class PublishedRow:
         """The median of our boots."""
         if self.size is None:
             return "all sizes"
-        return "no valid boot" if self.ours is None else amount(self.ours, self.unit)
+        return none_valid(self.replicate) if self.ours is None else amount(self.ours, self.unit)
 
     @property
     def their_difference(self) -> str:
@@ -68,7 +70,7 @@ class PublishedRow:
         if self.verdict is None:
             return "reference"
         if self.verdict.ratio is None or self.verdict.interval is None:
-            return "no valid boot"
+            return none_valid(self.replicate)
         places = decimals([self.verdict.interval], self.verdict.margin)
         return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.interval, places)})"
 
@@ -94,7 +96,15 @@ def published_rows(analysis: Analysis, study: Study) -> list[PublishedRow]:
         ),
         *(
             PublishedRow(
-                analysis.form, None, arm.arm, analysis.measure.unit, None, None, ratios[arm.arm], arm.verdict
+                form=analysis.form,
+                size=None,
+                arm=arm.arm,
+                unit=analysis.measure.unit,
+                replicate=analysis.replicate,
+                theirs=None,
+                ours=None,
+                their_ratio=ratios[arm.arm],
+                verdict=arm.verdict,
             )
             for arm in analysis.arms
             if arm.arm in ratios
@@ -114,6 +124,7 @@ def _at_size(
                 size=table.size,
                 arm=cell.arm,
                 unit=analysis.measure.unit,
+                replicate=analysis.replicate,
                 theirs=theirs[cell.arm],
                 ours=cell.median,
                 their_ratio=theirs[cell.arm] / base if base else None,

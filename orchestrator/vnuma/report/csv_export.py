@@ -1,50 +1,104 @@
-"""The run as tidy CSV: one line a value, nothing rounded; an empty field is missing, never zero."""
+"""The run as tidy CSV: its comparisons, the other figures of its samples, and what it waited for."""
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
+from vnuma.domain.replicate import none_valid
+from vnuma.report.csv_columns import FIGURES, RESULTS, WAITS
+from vnuma.report.figures import figures_document
 from vnuma.report.model import LoadedRun
+from vnuma.report.tidy import Column, Row, described, tidy_csv
+from vnuma.report.waits import waits_document
 
-COLUMNS = (
-    *("run", "simulated", "scenario", "partial", "vm", "form", "metric", "primary", "size", "arm"),
-    *("n_boots", "median_ms", "min_ms", "max_ms", "mad_ms", "diff_ms", "diff_percent", "level_percent"),
-    *("lo_percent", "hi_percent", "verdict", "withheld", "provisional", "reason"),
-    *("metric_name", "unit", "better", "median", "min", "max", "mad", "diff"),
-)
-"""Columns of the CSV. `size` is `all` for the mean over sizes, which alone decides.
+ALL = "all"
+"""In a column of sizes or of arms: all of them together."""
 
-The figures of any unit stand in `median` to `diff`; those in ms stand in the `_ms` columns too.
-"""
+
+@dataclass(frozen=True)
+class CsvTable:
+    """One table of a run: `what` says what a line is."""
+
+    name: str
+    what: str
+    columns: tuple[Column, ...]
+    rows: Callable[[LoadedRun], Iterator[Row]]
+
+    def of(self, loaded: LoadedRun) -> str:
+        """The table as CSV."""
+        return tidy_csv(self.columns, self.rows(loaded))
+
+    @property
+    def dictionary(self) -> str:
+        """Its columns, for people."""
+        return described(f"{self.name}.csv", self.what, self.columns)
+
+
+def _results(loaded: LoadedRun) -> Iterator[Row]:
+    for analysis in loaded.result.analyses:
+        yield from _analysis_rows(loaded, analysis)
+
+
+def _figures(loaded: LoadedRun) -> Iterator[Row]:
+    for row in figures_document(loaded):
+        common = _run(loaded, row["vm"], row["form"]) | {"size": row["size"], "figure": row["name"]}
+        for arm in row["arms"]:
+            yield {
+                **common,
+                "arm": arm["arm"],
+                "unit": row["unit"],
+                "better": row["better"],
+                "n_boots": arm["boots"],
+                "median": arm["median"],
+                "reason": arm["reason"],
+            }
+
+
+def _waits(loaded: LoadedRun) -> Iterator[Row]:
+    for item in waits_document(loaded):
+        common = _run(loaded, item["vm"], item["form"]) | {
+            "arm": item["arm"] or ALL,
+            "reason": item["reason"],
+        }
+        for wait in item["shares"] or [None]:
+            yield common | (
+                {} if wait is None else {"wait_type": wait["type"], "share_percent": wait["share"] * 100}
+            )
+
+
+TABLES = {
+    table.name: table
+    for table in (
+        CsvTable("results", "A line for each VM, form, metric, size and arm.", RESULTS, _results),
+        CsvTable("figures", "A line for each VM, form, size, arm and other figure.", FIGURES, _figures),
+        CsvTable("waits", "A line for each VM, form, arm and wait type.", WAITS, _waits),
+    )
+}
+"""By the name that `vnuma results --table` and the archive's files have."""
 
 
 def as_csv(loaded: LoadedRun) -> str:
-    """One line for each VM, form, metric, size and arm. An empty field is a missing value.
-
-    Text that a spreadsheet would run as a formula is preceded by an apostrophe.
-    """
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n", restval="")
-    writer.writeheader()
-    for analysis in loaded.result.analyses:
-        for row in _csv_rows(loaded, analysis):
-            writer.writerow({key: _field(value) for key, value in row.items()})
-    return out.getvalue()
+    """The comparisons: a line for each VM, form, metric, size and arm."""
+    return TABLES["results"].of(loaded)
 
 
-def _csv_rows(loaded: LoadedRun, analysis: Analysis) -> Iterator[dict[str, object]]:
-    common: dict[str, object] = {
+def _run(loaded: LoadedRun, vm: str, form: str) -> dict[str, object]:
+    return {
         "run": loaded.run.name,
         "simulated": loaded.simulated is not None,
         "scenario": loaded.simulated,
         "partial": loaded.partial,
-        "vm": analysis.vm,
-        "form": analysis.form,
+        "vm": vm,
+        "form": form,
+    }
+
+
+def _analysis_rows(loaded: LoadedRun, analysis: Analysis) -> Iterator[Row]:
+    common = _run(loaded, analysis.vm, analysis.form) | {
         "metric": analysis.metric,
         "primary": analysis.primary,
         "metric_name": analysis.measure.name,
@@ -54,19 +108,19 @@ def _csv_rows(loaded: LoadedRun, analysis: Analysis) -> Iterator[dict[str, objec
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         by_arm = {arm.arm: arm.verdict for arm in sizes.arms}
         for cell in table.cells:
-            row = common | {"size": table.size} | _cell(cell, analysis.measure.unit)
+            row = common | {"size": table.size} | _cell(cell, analysis)
             yield row | (
                 _verdict_fields(by_arm[cell.arm]) if cell.arm in by_arm else {"verdict": "reference"}
             )
     for arm in analysis.arms:
         yield (
             common
-            | {"size": "all", "arm": arm.arm, "n_boots": arm.contrast.boots}
+            | {"size": ALL, "arm": arm.arm, "n_boots": arm.contrast.boots}
             | _verdict_fields(arm.verdict)
         )
 
 
-def _cell(cell: TableCell, unit: str) -> dict[str, object]:
+def _cell(cell: TableCell, analysis: Analysis) -> dict[str, object]:
     figures = {
         "median": cell.median,
         "min": cell.low,
@@ -78,8 +132,8 @@ def _cell(cell: TableCell, unit: str) -> dict[str, object]:
         "arm": cell.arm,
         "n_boots": cell.boots,
         **figures,
-        **({f"{name}_ms": value for name, value in figures.items()} if unit == "ms" else {}),
-        "reason": None if cell.boots else "no valid boot",
+        **({f"{name}_ms": value for name, value in figures.items()} if analysis.measure.unit == "ms" else {}),
+        "reason": None if cell.boots else none_valid(analysis.replicate),
     }
 
 
@@ -94,13 +148,3 @@ def _verdict_fields(verdict: Verdict) -> dict[str, object]:
         "withheld": None if verdict.withheld is None else str(verdict.withheld),
         "provisional": verdict.provisional,
     }
-
-
-def _field(value: object) -> object:
-    if value is None:
-        return ""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return f"'{value}"
-    return value

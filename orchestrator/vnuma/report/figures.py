@@ -9,6 +9,7 @@ from typing import Any
 
 from vnuma.analysis.figures import FigureRow
 from vnuma.analysis.wording import amount
+from vnuma.domain.replicate import medians
 from vnuma.report.grid import GridTable, as_screen
 from vnuma.report.model import LoadedRun
 
@@ -67,7 +68,7 @@ def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
     form, metric = rows[0].form, rows[0].metric
     what = f"{metric.name}, {metric.unit}, {metric.direction}"
     return GridTable(
-        f"Also measured, form {form}: {what}; median of boot medians",
+        f"Also measured, form {form}: {what}; {medians(loaded.result.design.replicate)}",
         (loaded.result.design.size_word, *(cell.arm for cell in rows[0].cells)),
         tuple((f"{row.size:,}", *_figures(row)) for row in rows),
     )

@@ -6,16 +6,14 @@ import json
 from datetime import UTC, datetime
 from typing import Any
 
-from vnuma.analysis.checks import AaCheck, ControlCheck
-from vnuma.analysis.compare import Interval
-from vnuma.analysis.drift import Drift, Slope
-from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import LEFT_OUT, too_few
+from vnuma.domain.replicate import none_valid
 from vnuma.report.beside import PublishedRow, published_rows
 from vnuma.report.figures import figures_document
+from vnuma.report.json_checks import a_a, control, drift, limits, or_null
 from vnuma.report.model import LoadedRun
 from vnuma.report.scaling import scaling_document
 from vnuma.report.sides import boots_of
@@ -106,7 +104,7 @@ def _published_row(row: PublishedRow) -> dict[str, Any]:
         "measured": row.ours,
         "published_ratio": row.their_ratio,
         "ratio": verdict.ratio if verdict else None,
-        "interval": _interval(verdict.interval) if verdict else None,
+        "interval": limits(verdict.interval) if verdict else None,
         "published_is": row.where or None,
         "reason": "the reference arm"
         if verdict is None
@@ -114,7 +112,7 @@ def _published_row(row: PublishedRow) -> dict[str, Any]:
         if row.size is None
         else None
         if row.ours is not None and row.their_ratio is not None
-        else "no valid boot, or no published reference",
+        else f"{none_valid(row.replicate)}, or no published reference",
     }
 
 
@@ -127,8 +125,8 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "boots": contrast.boots,
         "ratio": verdict.ratio,
         "level": verdict.level,
-        "interval_95": _interval(verdict.interval),
-        "interval_90": _interval(verdict.equivalence_interval),
+        "interval_95": limits(verdict.interval),
+        "interval_90": limits(verdict.equivalence_interval),
         "adjusted_p": inference.adjusted_p if inference else None,
         "error": inference.basis if inference else None,
         "df": inference.df if inference else None,
@@ -171,22 +169,22 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "withheld": None if analysis.withheld is None else str(analysis.withheld),
         "residual_sd": noise.cell_sd,
         "df": analysis.df,
-        "detectable_effect": _or_null(analysis.detectable_effect),
+        "detectable_effect": or_null(analysis.detectable_effect),
         "arms": [_arm(arm) for arm in analysis.arms],
         "sizes": [
             {
                 "size": table.size,
                 "reference_median": table.cells[0].median,
                 "reference_median_ms": table.cells[0].median if analysis.measure.unit == "ms" else None,
-                "arms": [_size_arm(cell, arms.get(cell.arm), analysis.measure.unit) for cell in table.cells],
+                "arms": [_size_arm(cell, arms.get(cell.arm), analysis) for cell in table.cells],
             }
             for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
             for arms in [{arm.arm: arm.verdict for arm in sizes.arms}]
         ],
-        "a_a": _a_a(analysis.a_a),
-        "positive_control": _control(analysis.positive_control),
-        "drift": _drift(analysis.drift),
-        "sentinel": _drift(analysis.sentinel),
+        "a_a": a_a(analysis.a_a),
+        "positive_control": control(analysis.positive_control),
+        "drift": drift(analysis.drift),
+        "sentinel": drift(analysis.sentinel),
         "missing_cells": [
             {"label": item.label, "block": item.block, "outcome": item.outcome, "reason": item.reason}
             for item in analysis.missing
@@ -194,7 +192,8 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _size_arm(cell: TableCell, verdict: Verdict | None, unit: str) -> dict[str, Any]:
+def _size_arm(cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> dict[str, Any]:
+    unit = analysis.measure.unit
     figures = {"median": cell.median, "min": cell.low, "max": cell.high, "difference": cell.difference}
     return {
         "arm": cell.arm,
@@ -204,54 +203,24 @@ def _size_arm(cell: TableCell, verdict: Verdict | None, unit: str) -> dict[str, 
         "range_coverage": cell.coverage,
         "ratio": verdict.ratio if verdict else None,
         "level": verdict.level if verdict else None,
-        "interval": _interval(verdict.interval) if verdict else None,
+        "interval": limits(verdict.interval) if verdict else None,
         "verdict": str(verdict.word) if verdict else "reference",
-        "reason": _why_not(cell, verdict, unit),
+        "reason": _why_not(cell, verdict, analysis),
     }
 
 
-def _why_not(cell: TableCell, verdict: Verdict | None, unit: str) -> str | None:
+def _why_not(cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> str | None:
     """Why a field of a size is null, if one is."""
     if verdict is not None and verdict.left_out:
         return LEFT_OUT
     if not cell.boots:
-        return "no valid boot"
+        return none_valid(analysis.replicate)
     if verdict is None:
         return "the reference arm"
     if verdict.word is Word.TOO_FEW:
         return too_few(verdict)
+    unit = analysis.measure.unit
     return None if unit == "ms" else f"the unit is {unit}, not ms"
-
-
-def _a_a(check: AaCheck | NotEvaluated) -> dict[str, Any]:
-    if isinstance(check, NotEvaluated):
-        return {"state": None, "reason": check.reason}
-    return {
-        "state": check.state,
-        "ratio": check.ratio,
-        "interval_95": _interval(check.interval),
-        "p": check.p,
-        "noise_floor": check.noise_floor,
-        "reason": None,
-    }
-
-
-def _control(check: ControlCheck | NotEvaluated) -> dict[str, Any]:
-    if isinstance(check, NotEvaluated):
-        return {"passed": None, "reason": check.reason}
-    return {"arm": check.arm, "expected": check.expected, "passed": check.passed, "reason": None}
-
-
-def _drift(drift: Drift | NotEvaluated) -> dict[str, Any]:
-    if isinstance(drift, NotEvaluated):
-        return {"between_blocks": None, "within_blocks": None, "reason": drift.reason}
-    return {"between_blocks": _slope(drift.between_blocks), "within_blocks": _slope(drift.within_blocks)}
-
-
-def _slope(slope: Slope | NotEvaluated) -> dict[str, Any]:
-    if isinstance(slope, NotEvaluated):
-        return {"slope": None, "reason": slope.reason}
-    return {"slope": slope.slope, "p": slope.p, "alarm": slope.alarm, "reason": None}
 
 
 def _vm(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
@@ -285,16 +254,6 @@ def _attempt(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:
             for item in loaded.not_counted(vm)
         ],
     }
-
-
-def _interval(interval: Interval | None) -> list[float] | None:
-    return None if interval is None else [interval.low, interval.high]
-
-
-def _or_null(value: float | NotEvaluated) -> dict[str, Any]:
-    if isinstance(value, NotEvaluated):
-        return {"value": None, "reason": value.reason}
-    return {"value": value, "reason": None}
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -19,9 +19,7 @@ PASSES = (
 
 
 def machine_notes(loaded: LoadedRun, vm: Vm) -> Iterator[str]:
-    """What a reader of a machine's figures has to know beforehand: what a boot is, what was left out."""
-    if machine_of(loaded, vm):
-        yield "A boot stands here for a pass with caches dropped before it; the machine was not booted."
+    """What a reader of a machine's figures has to know beforehand: who read at once, what was left out."""
     if readers := readers_words(loaded, vm):
         yield f"Readers at once: {readers}."
     for label, why in (machine_of(loaded, vm).get("left_out") or {}).items():

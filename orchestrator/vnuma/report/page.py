@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import count as counter
 
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import growth_sentence, limits, signed
-from vnuma.domain.replicate import plural
+from vnuma.domain.replicate import medians, none_valid, plural
 from vnuma.report import charts
 from vnuma.report.beside import PublishedRow, published_figures, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
@@ -21,7 +20,9 @@ from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
 from vnuma.report.scaling import Curve, curves
+from vnuma.report.scaling_chart import scaling_charts
 from vnuma.report.size_table import SizeRow, margin_of, size_rows
+from vnuma.report.strip_chart import strips
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import ArmTopology, drawing, topologies_of
 from vnuma.report.trust import attempt_words, repeated
@@ -71,8 +72,6 @@ class FormPart:
     direction: str
     sides: str
     boots: str
-    replicates: str
-    """What n counts: boots, or passes."""
     published: bool
     """Whether somebody else's figures are drawn beside ours."""
     primary: bool
@@ -104,6 +103,8 @@ class VmPart:
     direction: str
     sides: str
     boots: str
+    replicates: str
+    """What n counts: boots, or passes."""
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
@@ -115,6 +116,7 @@ class VmPart:
     topologies: tuple[tuple[ArmTopology, Figure], ...]
     waits: tuple[WaitsTable, ...]
     scaling: tuple[Curve, ...]
+    scaling_charts: tuple[tuple[Figure, Figure], ...]
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
     warnings: tuple[Warning_, ...]
@@ -152,6 +154,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         direction=direction(analysis.measure),
         sides=faster_side(analysis.measure),
         boots=boots_words(analysis, loaded.study.reference),
+        replicates=plural(analysis.replicate),
         verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
@@ -167,6 +170,13 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
         waits=tuple(waits_tables(loaded, vm.name)),
         scaling=tuple(curves(loaded, vm.name)),
+        scaling_charts=tuple(
+            zip(
+                scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=600),
+                scaling_charts(loaded, vm.name, key=f"{key}-scaling-narrow", width=230),
+                strict=True,
+            )
+        ),
         figures=tuple(figures_tables(loaded, vm.name)),
         verified=tuple(verified(loaded, vm)),
         topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
@@ -204,7 +214,7 @@ def _symbol(verdict: Verdict) -> str:
 
 def _difference(verdict: Verdict, decimals: int) -> str:
     if verdict.ratio is None:
-        return "no valid boot"
+        return none_valid(verdict.replicate)
     if verdict.interval is None:
         return signed(verdict.ratio)
     return f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
@@ -244,12 +254,11 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
         parts.append(
             FormPart(
                 form=form,
-                title=f"{named(measure)}, median of boot medians, {measure.unit}",
+                title=f"{named(measure)}, {medians(analysis.replicate)}, {measure.unit}",
                 measure=named(measure),
                 direction=direction(measure),
                 sides=faster_side(measure),
                 boots=boots_words(analysis, loaded.study.reference),
-                replicates=plural(analysis.replicate),
                 published=any(size in published for size in loaded.study.workload.sizes),
                 primary=analysis.primary,
                 table=tuple(size_rows(analysis)),
@@ -258,7 +267,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 by_size=tuple(charts.by_size(analysis, published, size_word, key=f"{key}-{form}-size"))
                 if drawn
                 else (),
-                strips=tuple(charts.strips(analysis, size_word, key=f"{key}-{form}-strip")) if drawn else (),
+                strips=tuple(strips(analysis, size_word, key=f"{key}-{form}-strip")) if drawn else (),
             )
         )
     return parts
@@ -280,22 +289,3 @@ def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
 
 def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
     return LostRow(attempt_words(attempt), repeated(loaded, attempt))
-
-
-def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
-    """Links to the sections of the first VM, or to every VM when there are several."""
-    if len(parts) > 1:
-        return [(part.key, part.vm.name) for part in parts]
-    key = parts[0].key
-    names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
-    names += [("iterations", "Every iteration"), ("order", "Order and drift")]
-    names += [("topology", "Topology")] if parts[0].topologies else []
-    names += [("waits", "Waits")] if parts[0].waits else []
-    names += [("scaling", "Scaling")] if parts[0].scaling else []
-    names += [("figures", "Also measured")] if parts[0].figures else []
-    names += [("verified", "What the workload verified")] if parts[0].verified else []
-    names += [("warnings", "Warnings"), ("lost", "What did not count")]
-    names += [("published", "Beside the published figures")] if parts[0].published else []
-    names += [("methods", "Methods"), ("configuration", "What was run on what"), ("study", "Study file")]
-    names += [("again", "Do it again")]
-    return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]

@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.replicate import medians
 from vnuma.report.grid import GridTable
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import banner, boots_words, direction, level_words, named, places
@@ -24,7 +25,7 @@ def paper_table(loaded: LoadedRun, analysis: Analysis) -> GridTable:
     simulated = banner(loaded.simulated)
     caption = (
         f"{simulated + '. ' if simulated else ''}{loaded.run.name}, {analysis.vm}, form {analysis.form}: "
-        f"{named(measure)} in {measure.unit}, median of boot medians, {direction(measure)}; "
+        f"{named(measure)} in {measure.unit}, {medians(analysis.replicate)}, {direction(measure)}; "
         f"{boots_words(analysis, reference)}; differences are within-block ratios to {reference}"
     )
     rows = tuple((row.label.strip(), *row.cells, *[""] * (width - len(row.cells))) for row in rest)

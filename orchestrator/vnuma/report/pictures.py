@@ -20,6 +20,8 @@ from vnuma.report.beside import published_figures
 from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
+from vnuma.report.scaling_chart import scaling_charts
+from vnuma.report.strip_chart import strip_unit, strips
 from vnuma.report.svg import Figure
 from vnuma.report.topology_drawing import drawing, topologies_of
 from vnuma.report.words import banner, boots_words, direction, faster_side, named
@@ -78,15 +80,17 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
         theirs = loaded.published if size.size in published else None
         hollow = f"; hollow: {theirs.title}" if theirs else ""
         yield f"size-{size.size}", figure, difference + hollow
-    strips = charts.strips(analysis, size_word, key="runs", width=560, height=260)
-    for size, figure in zip(analysis.sizes, strips, strict=True):
-        unit = charts.strip_unit(analysis, size.size)
+    drawn_strips = strips(analysis, size_word, key="runs", width=560, height=260)
+    for size, figure in zip(analysis.sizes, drawn_strips, strict=True):
+        unit = strip_unit(analysis, size.size)
         one, all_ = analysis.replicate, plural(analysis.replicate)
         note = f"{metric}, {unit}, {better}; {boots}; marks: {one} medians, strokes: timed iterations, "
         yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; {all_} in the order run"
     if drawn := order(analysis, key="order", width=780):
         note = f"{metric}; each {analysis.replicate} from the mean of its column in %, {better}; {boots}; "
         yield "order", drawn, f"{note}what slopes here is time, not topology"
+    for number, figure in enumerate(scaling_charts(loaded, analysis.vm, key="scaling", width=560), start=1):
+        yield f"scaling-{number}", figure, figure.words.partition(". ")[0]
     vm = loaded.vm(analysis.vm)
     host = host_map(loaded, vm) if vm else None
     for number, figure in enumerate(host_figures(host, key="host") if host else (), start=1):

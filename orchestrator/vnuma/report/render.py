@@ -6,8 +6,9 @@ from pathlib import Path
 
 from vnuma.domain.provenance import mark
 from vnuma.errors import InputError
+from vnuma.report.contents import contents
 from vnuma.report.model import LoadedRun
-from vnuma.report.page import contents, vm_parts
+from vnuma.report.page import vm_parts
 from vnuma.report.template import filled
 from vnuma.report.words import banner, progress_words
 

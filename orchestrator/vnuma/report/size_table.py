@@ -8,6 +8,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.replicate import none_valid
 from vnuma.report.words import places
 
 
@@ -34,10 +35,10 @@ def size_rows(analysis: Analysis) -> list[SizeRow]:
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         decimals = places([arm.verdict.interval for arm in sizes.arms], margin_of(analysis))
         reference = table.cells[0].median or 0.0
-        cells = [_cell(table.cells[0], ("reference",), unit)]
+        cells = [_cell(table.cells[0], ("reference",), analysis)]
         for cell, arm, digits in zip(table.cells[1:], sizes.arms, decimals, strict=True):
             notes = _size_notes(cell, arm.verdict, digits, (reference, unit))
-            cells.append(_cell(cell, notes, unit))
+            cells.append(_cell(cell, notes, analysis))
         rows.append(SizeRow(table.size, tuple(cells)))
     if len(rows) > 1:
         rows.append(SizeRow(None, _all_sizes(analysis)))
@@ -57,9 +58,10 @@ def _size_notes(
     )
 
 
-def _cell(cell: TableCell, notes: tuple[str, ...], unit: str) -> Cell:
+def _cell(cell: TableCell, notes: tuple[str, ...], analysis: Analysis) -> Cell:
+    unit = analysis.measure.unit
     if cell.median is None or cell.low is None or cell.high is None:
-        return Cell(cell.arm, "no valid boot")
+        return Cell(cell.arm, none_valid(analysis.replicate))
     spread = f"{amount(cell.low, unit)} to {amount(cell.high, unit)}"
     return Cell(cell.arm, amount(cell.median, unit), (*notes, spread))
 
@@ -77,7 +79,7 @@ def _all_sizes(analysis: Analysis) -> tuple[Cell, ...]:
 
 def _estimate(verdict: Verdict, digits: int) -> tuple[str, tuple[str, ...]]:
     if verdict.ratio is None:
-        return "no valid boot", ()
+        return none_valid(verdict.replicate), ()
     interval = verdict.interval
     return signed(verdict.ratio, digits), () if interval is None else (f"({limits(interval, digits)})",)
 

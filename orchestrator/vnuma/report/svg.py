@@ -36,6 +36,16 @@ SHAPES = (
 )
 
 
+LETTER = 7
+"""Width of a letter in pixels, with room: a chart is laid out in another font than the reader's."""
+
+
+def label_room(largest: float) -> int:
+    """Pixels that an axis' labels need up to that value, so that its title stays beside them."""
+    decimals = 3 if largest < 1000 else 0
+    return LETTER * (len(f"{largest:,.0f}") + decimals) + 10
+
+
 @dataclass(frozen=True)
 class Figure:
     """A drawn chart: `svg` goes into the page; `title` names it, `words` say what it shows."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
-from vnuma.domain.replicate import plural
+from vnuma.domain.replicate import medians, none_valid, plural
 from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
 from vnuma.report.figures import figures_text
@@ -108,7 +108,7 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
 def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
     """Medians with differences under them; the secondary form shows medians and percent alone."""
     measure = analysis.measure
-    what = f"{measure.unit}, median of boot medians, {direction(measure)}"
+    what = f"{measure.unit}, {medians(analysis.replicate)}, {direction(measure)}"
     title = f"{named(measure)}, {what}"
     if secondary:
         title = f"Secondary, decides nothing: form {analysis.form}, {measure.name}, {what}"
@@ -136,7 +136,11 @@ def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
         reference = table.cells[0].median or 0.0
         yield f"{size_word}: {table.size}"
         for cell, verdict in zip(table.cells, [None, *(arm.verdict for arm in sizes.arms)], strict=True):
-            median = "no valid boot" if cell.median is None else f"{amount(cell.median, unit)} {unit}"
+            median = (
+                none_valid(analysis.replicate)
+                if cell.median is None
+                else f"{amount(cell.median, unit)} {unit}"
+            )
             text = f"  {cell.arm}: {median}"
             if verdict is None:
                 text += ", ref"

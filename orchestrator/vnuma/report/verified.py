@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vnuma.domain.replicate import Replicate, counted
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import count
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome
 
@@ -37,14 +37,15 @@ def verified(loaded: LoadedRun, vm: Vm) -> list[Verified]:
     for fact in loaded.facts:
         if fact.scope == SCOPE and fact.vm_id == vm.id and fact.attempt_id in arms:
             boots[fact.key][_text(fact.value)].append(arms[fact.attempt_id])
+    replicate = loaded.result.design.replicate
     return [
-        Verified(key, tuple((_whose(mine), text) for text, mine in values.items()))
+        Verified(key, tuple((_whose(mine, replicate), text) for text, mine in values.items()))
         for key, values in sorted(boots.items())
     ]
 
 
-def _whose(arms: list[str]) -> str:
-    return f"{count(len(arms), 'boot')} of {', '.join(dict.fromkeys(arms))}"
+def _whose(arms: list[str], replicate: Replicate) -> str:
+    return f"{counted(len(arms), replicate)} of {', '.join(dict.fromkeys(arms))}"
 
 
 def _text(value: object) -> str:

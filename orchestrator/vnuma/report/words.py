@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from vnuma.analysis.by_size import apart_sentences
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
@@ -138,6 +139,8 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     text = " ".join(sentences)
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
+    alone = [item for item in analysis.sizes_apart if item.arm != control]
+    pieces += [(f" {said}", True) for said in apart_sentences(alone, loaded.result.design.size_word)]
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces

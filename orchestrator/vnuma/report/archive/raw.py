@@ -5,18 +5,19 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
-from typing import Literal
+from typing import TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from vnuma.report.csv_export import TABLES
 from vnuma.report.model import LoadedRun
+from vnuma.report.tidy import Column, Kind, described, field
 from vnuma.store.open import Store
 from vnuma.store.samples import StoredSample, iter_samples
 
-Kind = Literal["text", "whole", "number", "yes/no", "time"]
 Values = dict[str, object]
 
 _BATCH = 20_000
@@ -30,86 +31,79 @@ _ARROW: dict[Kind, pa.DataType] = {
 }
 
 
-@dataclass(frozen=True)
-class RawColumn:
-    """A column of the raw data: what it holds, in which unit. An empty field is: not known."""
-
-    name: str
-    kind: Kind
-    unit: str
-    what: str
-
-
 COLUMNS = (
-    RawColumn("run", "text", "", "name of the run"),
-    RawColumn("simulated", "yes/no", "", "true: from the lab's cost model, not from hardware"),
-    RawColumn("vm", "text", "", "inventory name of the VM"),
-    RawColumn("block", "whole", "", "randomised block, from 1: each holds every column once"),
-    RawColumn("position", "whole", "", "place of the cell in the order planned for this VM, from 1"),
-    RawColumn("label", "text", "", "column of the block; the reference's second one ends in (A/A)"),
-    RawColumn("arm", "text", "", "topology or named arm that was set"),
-    RawColumn("attempt", "whole", "", "which try at the cell, from 1"),
-    RawColumn("attempt_outcome", "text", "", "valid, invalid, failed or interrupted; only valid is analysed"),
-    RawColumn("workload", "text", "", "what was timed"),
-    RawColumn("size", "whole", "", "how large: what it counts is the study's size_word (results.json)"),
-    RawColumn("form", "text", "", "which of the workload's forms, as client or server"),
-    RawColumn("iteration", "whole", "", "number of the iteration in its boot, from 1, warm-ups apart"),
-    RawColumn("warmup", "yes/no", "", "true: kept, never analysed"),
-    RawColumn("at", "time", "UTC", "when the iteration ended, by the controller's clock"),
-    RawColumn("cpu_ms", "number", "ms", "SQL Server's CPU time (SET STATISTICS TIME)"),
-    RawColumn(
+    Column("run", "text", "", "name of the run"),
+    Column("simulated", "yes/no", "", "true: from the lab's cost model, not from hardware"),
+    Column("vm", "text", "", "inventory name of the VM"),
+    Column("block", "whole", "", "randomised block, from 1: each holds every column once"),
+    Column("position", "whole", "", "place of the cell in the order planned for this VM, from 1"),
+    Column("label", "text", "", "column of the block; the reference's second one ends in (A/A)"),
+    Column("arm", "text", "", "topology or named arm that was set"),
+    Column("attempt", "whole", "", "which try at the cell, from 1"),
+    Column("attempt_outcome", "text", "", "valid, invalid, failed or interrupted; only valid is analysed"),
+    Column("workload", "text", "", "what was timed"),
+    Column("size", "whole", "", "how large: what it counts is the study's size_word (results.json)"),
+    Column("form", "text", "", "which of the workload's forms, as client or server"),
+    Column("iteration", "whole", "", "number of the iteration in its boot, from 1, warm-ups apart"),
+    Column("warmup", "yes/no", "", "true: kept, never analysed"),
+    Column("at", "time", "UTC", "when the iteration ended, by the controller's clock"),
+    Column("cpu_ms", "number", "ms", "SQL Server's CPU time (SET STATISTICS TIME)"),
+    Column(
         "elapsed_ms",
         "number",
         "ms",
         "SQL Server's elapsed time, or the length of a throughput's window; as a figure lower is faster",
     ),
-    RawColumn("parse_cpu_ms", "number", "ms", "CPU time of parse and compile"),
-    RawColumn("parse_elapsed_ms", "number", "ms", "elapsed time of parse and compile"),
-    RawColumn("client_ms", "number", "ms", "the controller's monotonic clock around the statement"),
-    RawColumn("rows", "whole", "rows", "rows that came out"),
-    RawColumn(
+    Column("parse_cpu_ms", "number", "ms", "CPU time of parse and compile"),
+    Column("parse_elapsed_ms", "number", "ms", "elapsed time of parse and compile"),
+    Column("client_ms", "number", "ms", "the controller's monotonic clock around the statement"),
+    Column("rows", "whole", "rows", "rows that came out"),
+    Column(
         "value", "number", "declared", "the workload's figure in its unit (results.json); empty for times"
     ),
-    RawColumn("figures", "text", "declared", "other figures of the iteration by name, as JSON"),
-    RawColumn("waits", "text", "ms", "difference of wait statistics by type, as JSON"),
-    RawColumn("execution", "text", "", "scheduler, node, DOP, plan, grant and the clock used, as JSON"),
-    RawColumn("reason", "text", "", "why there is no time; empty where there is one"),
+    Column("figures", "text", "declared", "other figures of the iteration by name, as JSON"),
+    Column("waits", "text", "ms", "difference of wait statistics by type, as JSON"),
+    Column("execution", "text", "", "scheduler, node, DOP, plan, grant and the clock used, as JSON"),
+    Column("reason", "text", "", "why there is no time; empty where there is one"),
 )
 """The columns of samples.csv and samples.parquet."""
 
 
 def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
     """Write samples.csv and samples.parquet; both hold every sample, counted or not."""
-    names = [column.name for column in COLUMNS]
     schema = pa.schema([pa.field(column.name, _ARROW[column.kind]) for column in COLUMNS])
     with (
         store.read() as connection,
         (folder / "samples.csv").open("w", encoding="utf-8", newline="") as text,
         pq.ParquetWriter(folder / "samples.parquet", schema, compression="zstd") as parquet,
     ):
-        writer = csv.DictWriter(text, names, lineterminator="\n")
-        writer.writeheader()
+        writer = _csv_writer(text)
         for batch in _batches(_rows(loaded, iter_samples(connection, loaded.run.id))):
-            writer.writerows({name: _plain(value) for name, value in row.items()} for row in batch)
+            writer.writerows(_csv_rows(batch))
             parquet.write_table(pa.Table.from_pylist(batch, schema=schema))
 
 
+def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
+    """The same lines as samples.csv, one by one, without holding them all."""
+    with store.read() as connection:
+        _csv_writer(out).writerows(_csv_rows(_rows(loaded, iter_samples(connection, loaded.run.id))))
+
+
 def dictionary() -> str:
-    """The data dictionary, for people."""
-    lines = [f"| {c.name} | {c.kind} | {c.unit} | {c.what} |" for c in COLUMNS]
-    return "\n".join(
-        [
-            "# Columns of samples.csv and samples.parquet",
-            "",
-            "One line an iteration, warm-ups and attempts that did not count included. An empty field means: "
-            "not known. Analysed are lines with attempt_outcome valid, warmup false and no reason.",
-            "",
-            "| column | kind | unit | what it is |",
-            "| --- | --- | --- | --- |",
-            *lines,
-            "",
-        ]
+    """The data dictionary of every table, for people."""
+    samples = described(
+        "samples.csv, samples.parquet",
+        "A line for each iteration, warm-ups and attempts that did not count included. Analysed are lines "
+        "with attempt_outcome valid, warmup false and no reason.",
+        COLUMNS,
     )
+    intro = (
+        "# Columns of a run's tables\n\n"
+        "Nothing is rounded. An empty field means: not known, or missing; never zero. Text that a "
+        "spreadsheet would run as a formula has an apostrophe before it. The archive of `vnuma export` "
+        "holds these files; `vnuma results RUN --format csv --table NAME` prints them.\n"
+    )
+    return "\n".join([intro, *(table.dictionary for table in TABLES.values()), samples])
 
 
 def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]:
@@ -148,10 +142,16 @@ def _batches(rows: Iterable[Values]) -> Iterator[list[Values]]:
         yield batch
 
 
+def _csv_writer(out: TextIO) -> csv.DictWriter[str]:
+    writer = csv.DictWriter(out, [column.name for column in COLUMNS], lineterminator="\n")
+    writer.writeheader()
+    return writer
+
+
+def _csv_rows(rows: Iterable[Values]) -> Iterator[Values]:
+    return ({name: _plain(value) for name, value in row.items()} for row in rows)
+
+
 def _plain(value: object) -> object:
-    """A value as CSV holds it: true and false in small letters, times in ISO 8601, nothing for unknown."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    if hasattr(value, "isoformat"):
-        return value.isoformat()
-    return "" if value is None else value
+    """A value as CSV holds it: times in ISO 8601."""
+    return field(value.isoformat() if isinstance(value, datetime) else value)

@@ -15,7 +15,7 @@ from vnuma.report.archive.again import inventory, inventory_name, versions
 from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_of
 from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
-from vnuma.report.csv_export import as_csv
+from vnuma.report.csv_export import TABLES
 from vnuma.report.figures import named_figures
 from vnuma.report.grid import GridTable
 from vnuma.report.json_export import as_json
@@ -86,7 +86,7 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
         "versions.json": versions(loaded),
         "report.html": page_text(loaded),
         RESULTS: as_json(loaded),
-        "results.csv": as_csv(loaded),
+        **{f"{name}.csv": table.of(loaded) for name, table in TABLES.items()},
         "results.schema.json": results_schema(),
         "columns.md": dictionary(),
         "methods.md": _methods(loaded),
@@ -100,12 +100,12 @@ def _fill(store: Store, loaded: LoadedRun, folder: Path) -> None:
 
 def _tables(loaded: LoadedRun, folder: Path) -> None:
     folder.mkdir()
-    for name, table in _named_tables(loaded):
+    for name, table in named_tables(loaded):
         for ending, render in (("csv", grid.as_csv), ("md", grid.as_markdown), ("tex", grid.as_latex)):
             (folder / f"{name}.{ending}").write_text(render(table), encoding="utf-8")
 
 
-def _named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
+def named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
     """Table 1 of every analysis, then each VM's other figures and what its arms waited for."""
     for analysis in loaded.result.analyses:
         if analysis.points:
