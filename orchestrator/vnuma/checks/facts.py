@@ -15,7 +15,8 @@ from vnuma.checks.subject import (
     VcenterFacts,
 )
 from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.prediction import Prediction, host_shape, predict
+from vnuma.domain.layout import host_by_default
+from vnuma.domain.prediction import Prediction, predict
 from vnuma.domain.server import SqlFacts, WindowsFacts
 from vnuma.domain.setting import TYPED, Value
 
@@ -156,7 +157,7 @@ class Facts:
     def prediction(self) -> Prediction:
         """What a power-on now would give the guest. Raises Unknown without extraConfig."""
         self.key("numa.vcpu.min")
-        return predict(host_shape(self.host), self.vm.settings, self.vm.hardware_version)
+        return predict(host_by_default(self.host), self.vm.settings, self.vm.hardware_version)
 
     def setting(self, name: str) -> Value:
         """A typed setting; None: this release has none. Raises Unknown when it was not read."""

@@ -13,7 +13,8 @@ from vnuma.checks.sources import (
     VNUMA_6,
     VNUMA_65,
 )
-from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
+from vnuma.domain.layout import host_by_default
+from vnuma.domain.prediction import DEFAULT_MINIMUM_VCPUS, predict
 from vnuma.domain.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
 from vnuma.domain.release import MINIMUM_HARDWARE, VNUMA_SINCE
 
@@ -115,7 +116,7 @@ def t04(facts: Facts) -> Fail | None:
 
 def _null_sweep(facts: Facts) -> Fail | None:
     """The arms of a study that differ in shape but not in predicted nodes."""
-    host, study = host_shape(facts.host), facts.study
+    host, study = host_by_default(facts.host), facts.study
     shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
     found = [predict(host, settings, facts.vm.hardware_version) for settings in study.arms.values()]
     seen = {one.node_sizes for one in found}
@@ -175,7 +176,7 @@ def t14(facts: Facts) -> Fail | None:
         return None
     keys = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
     fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
-    nodes = predict(host_shape(facts.host), fresh, facts.vm.hardware_version)
+    nodes = predict(host_by_default(facts.host), fresh, facts.vm.hardware_version)
     if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
         return None
     return Fail(

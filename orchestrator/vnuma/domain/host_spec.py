@@ -36,6 +36,7 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
         cores=nodes * cores,
         threads=nodes * width,
         memory_mb=nodes * memory_gb * 1024,
+        advanced={},
         numa_nodes=tuple(
             NumaNode(node, tuple(range(node * width, (node + 1) * width)), memory_gb * 1024)
             for node in range(nodes)

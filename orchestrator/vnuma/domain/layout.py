@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from vnuma.domain.facts import HostFacts
@@ -19,23 +19,32 @@ class HostShape:
     numa_nodes: int
     cores_per_node: int
     threads_per_core: int = 1
-    follow_cores_per_socket: bool = False
-    """The host's advanced option Numa.FollowCoresPerSocket."""
+    follow_cores_per_socket: bool | None = False
+    """The host's advanced option Numa.FollowCoresPerSocket; None: it could not be read."""
     build: int = 0
     """ESXi's build number; 0: not known."""
 
 
 def host_shape(host: HostFacts) -> HostShape:
-    """What of a host's facts decides the layout. Unread advanced options count as their defaults."""
-    follow = (host.advanced or {}).get("Numa.FollowCoresPerSocket")
+    """What of a host's facts decides the layout."""
+    options = host.advanced
+    follow = (
+        None if options is None else str(options.get("Numa.FollowCoresPerSocket")).lower() in {"1", "true"}
+    )
     return HostShape(
         host.release.key,
         len(host.numa_nodes),
         host.cores_per_node,
         host.threads_per_core,
-        str(follow).lower() in {"1", "true"},
+        follow,
         int(host.release.build) if host.release.build.isdigit() else 0,
     )
+
+
+def host_by_default(host: HostFacts) -> HostShape:
+    """The same with unread options as their defaults: for rules, which say themselves what was not read."""
+    shape = host_shape(host)
+    return replace(shape, follow_cores_per_socket=bool(shape.follow_cores_per_socket))
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,13 @@ differ, and what counts when an arm states no number of its own.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
 
+from vnuma.domain.doubt import ANY_KEY, HOT_ADD, doubted
 from vnuma.domain.layout import Confidence, HostShape, Prediction, host_shape
+from vnuma.domain.power_on import PowerOn, false_of, int_of, true_of
 from vnuma.domain.release import (
     AUTOSIZE_COOKIE,
     AUTOSIZE_MAX,
@@ -19,43 +22,42 @@ from vnuma.domain.release import (
     MAX_PER_NODE,
     MINIMUM,
     MINIMUM_HARDWARE,
-    PREFER_HT,
     SOCKETS_WHOLE_SINCE,
-    VIRTUAL_NUMA_HARDWARE,
-    VIRTUAL_NUMA_SINCE,
     VNUMA_SINCE,
 )
-from vnuma.domain.setting import Settings, Value
+from vnuma.domain.setting import Settings
 from vnuma.domain.split import evenly, filled
 
-__all__ = ["DEFAULT_MINIMUM_VCPUS", "Confidence", "HostShape", "Prediction", "host_shape", "predict"]
+__all__ = [
+    "ANY_KEY",
+    "DEFAULT_MINIMUM_VCPUS",
+    "HOT_ADD",
+    "Confidence",
+    "HostShape",
+    "Prediction",
+    "host_shape",
+    "predict",
+]
 
 # From these builds on (6.5 U3, 6.7 U2) a VM wider than a node may get vNUMA with fewer than nine vCPUs, says
 # Denneman ("AMD EPYC Naples vs Rome", 2019-10); VMware's guides go on to list nine.
 _BELOW_MINIMUM_BUILDS = {(6, 5): 13_932_383, (6, 7): 13_006_603}
 
 
-def predict(host: HostShape, settings: Settings, hardware_version: int = 20) -> Prediction:
-    """The vNUMA layout that a power-on with these settings gives on that host."""
-    power_on = _PowerOn(host, settings, hardware_version)
+def predict(
+    host: HostShape, settings: Settings, hardware_version: int = 20, unseen: Collection[str] = ()
+) -> Prediction:
+    """The vNUMA layout that a power-on with these settings gives on that host.
+
+    `unseen` names what nobody could look at (ANY_KEY, HOT_ADD): it counts as not set, and is doubted.
+    """
+    power_on = _Rules(host, settings, hardware_version)
     layout = power_on.layout()
-    return replace(power_on.doubted(layout), clients=power_on.clients(layout.node_sizes))
+    return replace(doubted(layout, power_on, unseen), clients=power_on.clients(layout.node_sizes))
 
 
-class _PowerOn:
-    """One power-on: its rules in the order in which the first that applies decides."""
-
-    def __init__(self, host: HostShape, settings: Settings, hardware_version: int) -> None:
-        self.host = host
-        self.keys = {name.lower(): value for name, value in settings.items()}
-        self.hardware = hardware_version
-        self.vcpus = self.number("numCPUs")
-        # A number that vSphere chose itself is shown too, but decides nothing.
-        automatic = self.true("autoCoresPerSocket")
-        self.per_socket = 1 if automatic else self.number("numCoresPerSocket") or 1
-        self.stated_sockets = not automatic and self.number("numCoresPerSocket") > 1
-        threads = host.threads_per_core if self.true(PREFER_HT) else 1
-        self.capacity = max(1, host.cores_per_node * threads)
+class _Rules(PowerOn):
+    """One power-on's rules in the order in which the first that applies decides."""
 
     def layout(self) -> Prediction:
         """The sizes of the vNUMA nodes."""
@@ -143,9 +145,9 @@ class _PowerOn:
         """The layout of an earlier power-on, kept until the number of vCPUs changes (numa.autosize.once)."""
         largest, cookie = self.number(AUTOSIZE_MAX), str(self.keys.get(AUTOSIZE_COOKIE.lower()) or "")
         once = self.keys.get("numa.autosize.once")
-        if not largest or (once is not None and not _true(once)) or self.true("numa.autosize"):
+        if not largest or (once is not None and not true_of(once)) or self.true("numa.autosize"):
             return None
-        if cookie and _int(cookie) // 10_000 != self.vcpus:
+        if cookie and int_of(cookie) // 10_000 != self.vcpus:
             return None  # observed cookies are vCPUs * 10,000 and more; sized anew when the count changes
         fresh, sizes = self.automatic(), evenly(self.vcpus, ceil(self.vcpus / largest))
         if len(sizes) == fresh.vnuma_nodes:
@@ -182,27 +184,13 @@ class _PowerOn:
             return Prediction(one, "low", words, (sockets,))
         return Prediction(one, "high", words)
 
-    def doubted(self, layout: Prediction) -> Prediction:
-        """Less sure where a setting takes part whose effect on vNUMA no source states."""
-        doubts = []
-        if self.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
-            doubts.append(
-                "CPU affinity ends NUMA management, and no source says whether vNUMA is still shown"
-            )
-        allowed = str(self.keys.get("numa.nodeaffinity") or "")
-        if allowed and len(allowed.split(",")) < layout.vnuma_nodes:
-            doubts.append("numa.nodeAffinity allows fewer host nodes than there would be vNUMA nodes")
-        if not doubts:
-            return layout
-        return replace(layout, confidence="low", because="; ".join([layout.because, *doubts]))
-
     def clients(self, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """How ESXi splits the VM over host nodes: at least a client per vNUMA node, and as many as hold it.
 
         numa.consolidate FALSE spreads over every host node (logs of 6.5 and 8.0 on two nodes show it).
         """
         count = max(len(sizes), ceil(self.vcpus / self.capacity))
-        if _false(self.keys.get("numa.consolidate")):
+        if false_of(self.keys.get("numa.consolidate")):
             count = max(count, min(self.host.numa_nodes, self.vcpus))
         if count == len(sizes) and max(sizes) <= self.capacity:
             return sizes
@@ -212,36 +200,3 @@ class _PowerOn:
         """One node, with the count of the other reading named."""
         other_counts = tuple(count for count in other.acceptable if count != 1)
         return Prediction((self.vcpus,), "low", words, other_counts)
-
-    @property
-    def virtual_numa(self) -> bool:
-        """Whether release and hardware have virtualNuma."""
-        return self.host.release >= VIRTUAL_NUMA_SINCE and self.hardware >= VIRTUAL_NUMA_HARDWARE
-
-    @property
-    def node_size(self) -> int:
-        """virtualNuma.coresPerNumaNode as set by hand; 0: automatic."""
-        return 0 if self.true("autoCoresPerNumaNode") else self.number("coresPerNumaNode")
-
-    def number(self, name: str) -> int:
-        """A setting as a number; 0 where it is not one."""
-        return _int(self.keys.get(name.lower()))
-
-    def true(self, name: str) -> bool:
-        """Whether a setting is on."""
-        return _true(self.keys.get(name.lower()))
-
-
-def _int(value: Value) -> int:
-    try:
-        return int(str(value))
-    except ValueError:
-        return 0
-
-
-def _true(value: Value) -> bool:
-    return str(value).strip().lower() in {"true", "1"}
-
-
-def _false(value: Value) -> bool:
-    return str(value).strip().lower() in {"false", "0"}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from vnuma.domain.prediction import HostShape, predict
+from vnuma.domain.prediction import HostShape, Prediction, predict
+from vnuma.domain.release import hardware_version_of
 
 CASES = yaml.safe_load((Path(__file__).parents[2] / "data" / "vnuma_golden.yml").read_text())["cases"]
 
@@ -75,6 +77,81 @@ def test_a_published_number_of_clients_is_predicted(case: dict[str, Any]) -> Non
     assert len(prediction.clients) == case["expect"]["clients"]
     if "client_sizes" in case["expect"]:
         assert list(prediction.clients) == case["expect"]["client_sizes"]
+
+
+PARTIAL = yaml.safe_load((Path(__file__).parents[2] / "data" / "vnuma_partial.yml").read_text())["cases"]
+
+
+@pytest.mark.parametrize(
+    ("case", "release"),
+    [(case, release) for case in PARTIAL for release in case["releases"]],
+    ids=lambda value: value if isinstance(value, str) else str(value["id"]),
+)
+def test_a_case_of_unknown_settings_is_predicted_or_says_what_was_not_seen(
+    case: dict[str, Any], release: str
+) -> None:
+    """Never sure and wrong; where it is wrong, the reason names what the source leaves open."""
+    follow = None if "Numa.FollowCoresPerSocket" in case["unseen"] else False
+    host = replace(shape_of({**case, "release": release}), follow_cores_per_socket=follow)
+    hardware = hardware_version_of(host.release)
+
+    prediction = predict(host, settings_of(case["vm"]), hardware, case["unseen"])
+
+    if prediction.vnuma_nodes != case["observed"]:
+        assert prediction.confidence == "low"
+        assert case["observed"] in prediction.alternatives or "were not seen" in prediction.because
+
+
+def of_16(release: tuple[int, int], per_socket: int = 4, **keys: Any) -> Prediction:
+    """16 vCPUs that fit a node, on a host whose options could not be read."""
+    vm = settings_of({"vcpus": 16, "cores_per_socket": per_socket, "extra_config": keys.pop("keys", None)})
+    return predict(HostShape(release, 2, 16, 2, follow_cores_per_socket=None), vm, 19, **keys)
+
+
+def test_a_hosts_option_that_could_not_be_read_makes_stated_sockets_less_sure() -> None:
+    """From 6.5 on, where following them gives another number; a key of the VM decides before the host."""
+    unread = of_16((7, 0))
+    assert (unread.vnuma_nodes, unread.confidence, unread.alternatives) == (1, "low", (4,))
+    assert "Numa.FollowCoresPerSocket could not be read" in unread.because
+    for sure in (
+        of_16((7, 0), 1),
+        of_16((7, 0), 16),
+        of_16((6, 0), 16),
+        of_16((7, 0), keys={"numa.vcpu.followcorespersocket": "1"}),
+        of_16((7, 0), keys={"numa.vcpu.maxPerVirtualNode": "8"}),
+    ):
+        assert sure.confidence == "high", sure.because
+
+
+def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
+    """Hot-add only where it would hide something; the keys wherever there may be vNUMA."""
+    wide = {"numCPUs": 20, "numCoresPerSocket": 1}
+    host = HostShape((7, 0), 2, 16)
+
+    assert predict(host, wide).confidence == "high"
+    assert predict(host, wide, unseen=["cpuHotAddEnabled"]).alternatives == (1,)
+    assert "numa.* keys were not seen" in predict(host, wide, unseen=["numa.*"]).because
+    assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["numa.*"]).confidence == "high"
+
+
+@pytest.mark.parametrize(
+    ("keys", "others", "said"),
+    [
+        ({"numa.vcpu.maxPerMachineNode": "5"}, (2,), "maxpermachinenode is 5"),
+        ({"numa.vcpu.maxPerClient": "4"}, (3,), "maxperclient is 4"),
+        ({"numa.slit.enable": "TRUE"}, (), "numa.slit.enable is set, which no rule here knows"),
+    ],
+)
+def test_a_key_that_no_source_explains_makes_the_layout_less_sure(
+    keys: dict[str, Any], others: tuple[int, ...], said: str
+) -> None:
+    """It names the key, and the number of nodes that the key would give where that is known."""
+    vm = settings_of({"vcpus": 10, "extra_config": keys})
+
+    prediction = predict(HostShape((6, 0), 2, 10, 2), vm, 11)
+
+    assert (prediction.vnuma_nodes, prediction.confidence, prediction.alternatives) == (1, "low", others)
+    assert said in prediction.because
 
 
 def test_there_are_golden_cases() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,7 +21,7 @@ from vnuma.engine.arm_plan import (
 
 
 def planned(*arms: Any, release: str = "6.0.0", workload: str = "cross_join", **common: Any) -> list[ArmPlan]:
-    """The plans of these arms on the paper's host."""
+    """The plans of these arms on the paper\'s host, whose options were read."""
     first = arms[0] if isinstance(arms[0], str) else arms[0].get("name", arms[0]["topology"])
     study = Study.model_validate(
         {
@@ -33,7 +34,8 @@ def planned(*arms: Any, release: str = "6.0.0", workload: str = "cross_join", **
             "workload": {"name": workload},
         }
     )
-    return [plan_arm(study, label, vm_of(), host_of(release=release)) for label in study.labels]
+    host = replace(host_of(release=release), advanced={})
+    return [plan_arm(study, label, vm_of(), host) for label in study.labels]
 
 
 def test_arms_that_differ_on_the_host_only_look_the_same_inside() -> None:
