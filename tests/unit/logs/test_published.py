@@ -55,6 +55,20 @@ def test_logs_of_vms_are_read(sample: dict[str, Any]) -> None:
         )
 
 
+@pytest.mark.parametrize("sample", samples("formats.yml"), ids=lambda sample: str(sample["id"]))
+def test_a_format_is_no_reading_until_it_is_filled_in(sample: dict[str, Any]) -> None:
+    """A page that quotes the message's format is not taken for a log; a message of that format is."""
+    assert not read_any(sample["text"])
+
+    text = sample["text"]
+    for placeholder, figure in sample["filled"]:
+        text = text.replace(placeholder, figure)
+    (reading,) = read_any(text)
+
+    assert reading.kind == sample["kind"]
+    assert contains(plain(reading.figures), sample["expect"])
+
+
 @given(st.lists(st.sampled_from(every_text()) | st.text(max_size=80), max_size=4), st.data())
 def test_no_text_makes_a_parser_fail(parts: list[str], data: st.DataObject) -> None:
     """Samples glued together, cut anywhere, with anything between."""
