@@ -5,6 +5,7 @@ The guest is emulated: its figures mean nothing and are marked so. Where pages l
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -124,6 +125,34 @@ def test_a_study_places_pages_holds_settings_and_puts_everything_back(
 
     assert "EMULATED (QEMU without KVM)" in shown
     assert "Readers at once: saturated 2, unsaturated 1." in shown
+
+
+@pytest.fixture
+def full_far_node(guest: Guest) -> Iterator[None]:
+    """Somebody else's file in memory leaves 16 MB of node 1 free."""
+    guest.ask(
+        "echo 1 > /proc/sys/vm/drop_caches\n"
+        "free=$(awk '$3 == \"MemFree:\" { print $4 }' /sys/devices/system/node/node1/meminfo)\n"
+        "numactl --membind=1 dd if=/dev/zero of=/dev/shm/others bs=1M count=$((free / 1024 - 16))"
+    )
+    yield
+    guest.ask("rm /dev/shm/others")
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("full_far_node")
+def test_a_pass_whose_pages_lie_elsewhere_counts_for_nothing(guest: Guest, tmp_path: Path) -> None:
+    """The kernel puts an interleaved file where there is room: said with the shares, never averaged."""
+    study = tmp_path / "study.yml"
+    arms = "[{topology: keep, name: spread, workload: {cpu_node: 0, memory_node: interleave}}]"
+    study.write_text(study_text(arms=arms, reference="spread", size=80), encoding="utf-8")
+
+    ran = vnuma("run", study, "-i", guest.inventory)
+    shown = " ".join(vnuma("results").out.split())
+
+    assert ran.code == 6, ran.text
+    assert "placement_not_proven" in shown
+    assert "the file's pages are not spread evenly: node 0" in shown
 
 
 def _need_sudo() -> None:
