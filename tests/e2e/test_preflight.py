@@ -8,7 +8,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
+from tests.support.looking import mark_by_hand
 from tests.support.site import write_inventory, write_study
+from vnuma.domain.role import ROLE
 from vnuma.domain.study_file import parse_study
 from vnuma.engine import plan
 from vnuma.engine.inventory import read_targets
@@ -43,18 +45,26 @@ def test_the_preflight_of_one_vm_takes_ten_round_trips_at_most(
 
 def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: Path) -> None:
     """From vSphere and from SQL Server, before a run is stored; what is accepted warns."""
+    lacking = "VirtualMachine.Config.Resource"
+    allowed = ["System.View", "System.Read", *(need.privilege for need in ROLE if need.privilege != lacking)]
+    account = {"user": "limited@vsphere.local", "privileges": allowed}
     around = {"fault_tolerance": True, "devices": ["raw_disk"], "guest_name": "OTHER", "snapshot": "before"}
     use = {"availability_group": ["sales"], "backups": ["sales"]}
     sql = {"version": "15.0.4430.1", "edition": "Developer", "soft_numa": True, "use": use}
     vms = [{"name": "sql16", "around": around, "sql": sql}, {"name": "busy", "memory_gb": 1}]
-    inventory = write_inventory(tmp_path, lab({"vms": vms}))
-    study = write_study(tmp_path, accept=["P14"])
+    running = lab({"vms": vms, "accounts": [account]})
+    mark_by_hand(running, '{"run": "theirs.7", "holder": "ann@host", "since": "2026-01-01T00:00:00Z"}')
+    inventory = write_inventory(tmp_path, running, user=account["user"])
+    hours = {"time_zone": "UTC", "windows": ["Mon-Sun 20:00-20:10"]}
+    study = write_study(tmp_path, accept=["P14"], allowed_hours=hours)
 
-    ran = vnuma("run", study, "-i", inventory)
+    ran = vnuma("run", study, "-i", inventory, "--create-only")
 
     assert ran.code == 5
-    named = {line.split()[0] for line in ran.err.splitlines() if line[:1] == "P"}
-    assert named == {"P08", "P21", "P25", "P27"}
+    named = {line.split()[0] for line in ran.err.splitlines() if line[:1] in "PD"}
+    assert named == {"D04", "P00", "P08", "P21", "P25", "P27", "P28"}
+    assert f"privilege {lacking} is missing on sql16" in ran.err
+    assert "sql16 is under study by ann@host, run theirs.7" in ran.err
     checks = vnuma("plan", study, "-i", inventory, "--checks").out
     assert all(f"warn  {warning}" in checks for warning in ("P06", "P10", "P14"))
     assert "No run yet" in vnuma("status").out

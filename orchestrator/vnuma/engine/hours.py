@@ -12,7 +12,7 @@ from vnuma.errors import PreflightBlocked
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 
-LONGER = "Allow a longer window, or make a cell shorter: fewer iterations, smaller sizes."
+LONGER = "Allow a longer window, a smaller restore_s, or a shorter cell: fewer iterations, smaller sizes."
 
 
 @dataclass(frozen=True)
