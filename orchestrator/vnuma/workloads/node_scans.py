@@ -14,10 +14,11 @@ from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.timing import timed
 
-_NO_TOOL = (
-    "for latencies in ns, and for pages on the other nodes, run Coreinfo -m (Sysinternals) or Intel MLC in "
-    "the guest and keep its output with the run"
+COST_MATRIX = (
+    "one row of it is known, by scans from either node; for latencies in ns, and for pages on the other "
+    "nodes, run Coreinfo -m (Sysinternals) or Intel MLC in the guest and keep its output with the run"
 )
+"""What a report says of the guest's cross-node cost matrix."""
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,10 @@ class NodeScans:
     def words(self) -> str:
         """As a report shows it."""
         if self.ratio is None:
-            return f"not evaluated: a scan of {self.own_ms:.0f} ms is too short to be timed; {_NO_TOOL}"
+            return f"not evaluated: a scan of {self.own_ms:.0f} ms is too short to be timed"
         return (
-            f"a scan of the pages on memory node {self.own_node} took {self.own_ms:,.0f} ms from there and "
-            f"{self.other_ms:,.0f} ms from node {self.other_node} (x {self.ratio:.3f}); {_NO_TOOL}"
+            f"{self.own_ms:,.0f} ms from their own memory node {self.own_node}, "
+            f"{self.other_ms:,.0f} ms from node {self.other_node} (x {self.ratio:.3f})"
         )
 
 

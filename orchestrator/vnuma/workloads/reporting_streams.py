@@ -20,7 +20,7 @@ from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run_all
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
-from vnuma.workloads.node_scans import NodeScans, Side, scan_from_both
+from vnuma.workloads.node_scans import COST_MATRIX, NodeScans, Side, scan_from_both
 from vnuma.workloads.query import Query
 from vnuma.workloads.streams import opened, run_streams
 
@@ -238,7 +238,8 @@ def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int], scans: NodeSc
         "port of the streams": sides.streams.server.port,
         "pages by memory node": _by_node(pages),
         "tables in the buffer pool": f"{megabytes:,.0f} MB",
-        "cross-node cost matrix": scans.words,
+        "scan of the pages": scans.words,
+        "cross-node cost matrix": COST_MATRIX,
     }
 
 
