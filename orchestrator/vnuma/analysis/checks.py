@@ -57,7 +57,9 @@ class ControlCheck:
 
 def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
     """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged."""
-    if len(comparison.reference) < 2 or comparison.fit is None:
+    if comparison.fit is None:
+        return NotEvaluated("the reference arm has no value")
+    if len(comparison.reference) < 2:
         return NotEvaluated("the reference arm has one column only")
     first, second = comparison.reference[:2]
     full = comparison.fit
