@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from vnuma.domain import doubt
 from vnuma.domain.change import Change
 from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.server import SqlFacts, WindowsFacts
@@ -105,5 +106,5 @@ class Subject:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-EXTRA_CONFIG = "extraConfig"
+EXTRA_CONFIG = doubt.EXTRA_CONFIG
 """The name under which `absent` says that no extraConfig could be read."""

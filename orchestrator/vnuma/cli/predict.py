@@ -94,7 +94,9 @@ def predict(
     rows = [
         one
         for shape in shapes
-        for one in forecast_on({**own, **size, **shape, **settings_of(set_)}, version, there.hosts, guest)
+        for one in forecast_on(
+            {**own, **size, **shape, **settings_of(set_)}, version, there.hosts, guest, there.unseen
+        )
     ]
     if format_ is PredictFormat.JSON:
         document = {

@@ -25,11 +25,12 @@ _CLIENT_LIMITS = ("numa.vcpu.maxpermachinenode", "numa.vcpu.maxperclient")
 _KNOWN_KEYS = {
     *(name.lower() for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX, FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT)),
     *("numa.autosize", "numa.autosize.once", "numa.consolidate", "numa.nodeaffinity"),
+    "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode stands among the keys
     *_CLIENT_LIMITS,
 }
 
-ANY_KEY, HOT_ADD = "numa.*", "cpuHotAddEnabled"
-"""What of a VM may not have been seen: its numa.* keys, or whether CPU hot-add is on."""
+EXTRA_CONFIG, HOT_ADD = "extraConfig", "cpuHotAddEnabled"
+"""What of a VM may not have been seen, as an estate names it: all its keys, or whether CPU hot-add is on."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -
         )
     if HOT_ADD in unseen and layout.vnuma_nodes > 1:
         yield _Doubt("whether CPU hot-add, which hides vNUMA, is on was not seen", 1)
-    if ANY_KEY in unseen:
+    if EXTRA_CONFIG in unseen:
         yield _Doubt(
             "the VM's numa.* keys were not seen: a node size, preferHT, or the layout that an earlier "
             "power-on has stored"

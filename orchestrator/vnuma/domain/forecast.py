@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -62,11 +62,13 @@ class Forecast:
         return self.by_windows is not None and self.by_windows.cores < self.topology.vcpus
 
 
-def forecast(settings: Settings, hardware: int, host: HostFacts, guest: Guest) -> Forecast:
-    """What a power-on with these settings on that host gives the guest."""
+def forecast(
+    settings: Settings, hardware: int, host: HostFacts, guest: Guest, unseen: Collection[str] = ()
+) -> Forecast:
+    """What a power-on with these settings on that host gives the guest. `unseen` names settings not known."""
     vcpus, per_socket = _number(settings, "numCPUs"), _number(settings, "numCoresPerSocket") or 1
     shape = Topology(max(1, vcpus // per_socket), per_socket)
-    seen = predict(host_shape(host), settings, hardware)
+    seen = predict(host_shape(host), settings, hardware, unseen)
     automatic = guest.soft_numa and guest.sql_major >= SQL_2016
     by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
     sizes = seen.cpu_node_sizes(soft_numa=automatic)
@@ -85,12 +87,16 @@ def forecast(settings: Settings, hardware: int, host: HostFacts, guest: Guest) -
 
 
 def forecast_on(
-    settings: Settings, hardware: int, hosts: Iterable[HostFacts], guest: Guest
+    settings: Settings,
+    hardware: int,
+    hosts: Iterable[HostFacts],
+    guest: Guest,
+    unseen: Collection[str] = (),
 ) -> list[Forecast]:
     """The same on every host; hosts that give the same are told together, the first of them first."""
     found: dict[object, Forecast] = {}
     for host in hosts:
-        one = forecast(settings, hardware, host, guest)
+        one = forecast(settings, hardware, host, guest, unseen)
         key = (one.release, one.prediction, one.remote_mb, one.too_wide)
         known = found.get(key)
         found[key] = one if known is None else _joined(known, one)

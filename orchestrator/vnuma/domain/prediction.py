@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from math import ceil
 
-from vnuma.domain.doubt import ANY_KEY, HOT_ADD, doubted
+from vnuma.domain.doubt import doubted
 from vnuma.domain.layout import Confidence, HostShape, Prediction, host_shape
 from vnuma.domain.power_on import PowerOn, false_of, int_of, true_of
 from vnuma.domain.release import (
@@ -29,9 +29,7 @@ from vnuma.domain.setting import Settings
 from vnuma.domain.split import evenly, filled
 
 __all__ = [
-    "ANY_KEY",
     "DEFAULT_MINIMUM_VCPUS",
-    "HOT_ADD",
     "Confidence",
     "HostShape",
     "Prediction",
@@ -49,7 +47,7 @@ def predict(
 ) -> Prediction:
     """The vNUMA layout that a power-on with these settings gives on that host.
 
-    `unseen` names what nobody could look at (ANY_KEY, HOT_ADD): it counts as not set, and is doubted.
+    `unseen` names what of the VM nobody could look at: it counts as not set, and is doubted.
     """
     power_on = _Rules(host, settings, hardware_version)
     layout = power_on.layout()

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from vnuma.domain.estate import Estate
-from vnuma.domain.facts import VmFacts
+from vnuma.domain.estate import Estate, EstateVm
 from vnuma.domain.sited import Sited
 from vnuma.engine import estates
 from vnuma.errors import InputError, VmNotFound
@@ -18,7 +17,8 @@ def site_of_vm(name: str, file: Path | None, inventory: Path | None) -> Sited:
 
     Raises VmNotFound, and InputError where its host could not be read.
     """
-    estate, vm = _in_snapshot(name, file) if file else _read(name, _needed(inventory))
+    estate, found = _in_snapshot(name, file) if file else _read(name, _needed(inventory))
+    vm = found.facts
     own = estate.hosts.get(vm.host_moid)
     if own is None:
         raise InputError(
@@ -27,20 +27,20 @@ def site_of_vm(name: str, file: Path | None, inventory: Path | None) -> Sited:
         )
     cluster = estate.cluster_of[own.moid]
     others = tuple(host for host in cluster.hosts if host.moid != own.moid)
-    return Sited((own, *others), vm, cluster.unread, estate.simulated)
+    return Sited((own, *others), vm, cluster.unread, estate.simulated, tuple(found.absent))
 
 
-def _read(name: str, inventory: Path) -> tuple[Estate, VmFacts]:
+def _read(name: str, inventory: Path) -> tuple[Estate, EstateVm]:
     (estate,) = estates.read_some(inventory, [name])
     if not estate.vms:
         why = next((f" ({item.why})" for item in estate.unseen if item.kind == "vm"), "")
         raise VmNotFound(f"{name} could not be read{why}.", fix="vnuma doctor names what is missing.")
-    return estate, estate.vms[0].facts
+    return estate, estate.vms[0]
 
 
-def _in_snapshot(name: str, file: Path) -> tuple[Estate, VmFacts]:
+def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
     matches = [
-        (estate, one.facts)
+        (estate, one)
         for estate in snapshot.load(file)
         for one in estate.vms
         if name in {one.facts.name, one.facts.path}
@@ -48,7 +48,7 @@ def _in_snapshot(name: str, file: Path) -> tuple[Estate, VmFacts]:
     if not matches:
         raise VmNotFound(f"No VM is named {name} in {file}.", fix="Check its name.")
     if len(matches) > 1:
-        paths = ", ".join(vm.path for _, vm in matches)
+        paths = ", ".join(vm.facts.path for _, vm in matches)
         raise VmNotFound(f"{len(matches)} VMs are named {name}: {paths}.", fix="Give the inventory path.")
     return matches[0]
 

@@ -130,8 +130,8 @@ def test_what_nobody_has_seen_of_a_vm_makes_its_layout_less_sure() -> None:
 
     assert predict(host, wide).confidence == "high"
     assert predict(host, wide, unseen=["cpuHotAddEnabled"]).alternatives == (1,)
-    assert "numa.* keys were not seen" in predict(host, wide, unseen=["numa.*"]).because
-    assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["numa.*"]).confidence == "high"
+    assert "numa.* keys were not seen" in predict(host, wide, unseen=["extraConfig"]).because
+    assert predict(host, {"numCPUs": 8, "numCoresPerSocket": 1}, unseen=["extraConfig"]).confidence == "high"
 
 
 @pytest.mark.parametrize(
@@ -152,6 +152,15 @@ def test_a_key_that_no_source_explains_makes_the_layout_less_sure(
 
     assert (prediction.vnuma_nodes, prediction.confidence, prediction.alternatives) == (1, "low", others)
     assert said in prediction.because
+
+
+def test_the_key_that_stands_for_a_typed_field_is_no_doubt() -> None:
+    """vSphere 8 shows coresPerNumaNode among the keys too."""
+    vm = {"vcpus": 16, "cores_per_numa_node": 8, "extra_config": {"numa.vcpu.coresPerNode": "8"}}
+
+    prediction = predict(HostShape((8, 0), 2, 16, 2), settings_of(vm), 20)
+
+    assert (prediction.vnuma_nodes, prediction.confidence) == (2, "high")
 
 
 def test_there_are_golden_cases() -> None:

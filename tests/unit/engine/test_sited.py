@@ -10,6 +10,7 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.estate import Estate, EstateVm
 from vnuma.domain.facts import ClusterFacts, VmFacts
+from vnuma.domain.forecast import Guest, forecast_on
 from vnuma.engine.sited import site_of_cluster, site_of_vm
 from vnuma.errors import InputError, VmNotFound
 from vnuma.estate.snapshot import save
@@ -34,6 +35,22 @@ def test_a_vms_own_host_comes_first_and_what_was_not_read_is_named(tmp_path: Pat
     assert site.unread == ("esx03",)
     assert site.vm
     assert site.vm.settings["numCPUs"] == 16
+
+
+def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
+    """Predictions are then less sure."""
+    cluster = ClusterFacts("c1", "SQL", True, (host_of(),), ())
+    told = EstateVm(vm_of(), {"extraConfig": "an RVTools export holds none"})
+    made = Estate("vc", "rvtools", "2026-11-20T00:00:00+00:00", "RVTools", "4.7", (told,), (cluster,))
+    save([made], tmp_path / "estate.json")
+
+    site = site_of_vm("sql16", tmp_path / "estate.json", None)
+
+    assert site.unseen == ("extraConfig",)
+    assert site.vm
+    (row,) = forecast_on({**site.vm.settings, "numCPUs": 24}, 13, site.hosts, Guest(), site.unseen)
+    assert row.confidence == "low"
+    assert "numa.* keys were not seen" in row.prediction.because
 
 
 def test_two_vms_of_one_name_are_told_apart_by_path(tmp_path: Path) -> None:
