@@ -17,6 +17,7 @@ import pytest
 from tests.report.build import ARMS, Lost, Story, build, study_text
 from tests.report.calls import Calls, calls_text
 from tests.report.test_metric import dict_of_kinds
+from tests.support.cli import vnuma
 from vnuma.domain.order import plan_cells
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.inventory import read_targets
@@ -133,6 +134,29 @@ def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedR
         assert out.getvalue() == archive.read("samples.csv").decode()
         for name, table in TABLES.items():
             assert archive.read(f"{name}.csv").decode() == table.of(loaded)
+
+
+@pytest.mark.parametrize("table", ["waits", "samples"])
+def test_the_command_prints_a_table_as_the_archive_has_it(
+    exported: tuple[Store, LoadedRun, Path], table: str
+) -> None:
+    """`vnuma results --format csv --table NAME` is NAME.csv."""
+    _, loaded, path = exported
+    place = f"sqlite:///{path.parent / 'vnuma.db'}"
+
+    ran = vnuma("results", loaded.run.name, "--format", "csv", "--table", table, "--store", place)
+
+    assert ran.code == 0, ran.text
+    with zipfile.ZipFile(path) as archive:
+        assert ran.out == archive.read(f"{table}.csv").decode()
+
+
+def test_a_table_of_another_format_is_refused() -> None:
+    """The way to have it is in the message."""
+    ran = vnuma("results", "quick.1", "--table", "waits")
+
+    assert ran.code == 3
+    assert "vnuma results quick.1 --format csv --table waits" in ran.err
 
 
 def medians_of(

@@ -7,6 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 
@@ -14,6 +15,7 @@ from tests.report.build import Story, noisy
 from tests.report.calls import Calls, calls_text
 from tests.report.pages import page_text
 from tests.report.test_page import text_of
+from vnuma.domain.replicate import Replicate
 from vnuma.domain.workloads import kinds
 from vnuma.errors import InputError
 from vnuma.report.comparison.condition import parse_condition
@@ -22,6 +24,7 @@ from vnuma.report.figures import named_figures
 from vnuma.report.grid import as_latex
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
+from vnuma.report.page import vm_parts
 from vnuma.report.paper_table import paper_table
 from vnuma.report.pictures import pictures
 from vnuma.report.results_schema import Results
@@ -78,6 +81,41 @@ def test_every_chart_says_unit_n_and_direction(calls: LoadedRun) -> None:
         assert "6 boots an arm (12 for 1x16)" in words
         assert "higher is better" in words or "right is faster" in words
         assert "calls/s" in words or "%" in words
+
+
+def test_scaling_is_drawn_with_a_line_an_arm(calls: LoadedRun) -> None:
+    """Each line is named by its mark, every load stands on the axis, and the rates start at zero."""
+    (drawn,) = [picture for picture in pictures(calls) if picture.name == "scaling-1"]
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn.svg)
+
+    assert {"1x16", "2x8", "4x4", "8x2", "16x1"} <= set(texts)
+    assert {"500", "1,000", "0", "connections", "calls/s, higher is better"} <= set(texts)
+    assert 'id="vm1-scaling-wide-seek-0-title"' in page_text(calls)
+
+
+class Passes(Calls):
+    """The same, of a machine that is measured as it is."""
+
+    replicate: ClassVar[Replicate] = "pass"
+
+
+def test_passes_are_not_called_boots(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is repeated has one name in every figure's words; only what is said of a VM speaks of boots."""
+    monkeypatch.setitem(dict_of_kinds(), "calls", Passes)
+    gone = frozenset(("8x2", block) for block in range(1, 7))
+    run = loaded(Story(text=calls_text("passes"), ms=falling, given_up=gone))
+    parts = vm_parts(run)[0]
+    shown = [as_text(run), TABLES["results"].of(run), TABLES["figures"].of(run)]
+    shown += [f.words for f in (*parts.forms[0].by_size, *parts.forms[0].strips, *parts.scaling_charts[0])]
+    shown += [part.partition("</section>")[0] for part in page_text(run).split("<section")[1:]]
+
+    of_a_vm = ("topology", "methods", "configuration", "how-far", "study", "lost")
+    for text in shown:
+        if not any(f'id="vm1-{name}"' in text[:60] for name in of_a_vm):
+            words = re.sub(r"<[^>]*>|n_boots|too few boots", " ", text)
+            assert not re.search(r"\bboots?\b", words, re.IGNORECASE), words
+    assert "no valid pass" in as_text(run)
+    assert "median of pass medians" in as_text(run)
 
 
 def test_the_page_marks_faster_by_where_the_figure_went(calls: LoadedRun, loaded: Load) -> None:

@@ -45,7 +45,7 @@ def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
     loads = sorted({float(str(row["x"])) for row in rows})
     kind = "log" if min(loads) > 0 and max(loads) / min(loads) >= _WIDE_RANGE else "linear"
     scale = alt.Scale(type="log", base=2, nice=False) if kind == "log" else alt.Scale(zero=False, nice=False)
-    x = alt.X("x:Q", scale=scale, title=over).axis(values=loads, format=",d", grid=True)
+    x = alt.X("x:Q", scale=scale, title=over).axis(values=loads, format=",d", grid=True, labelFlush=False)
     y = alt.Y("y:Q", scale=alt.Scale(zero=True), title=f"{unit}, higher is better")
     y = y.axis(tickCount=5, minExtent=label_room(max(float(str(row["y"])) for row in rows)))
     longest = max(map(len, lines))
@@ -73,7 +73,9 @@ def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
         .encode(
             x=x, y=y, shape=alt.Shape("line:N", scale=alt.Scale(domain=lines, range=shapes), legend=legend)
         ),
-    ).properties(width=width, height=240)
+    )
+    chart = chart.resolve_legend(shape="independent", strokeDash="independent")
+    chart = chart.properties(width=width, height=240)
     title = f"{unit} by {over}, form {form}"
     words = f"{of}. " + " ".join(_said(found))
     return draw(chart, key=key, title=title, words=words)
