@@ -105,7 +105,7 @@ def test_a_study_places_pages_holds_settings_and_puts_everything_back(
     """On the far node, as FilePages show; readers by form are told; then all is as it was before."""
     before = guest.ask(LOOK)
     study = tmp_path / "study.yml"
-    study.write_text(study_text(host="sudoer" if has_sudo() else "emulated"), encoding="utf-8")
+    study.write_text(study_text(), encoding="utf-8")
 
     ran = vnuma("run", study, "-i", guest.inventory)
 

@@ -97,6 +97,7 @@ def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
     assert restored.code == 0
     assert guest.ask(LOOK) == before
     assert "VMs not at baseline: 0" in vnuma("status").out
+    assert "emulated is as it was before emulated.1" in vnuma("baseline", "diff", "emulated").out
 
     resumed = vnuma("run", "--resume", "emulated.1")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.machines.on_guest import LOOK, Placement, kept, study_text
 from tests.support.cli import vnuma
-from tests.support.emulated import Guest
+from tests.support.emulated import Guest, has_sudo
 
 SIZE = 100
 
@@ -30,7 +30,8 @@ def test_pages_lie_where_each_cell_of_the_matrix_wants_them(
     places = [(cpu, memory) for cpu in range(nodes) for memory in range(nodes)]
     arms = [_arm(*place) for place in [*places, (0, "interleave"), (nodes - 1, "depleted")]]
     study = tmp_path / "study.yml"
-    text = study_text(arms=f"[{', '.join(arms)}]", reference="on0-0", size=SIZE, forms="[single]")
+    host = "sudoer" if has_sudo() else "emulated"
+    text = study_text(host=host, arms=f"[{', '.join(arms)}]", reference="on0-0", size=SIZE, forms="[single]")
     study.write_text(text, encoding="utf-8")
 
     ran = vnuma("run", study, "-i", guest.inventory, timeout_s=1500)

@@ -58,7 +58,8 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
         "KbdInteractiveAuthentication no",
     ]
     configuration.write_text("\n".join(lines) + "\n", encoding="ascii")
-    with _separation(), log.open("wb") as errors:
+    _separate()
+    with log.open("wb") as errors:
         server = subprocess.Popen([program, "-D", "-e", "-f", str(configuration)], stderr=errors)
         try:
             _wait(server, port, log)
@@ -68,17 +69,10 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
             server.wait(timeout=10)
 
 
-@contextmanager
-def _separation() -> Iterator[None]:
-    """Root's server needs an empty folder; anybody else's does not."""
-    if os.geteuid() or _SEPARATION.exists():
-        yield
-        return
-    _SEPARATION.mkdir(mode=0o755)
-    try:
-        yield
-    finally:
-        _SEPARATION.rmdir()
+def _separate() -> None:
+    """Root's server needs an empty folder, anybody else's does not. It stays: another test may use it now."""
+    if not os.geteuid():
+        _SEPARATION.mkdir(mode=0o755, exist_ok=True)
 
 
 def _variables(folder: Path, port: int) -> dict[str, object]:
