@@ -69,6 +69,13 @@ def test_one_vm_shows_cells_block_bar_and_time_left_in_80_columns() -> None:
     assert max(map(len, block_lines(Progress(RUN, (VM,), 8)))) <= 80
 
 
+def test_a_run_that_has_not_begun_stands_at_its_first_block() -> None:
+    """Before the first claim nothing is said of the last one."""
+    fresh = replace(VM, ended=0, valid=0, block=None, label=None, step=None, last=(), note=None, left_s=None)
+
+    assert "  0 of 48  block 1 of 8  [" in shown(Progress(RUN, (fresh,), 8))[1]
+
+
 def test_a_simulated_run_says_so_first() -> None:
     """Before any number."""
     assert shown(Progress(replace(RUN, simulated="paper"), (VM,), 8))[0].startswith(
