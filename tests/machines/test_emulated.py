@@ -18,6 +18,9 @@ from vnuma.engine.linux.plan import facts_of
 from vnuma.engine.linux.shell import Output, run_on
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import linux_nodes
+from vnuma.report.model import load_run
+from vnuma.report.tables import as_text
+from vnuma.store.open import open_store
 from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.machine_question import machine_question
 
@@ -121,7 +124,7 @@ def test_a_study_places_pages_holds_settings_and_puts_everything_back(
     read = {one.form: (one.value or 0) * (one.elapsed_ms or 0) for one in stored.samples}
     assert read == {"saturated": pytest.approx(2 * SIZE), "unsaturated": pytest.approx(SIZE)}
 
-    shown = vnuma("results").text
+    shown = as_text(load_run(open_store(f"sqlite:///{vnuma_home}/vnuma.db"), "latest"))
 
     assert "EMULATED (QEMU without KVM)" in shown
     assert "Readers at once: saturated 2, unsaturated 1." in shown
