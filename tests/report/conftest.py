@@ -7,9 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.build import Story, build
+from tests.report.build import Lost, Story, build, study_text
+from vnuma.report.archive.write import default_path, export_run
 from vnuma.report.model import LoadedRun, load_run
 from vnuma.store.open import Store, open_store
+
+ARCHIVED = Story(
+    text=study_text(sizes="500", forms="client"),
+    lost={("4x4", 3): (Lost(),)},
+    given_up=frozenset({("8x2", 2)}),
+)
 
 
 @pytest.fixture
@@ -39,3 +46,14 @@ def loaded(
         return known
 
     return load
+
+
+@pytest.fixture(scope="session")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
+    """A run with a repeated attempt and a missing cell, and its archive."""
+    folder = tmp_path_factory.mktemp("exported")
+    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+    loaded = load_run(store, build(store, ARCHIVED).name)
+    path = folder / default_path(loaded).name
+    export_run(store, loaded, path)
+    return store, loaded, path

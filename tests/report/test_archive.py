@@ -2,57 +2,24 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-import re
-import statistics
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
-from tests.report.build import ARMS, Lost, Story, build, study_text
-from tests.report.calls import Calls, calls_text
-from tests.report.test_metric import dict_of_kinds
-from tests.support.cli import vnuma
-from vnuma.domain.order import plan_cells
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.inventory import read_targets
+from tests.report.build import Story, build, study_text
 from vnuma.engine.recover import reopen
 from vnuma.errors import InputError
-from vnuma.report.archive.again import inventory, inventory_name
 from vnuma.report.archive.manifest import NAME
-from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
 from vnuma.report.archive.read import differences, import_run
-from vnuma.report.archive.write import default_path, export_run, named_tables
-from vnuma.report.csv_export import TABLES
+from vnuma.report.archive.write import export_run
 from vnuma.report.json_export import document
 from vnuma.report.model import LoadedRun, load_run
-from vnuma.report.pictures import palette, pictures
-from vnuma.store import runs, samples
-from vnuma.store.open import Store, open_store
-from vnuma.store.rows import Sample
+from vnuma.store import runs
+from vnuma.store.open import Store
 from vnuma.store.states import RunState
-
-STORY = Story(
-    text=study_text(sizes="500", forms="client"),
-    lost={("4x4", 3): (Lost(),)},
-    given_up=frozenset({("8x2", 2)}),
-)
-
-
-@pytest.fixture(scope="module")
-def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
-    """A run with a repeated attempt and a missing cell, and its archive."""
-    folder = tmp_path_factory.mktemp("exported")
-    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
-    loaded = load_run(store, build(store, STORY).name)
-    path = folder / default_path(loaded).name
-    export_run(store, loaded, path)
-    return store, loaded, path
 
 
 def rewritten(archive: Path, target: Path, change: Callable[[str, bytes], bytes | None]) -> Path:
@@ -105,190 +72,6 @@ def test_an_imported_run_cannot_go_on(exported: tuple[Store, LoadedRun, Path], s
     with pytest.raises(InputError, match="came out of an archive"):
         reopen(store, found.run)
     assert all(vm.at_baseline for vm in load_run(store, found.run).vms)
-
-
-def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> None:
-    """CSV and Parquet hold all iterations, uncounted ones too, with one meaning for each column."""
-    store, loaded, path = exported
-    with zipfile.ZipFile(path) as archive:
-        rows = list(csv.DictReader(io.StringIO(archive.read("samples.csv").decode())))
-        table = pq.read_table(io.BytesIO(archive.read("samples.parquet")))
-    with store.read() as conn:
-        stored = samples.count(conn, loaded.run.id)
-
-    assert len(rows) == table.num_rows == stored
-    assert list(rows[0]) == table.column_names == [column.name for column in COLUMNS]
-    for row, other in zip(rows, table.to_pylist(), strict=True):
-        assert float(row["elapsed_ms"]) == other["elapsed_ms"]
-        assert row["attempt_outcome"] == other["attempt_outcome"]
-        assert (row["parse_cpu_ms"], other["parse_cpu_ms"]) == ("", None)
-    assert {row["attempt_outcome"] for row in rows} == {"valid", "failed"}
-
-
-def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedRun, Path]) -> None:
-    """`--table samples` prints samples.csv, and the other tables are files of their own too."""
-    store, loaded, path = exported
-    out = io.StringIO()
-    print_samples(store, loaded, out)
-    with zipfile.ZipFile(path) as archive:
-        assert out.getvalue() == archive.read("samples.csv").decode()
-        for name, table in TABLES.items():
-            assert archive.read(f"{name}.csv").decode() == table.of(loaded)
-
-
-@pytest.mark.parametrize("table", ["waits", "samples"])
-def test_the_command_prints_a_table_as_the_archive_has_it(
-    exported: tuple[Store, LoadedRun, Path], table: str
-) -> None:
-    """`vnuma results --format csv --table NAME` is NAME.csv."""
-    _, loaded, path = exported
-    place = f"sqlite:///{path.parent / 'vnuma.db'}"
-
-    ran = vnuma("results", loaded.run.name, "--format", "csv", "--table", table, "--store", place)
-
-    assert ran.code == 0, ran.text
-    with zipfile.ZipFile(path) as archive:
-        assert ran.out == archive.read(f"{table}.csv").decode()
-
-
-def test_a_table_of_another_format_is_refused() -> None:
-    """The way to have it is in the message."""
-    ran = vnuma("results", "quick.1", "--table", "waits")
-
-    assert ran.code == 3
-    assert "vnuma results quick.1 --format csv --table waits" in ran.err
-
-
-def medians_of(
-    store: Store, run: int, figure: Callable[[Sample], float]
-) -> dict[tuple[str, int], list[float]]:
-    """Medians of the valid boots by arm and size, straight from the stored samples."""
-    found: dict[tuple[int, int], list[float]] = {}
-    arms: dict[int, str] = {}
-    with store.read() as conn:
-        for item in samples.iter_samples(conn, run):
-            if item.attempt_outcome == "valid" and not item.sample.warmup:
-                arms[item.attempt_id] = item.arm
-                found.setdefault((item.attempt_id, item.sample.size), []).append(figure(item.sample))
-    grouped: dict[tuple[str, int], list[float]] = {}
-    for (attempt, size), values in found.items():
-        grouped.setdefault((arms[attempt], size), []).append(statistics.median(values))
-    return grouped
-
-
-def test_the_archives_tables_are_the_stores_figures(exported: tuple[Store, LoadedRun, Path]) -> None:
-    """Table 1 and waits: a column an arm, each figure the one that the samples give, rounded for show."""
-    store, loaded, path = exported
-    medians = medians_of(store, loaded.run.id, lambda sample: sample.elapsed_ms or 0.0)
-    with zipfile.ZipFile(path) as archive:
-        names = {name for name in archive.namelist() if name.startswith("tables/")}
-        table, waits = (
-            list(csv.reader(io.StringIO(archive.read(f"tables/sql16-{name}.csv").decode())))
-            for name in ("client-elapsed_ms", "waits-2")
-        )
-
-    stems = {f"tables/sql16-client-{key}" for key in ("elapsed_ms", "cpu_ms", "client_ms")}
-    stems |= {f"tables/sql16-waits-{number}" for number in (1, 2)}
-    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("csv", "md", "tex")}
-    assert table[0] == ["rows a side", *ARMS]
-    assert table[1] == ["500", *(f"{statistics.median(medians[arm, 500]):,.0f}" for arm in ARMS)]
-    assert [row[0] for row in table] == ["rows a side", "500", "ms", "%", "95%"]
-    assert waits == [["wait type", *ARMS], ["ASYNC_NETWORK_IO", *["93.0"] * len(ARMS)]]
-
-
-def test_the_archives_tables_of_other_figures_are_the_stores(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A line a size and a column an arm: the median of the boots' medians of what each sample told."""
-    monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
-    loaded = load_run(store, build(store, Story(text=calls_text())).name)
-    tables = dict(named_tables(loaded))
-    medians = medians_of(store, loaded.run.id, lambda sample: (sample.figures or {})["spins"])
-
-    table = tables["sql16-seek-spins"]
-    assert table.headings == ("connections", *ARMS)
-    assert [row[0] for row in table.rows] == ["500", "1,000"]
-    for size, row in zip((500, 1000), table.rows, strict=True):
-        shown = [float(text.replace(",", "")) for text in row[1:]]
-        assert shown == pytest.approx([statistics.median(medians[arm, size]) for arm in ARMS], rel=1e-3)
-
-
-def test_every_column_is_described() -> None:
-    """The dictionary names each column of the raw data, and each field of a sample is a column."""
-    page = dictionary()
-    names = {column.name for column in COLUMNS}
-
-    assert all(f"| {name} |" in page for name in names)
-    assert set(Sample.__dataclass_fields__) <= names
-
-
-def test_the_archive_says_what_it_is(exported: tuple[Store, LoadedRun, Path]) -> None:
-    """Simulated runs are marked in the file's name and first words; tables and charts come in all forms."""
-    _, loaded, path = exported
-    with zipfile.ZipFile(path) as archive:
-        names = set(archive.namelist())
-        readme = archive.read("README.md").decode()
-        latex = archive.read("tables/sql16-client-elapsed_ms.tex").decode()
-        png = archive.read("charts/forest.png")
-        pdf = archive.read("charts/forest.pdf")
-
-    assert path.name == "quick.1.simulated.vnuma.zip"
-    assert "**SIMULATED (lab, scenario paper): not measured on hardware**" in readme
-    assert r"\caption{SIMULATED" in latex
-    assert "lower is faster" in latex
-    assert png.startswith(b"\x89PNG")
-    assert pdf.startswith(b"%PDF")
-    assert {"study.yml", "methods.md", "report.html", "results.json", "columns.md"} <= names
-    assert loaded.study_text.startswith("name: quick")
-
-
-def test_the_archive_plans_the_same_cells_again(
-    exported: tuple[Store, LoadedRun, Path],
-) -> None:
-    """Study and seed come out of the archive: order, arms and work are those that were run."""
-    _, loaded, path = exported
-    with zipfile.ZipFile(path) as archive:
-        study = parse_study(archive.read("study.yml").decode(), "study.yml")
-        told = json.loads(archive.read("versions.json"))
-
-    (vm,) = loaded.vms
-    order = [(cell.label, cell.block, cell.position) for cell in plan_cells(study, 0)]
-    assert order == [(cell.label, cell.block, cell.position) for cell in loaded.cells_of(vm)]
-    assert (told["seed"], told["measured_with"]["vnuma"]) == (7, loaded.run.product_version)
-    assert told["measured_with"]["driver"] == {"kind": "freetds", "name": "FreeTDS", "version": "1.3.17"}
-    assert told["measured_with"]["vms"][0]["sql_server"] == ["15.0.4355.3"]
-
-
-def test_the_lab_s_archive_tells_every_step_with_its_command(
-    exported: tuple[Store, LoadedRun, Path],
-) -> None:
-    """From the file to a run beside this one; the inventory is the lab's."""
-    with zipfile.ZipFile(exported[2]) as archive:
-        readme = archive.read("README.md").decode()
-        reached = archive.read("lab.vnuma.yml").decode()
-
-    commands = re.findall(r"(?:    |`)vnuma (import|report|lab up|plan|run|compare) ", readme)
-    assert commands == ["import", "report", "lab up", "plan", "run", "compare"]
-    assert "vnuma lab up paper" in readme
-    assert "vnuma run study.yml -i lab.vnuma.yml" in readme
-    assert reached.endswith("plugin: vnuma.vnuma.lab\n")
-
-
-def test_the_inventory_of_a_real_run_is_read_once_it_is_filled_in(store: Store, tmp_path: Path) -> None:
-    """Every VM by name and path, secrets as references: the product reads it as it reads its own."""
-    story = Story(text=study_text(vms="sql16, 'sql: 17'", blocks=1), scenario=None)
-    loaded = load_run(store, build(store, story).name)
-    path = tmp_path / inventory_name(loaded)
-    path.write_text(inventory(loaded), encoding="utf-8")
-
-    targets = read_targets(path, loaded.study.vms)
-
-    assert path.name == "hosts.yml"
-    assert [target.vm for target in targets.values()] == ["/DC1/vm/sql16", "/DC1/vm/sql: 17"]
-    assert {target.sql.password and target.sql.password.env for target in targets.values()} == {
-        "VNUMA_SQL_PASSWORD"
-    }
-    assert not any(target.test_clone for target in targets.values())
 
 
 def test_a_changed_file_is_named(
@@ -418,30 +201,3 @@ def test_differences_are_told_by_their_place() -> None:
 
     assert differences(before, after) == ["arms[0].ratio: 1.01 became 1.02"]
     assert differences(before, before) == []
-
-
-def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
-    exported: tuple[Store, LoadedRun, Path],
-) -> None:
-    """In light and in dark no colour is left to a page, and the words are in the picture itself."""
-    for scheme in ("light", "dark"):
-        drawn = list(pictures(exported[1], scheme))
-        assert len(drawn) == 4 + 1 + 5
-        for picture in drawn:
-            assert "var(" not in picture.svg
-            assert "SIMULATED" in picture.svg
-            if not picture.name.startswith(("topology", "host")):
-                assert "faster" in picture.svg
-                assert "boots" in picture.svg
-    assert palette("light")["paper"] != palette("dark")["paper"]
-
-
-def test_a_picture_names_the_unit_of_its_own_axis(loaded: Callable[[Story], LoadedRun]) -> None:
-    """Seconds where the axis has seconds; a title as long as all arms is wrapped, in the study's order."""
-    story = Story(text=study_text(sizes="500, 1000", blocks=2))
-    drawn = {picture.name: picture.svg for picture in pictures(loaded(story))}
-
-    assert "form client, ms, lower is faster" in drawn["iterations-500"]
-    assert "form client, s, lower is faster" in drawn["iterations-1000"]
-    titles = re.findall(r'<text class="title"[^>]*>([^<]*)<', drawn["host-1"])
-    assert titles == ["quick.1: Host esx01, arms 1x16, 2x8, 4x4, 8x2", "and 16x1"]

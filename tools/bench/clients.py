@@ -18,7 +18,8 @@ from vnuma.workloads.callers import callers
 
 DATABASE = "vnuma_bench"
 ROWS = 10_000
-CALLERS = 2
+CALLERS = 4
+"""With two, a quarter of two cores idles while they wait for each other; eight get in each other's way."""
 
 
 def clients(seconds: float, streams: int) -> Iterator[Figure]:

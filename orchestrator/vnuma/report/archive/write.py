@@ -109,12 +109,13 @@ def named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
     """Table 1 of every analysis, then each VM's other figures and what its arms waited for."""
     for analysis in loaded.result.analyses:
         if analysis.points:
-            yield f"{analysis.vm}-{analysis.form}-{analysis.metric}", paper_table(loaded, analysis)
+            stem = f"{analysis.vm}-{analysis.form}-{analysis.metric}"
+            yield plain(stem), paper_table(loaded, analysis)
     for vm in loaded.study.vms:
         for name, table in named_figures(loaded, vm):
-            yield f"{vm}-{plain(name)}", table
+            yield plain(f"{vm}-{name}"), table
         for number, table in enumerate(waits_grids(loaded, vm), start=1):
-            yield f"{vm}-waits-{number}", table
+            yield plain(f"{vm}-waits-{number}"), table
 
 
 def _charts(loaded: LoadedRun, folder: Path) -> None:
