@@ -22,10 +22,20 @@ def wide_guest(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guest]:
     yield from _running(tmp_path_factory, (1, 1, 1, 1))
 
 
-def _running(folders: pytest.TempPathFactory, cpus: Sequence[int]) -> Iterator[Guest]:
+@pytest.fixture
+def guest_that_plays(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Guest]:
+    """One of 2 nodes whose dd plays the cost of remote memory that the test's parameter says."""
+    yield from _running(tmp_path_factory, (2, 1), request.param)
+
+
+def _running(
+    folders: pytest.TempPathFactory, cpus: Sequence[int], remote_cost: float | None = None
+) -> Iterator[Guest]:
     lacking = missing()
     if lacking:
         skip_but_in_ci(f"no emulated guest: missing {', '.join(lacking)}")
-    running = start_guest(folders.mktemp("guest"), cpus)
+    running = start_guest(folders.mktemp("guest"), cpus, remote_cost)
     yield running
     running.stop()

@@ -34,7 +34,7 @@ _MODULES = (
 # `no_timer_check`: on a busy machine the emulated timer misses the kernel's test of it.
 _INIT = """#!/bin/busybox sh
 /bin/busybox --install -s /bin
-ln -sf /opt/dd /bin/dd; ln -sf /opt/dash /bin/sh
+ln -sf {dd} /bin/dd; ln -sf /opt/dash /bin/sh
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs dev /dev
 mkdir -p /dev/pts /dev/shm; mount -t devpts pts /dev/pts; mount -t tmpfs shm /dev/shm
 for module in {modules}; do insmod /modules/$module.ko; done
@@ -46,6 +46,8 @@ echo VNUMA-READY > /dev/console
 exec sleep 2147483647
 """
 
+
+PLAYED_DD = Path(__file__).with_name("played_dd.sh")
 
 USERS = {"root": 0, "sudoer": 1000, "asked": 1001, "plain": 1002}
 """Who logs in by the key: root, one with sudo, one whom sudo asks for a password, one without sudo."""
@@ -113,16 +115,17 @@ def has_sudo() -> bool:
     return _which("sudo") is not None and all(_pam(name) for name in _PAM_MODULES)
 
 
-def start_guest(folder: Path, cpus: Sequence[int]) -> Guest:
+def start_guest(folder: Path, cpus: Sequence[int], remote_cost: float | None = None) -> Guest:
     """Build it, boot it, and wait until its SSH server listens.
 
-    `cpus` has the number of CPUs of each node; each has 256 MB.
+    `cpus` has the number of CPUs of each node; each has 256 MB. With `remote_cost` its dd plays that a page
+    of another node takes so many times as long; without, it tells its own times.
     """
     kernel = _kernel()
     assert kernel, "no kernel: missing() says so"
     key = folder / "key"
     subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(key)], check=True)
-    initrd = _initrd(folder, kernel, (folder / "key.pub").read_text(encoding="utf-8"))
+    initrd = _initrd(folder, kernel, (folder / "key.pub").read_text(encoding="utf-8"), remote_cost)
     disk = folder / "disk.img"
     with disk.open("wb") as image:
         image.truncate(DISK_MB * 2**20)
@@ -157,7 +160,7 @@ def _which(name: str) -> str | None:
     return shutil.which(name, path=":".join(str(root / one) for root in _roots() for one in folders))
 
 
-def _initrd(folder: Path, kernel: Path, public_key: str) -> Path:
+def _initrd(folder: Path, kernel: Path, public_key: str, remote_cost: float | None) -> Path:
     root = folder / "root"
     for name in ("bin", "opt", "proc", "sys", "dev", "etc/dropbear", "root/.ssh", "tmp", "data", "modules"):
         (root / name).mkdir(parents=True)
@@ -173,8 +176,9 @@ def _initrd(folder: Path, kernel: Path, public_key: str) -> Path:
         shutil.copy(next(modules.rglob(f"{name}.ko")), root / "modules")
     if has_sudo():
         _copy_sudo(root)
-    (root / "init").write_text(_INIT.format(modules=" ".join(_MODULES)), encoding="utf-8")
-    (root / "init").chmod(0o755)
+    dd = "/opt/dd" if remote_cost is None else "/opt/played-dd"
+    _write_program(root / "init", _INIT.format(modules=" ".join(_MODULES), dd=dd))
+    _write_program(root / "opt/played-dd", PLAYED_DD.read_text("utf-8").replace("@COST@", str(remote_cost)))
     (root / "root/.ssh/authorized_keys").write_text(public_key, encoding="utf-8")
     (root / "root/.ssh").chmod(0o755)  # every user's home, so that one key serves all
     names = b"\0".join(str(path.relative_to(root)).encode() for path in sorted(root.rglob("*")))
@@ -188,6 +192,11 @@ def _initrd(folder: Path, kernel: Path, public_key: str) -> Path:
     initrd = folder / "initrd.gz"
     initrd.write_bytes(gzip.compress(packed.stdout, 1))
     return initrd
+
+
+def _write_program(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+    path.chmod(0o755)
 
 
 def _copy_sudo(root: Path) -> None:

@@ -137,7 +137,7 @@ def _supervise(
     from vnuma.engine.supervise import supervise
 
     if sys.stderr.isatty():
-        say("Ctrl-C stops and puts the VMs back.  Elsewhere: vnuma status", sys.stderr)
+        say("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status", sys.stderr)
     with watching() as watch:
         ended = supervise(store, url, run_row, study, targets, inventory, watch)
     for vm in ended.progress.vms:

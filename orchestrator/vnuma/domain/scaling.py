@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vnuma.domain.sizes import sized
+
 LOSS = 0.05
 """A rate this much below the best one before it, or more, is negative scaling."""
 
@@ -32,7 +34,7 @@ class Scaling:
     def words(self, unit: str, what: str) -> str:
         """`peaks at 12 connections (31,004 calls/s); negative scaling: 40 connections give 12% less`."""
         rates = dict(self.points)
-        said = f"peaks at {self.peak:,} {what} ({rates[self.peak]:,.0f} {unit})"
+        said = f"peaks at {sized(self.peak, what)} ({rates[self.peak]:,.0f} {unit})"
         if not self.negative:
             return f"{said}; no negative scaling"
         loads = ", ".join(f"{load:,}" for load in self.negative)

@@ -70,7 +70,8 @@ class PublishedRow:
         if self.verdict is None:
             return "reference"
         if self.verdict.ratio is None or self.verdict.interval is None:
-            return none_valid(self.replicate)
+            known = self.ours is not None or self.verdict.ratio is not None
+            return "no interval" if known else none_valid(self.replicate)
         places = decimals([self.verdict.interval], self.verdict.margin)
         return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.interval, places)})"
 

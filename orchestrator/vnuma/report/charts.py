@@ -13,6 +13,7 @@ import altair as alt
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.wording import limits, percent, signed
 from vnuma.domain.replicate import none_valid
+from vnuma.domain.sizes import sized
 from vnuma.report.svg import (
     BAND,
     INK,
@@ -24,7 +25,7 @@ from vnuma.report.svg import (
     Layers,
     draw,
 )
-from vnuma.report.words import faster_side, level_words, places, size_words
+from vnuma.report.words import faster_side, level_words, places
 
 Rows = list[dict[str, object]]
 
@@ -66,7 +67,7 @@ def by_size(
         level = level_words(size.arms[0].verdict.level) if size.arms else ""
         words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; "
         words += f"{faster_side(analysis.measure)}. "
-        title = size_words(size.size, size_word)
+        title = sized(size.size, size_word)
         figures.append(draw(chart, key=f"{key}-{size.size}", title=title, words=words + _said(rows)))
     return figures
 

@@ -13,6 +13,7 @@ from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import percent_up
 from vnuma.domain.provenance import says_nothing
+from vnuma.domain.sizes import sized
 from vnuma.domain.study import Study
 from vnuma.report.contention import contention
 from vnuma.report.executions import of_vm
@@ -22,7 +23,7 @@ from vnuma.report.order_chart import drift_words
 from vnuma.report.saturation import MEANS, saturation_sentences
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.words import ORDER_WORDS, count, listed, progress_words, size_words
+from vnuma.report.words import ORDER_WORDS, count, listed, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -128,7 +129,7 @@ def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
     ours, theirs = analysis.table[-1].cells[0].median, server.table[-1].cells[0].median
     if ours is None or theirs is None or theirs > ours * _MOSTLY:
         return None
-    at = size_words(analysis.table[-1].size, loaded.result.design.size_word)
+    at = sized(analysis.table[-1].size, loaded.result.design.size_word)
     text = (
         f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
         f"client ({loaded.study.reference}, {at}){waited}. Read the server form beside it."

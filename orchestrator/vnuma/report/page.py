@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import growth_sentence, limits, signed
 from vnuma.domain.replicate import medians, none_valid, plural
+from vnuma.domain.sizes import sized
 from vnuma.report import charts
 from vnuma.report.beside import PublishedRow, published_figures, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
@@ -37,7 +38,6 @@ from vnuma.report.words import (
     level_words,
     named,
     places,
-    size_words,
     verdict_words,
 )
 from vnuma.store.rows import Attempt, Vm
@@ -236,8 +236,7 @@ def _more(analysis: Analysis, size_word: str) -> list[str]:
         notes += [f"{item.arm}: {growth_sentence(item)}." for item in analysis.growth]
     if len(analysis.sizes) > 1:
         notes += [
-            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at "
-            f"{size_words(gap.size, size_word)}."
+            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at {sized(gap.size, size_word)}."
             for gap in analysis.largest_gaps
         ]
     return notes

@@ -10,9 +10,10 @@ import altair as alt
 
 from vnuma.analysis.result import Analysis, CellPoint
 from vnuma.domain.replicate import none_valid, plural
+from vnuma.domain.sizes import sized
 from vnuma.report.charts import Rows, arm_shapes
 from vnuma.report.svg import GRID, LESS, LETTER, MUTED, OURS, Figure, draw, label_room
-from vnuma.report.words import direction, size_words
+from vnuma.report.words import direction
 
 MOST_ITERATIONS = 2_000
 """Above this a strip plot shows the range of each boot's iterations instead of every one."""
@@ -26,7 +27,7 @@ def strips(
         _strip(
             analysis,
             index,
-            title=size_words(table.size, size_word),
+            title=sized(table.size, size_word),
             key=f"{key}-{table.size}",
             width=width,
             height=height,

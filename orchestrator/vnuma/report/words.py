@@ -40,11 +40,6 @@ def faster_side(measure: Measure) -> str:
     return "left is faster" if measure.better == "lower" else "right is faster"
 
 
-def size_words(size: int, size_word: str) -> str:
-    """A size with what it counts: "500 rows a side", "8 streams"."""
-    return f"{size:,} {size_word}"
-
-
 def banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
     return provenance.banner(scenario)

@@ -11,6 +11,7 @@ from vnuma.domain.arm import Strict
 from vnuma.domain.metric import ELAPSED, Metric
 from vnuma.domain.problem import Problem
 from vnuma.domain.replicate import Replicate
+from vnuma.domain.sizes import sized
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
@@ -121,7 +122,7 @@ class WorkloadSettings(Strict):
 
     def size_label(self, size: int) -> str:
         """One size for tables and progress: `8 streams`."""
-        return f"{size:,} {self.size_word}"
+        return sized(size, self.size_word)
 
 
 def maxdop_of(workload: WorkloadSettings) -> int:

@@ -1,0 +1,13 @@
+"""A size in words: how many of what its workload counts."""
+
+from __future__ import annotations
+
+import re
+
+_PLURAL = re.compile(r"^(\w{2,})s\b")
+
+
+def sized(size: int, size_word: str) -> str:
+    """`500 rows a side`, `8 streams`, `1 connection`, `1,472 MB`."""
+    word = _PLURAL.sub(r"\1", size_word) if size == 1 else size_word
+    return f"{size:,} {word}"
