@@ -73,6 +73,7 @@ def test_each_write_of_a_cell_survives_what_passes_and_is_made_once(
     assert list(told) == [("shutdown", True), ("power_on", True), ("putting back", False)]
 
 
+@pytest.mark.long
 def test_a_run_goes_through_faults_that_pass_without_losing_a_cell(tmp_path: Path, lab: LabFactory) -> None:
     """With one attempt a cell, every cell is valid, and `status` tells of the repetitions."""
     running = lab(faults=[{**fault, "boot": 2 + number // 3} for number, fault in enumerate(TRANSIENT)])

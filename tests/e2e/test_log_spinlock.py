@@ -173,9 +173,8 @@ def left_on(running: LabHandle) -> tuple[str, int | None, bool, int | None] | No
         return None
 
 
-@pytest.mark.parametrize(
-    "way", ["restore", *(pytest.param(way, marks=pytest.mark.long) for way in ("resume", "next run"))]
-)
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["restore", "resume", "next run"])
 def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
     tmp_path: Path, lab: LabFactory, way: str
 ) -> None:

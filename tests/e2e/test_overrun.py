@@ -52,6 +52,7 @@ class Clock:
         self.busy = self.busy or any(vm.step for vm in progress.vms)
 
 
+@pytest.mark.long
 def test_a_real_run_that_overruns_is_stopped_put_back_and_resumed(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

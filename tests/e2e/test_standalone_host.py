@@ -27,7 +27,8 @@ def sources_of_logs() -> list[object]:
         return [fact.value for fact in facts.facts_of_run(connection, run.id, SCOPE) if fact.key == "source"]
 
 
-@pytest.mark.parametrize("release", [pytest.param("6.0.0", marks=pytest.mark.long), "8.0.3"])
+@pytest.mark.long
+@pytest.mark.parametrize("release", ["6.0.0", "8.0.3"])
 def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory, release: str) -> None:
     """Planned, run with the log of every boot from the host itself, put back, and all by its own API."""
     running = lab(standalone=True, esxi={"version": release})

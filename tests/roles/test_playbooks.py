@@ -55,6 +55,7 @@ def test_creating_a_run_stores_it_and_changes_no_vm(tmp_path: Path, lab: LabFact
     assert "VMs not at baseline: 0" in status
 
 
+@pytest.mark.long
 def test_check_mode_of_a_study_claims_and_stores_nothing(
     tmp_path: Path, lab: LabFactory, vnuma_home: Path
 ) -> None:
@@ -157,6 +158,7 @@ def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path
     assert settings_now(running) == before
 
 
+@pytest.mark.long
 def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) -> None:
     """A run may be worked off cell by cell, with the VM put back (and the dataset dropped) in between."""
     running = lab()
