@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.build import ARMS, Lost, Story, study_text
+from tests.report.build import ARMS, Lost, Story, noisy, study_text
 from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
@@ -137,6 +137,44 @@ def test_the_answer_stands_first_then_its_limits_then_figures(loaded: Load) -> N
     )
     assert "76,452" in text
     assert "+1,434 ms, +1.9%" in text
+
+
+def apart(label: str, block: int, size: int, form: str) -> float:
+    """2x8 and 4x4 are as the reference at 500 and slower at 1,000; the reference varies most."""
+    loud = noisy(0.004, {})
+    if label.startswith("1x16"):
+        return loud(label, block, size, form)
+    slower = 1.06 if size > 500 and label in ("2x8", "4x4") else 1.0
+    return noisy(0.0002, {"8x2": 0.05, "16x1": 0.06})(label, block, size, form) * slower
+
+
+def test_words_at_single_sizes_are_one_plain_sentence_for_all_arms(loaded: Load) -> None:
+    """The stress is on what to use; what holds at one size alone follows once, in the same lighter type."""
+    page = page_text(loaded(Story(ms=apart)))
+    said = "At 500 rows a side 2x8 and 4x4 are equivalent within 1%."
+
+    assert re.search(rf"<p class=\"sentence\">Use <b>1x16</b>[^<]* {re.escape(said)}</p>", page)
+    assert text_of(page).count("At 500 rows a side") == 2  # in the answer, and among the warnings
+
+
+def test_what_the_variance_gate_did_is_one_line_that_names_the_arms(loaded: Load) -> None:
+    """The reference varied: every arm's interval rests on its own error, told once."""
+    text = text_of(page_text(loaded(Story(ms=apart))))
+
+    assert text.count("(variance gate)") == 1
+    assert (
+        "2x8, 4x4, 8x2 and 16x1: each interval rests on its arm's own paired error, not on the pooled one "
+        "(variance gate)."
+    ) in text
+
+
+def test_each_arm_has_one_line_on_how_its_difference_changes_with_size(loaded: Load) -> None:
+    """The slope and the size with the largest difference stand together."""
+    text = text_of(page_text(loaded(Story(ms=apart))))
+
+    assert re.search(
+        r"2x8: falls behind as size grows: [^:]*\); largest at 1,000 rows a side: \+\d\.\d%\.", text
+    )
 
 
 def test_simulated_is_said_in_title_banner_footer_and_file_name(

@@ -101,7 +101,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     comparison = compare_cells(cells, design)
     full = comparison.fit
     a_a = check_a_a(comparison)
-    control = check_control(design.positive_control, comparison.contrasts, measure.better)
+    control = check_control(design.positive_control, comparison.contrasts, measure.better, design.replicate)
     rules = rules_for(design.equivalence, design.order, a_a, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     needed = _blocks_needed(comparison, rules, spread, design)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 
 from vnuma.analysis.result import ArmResult, SizeApart, SizeResult
-from vnuma.analysis.verdict import Word
-from vnuma.analysis.wording import headline
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import listed, together
+from vnuma.domain.sizes import sized
 
 
 def sizes_apart(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[SizeApart, ...]:
@@ -28,8 +29,23 @@ def sizes_apart(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple
     )
 
 
-def apart_sentences(apart: Iterable[SizeApart], size_word: str) -> Iterator[str]:
-    """As in "At single sizes 8x2 is slower by 3.1% (2.0 to 4.2) at 500 rows a side."."""
-    for arm, found in groupby(apart, key=lambda item: item.arm):
-        parts = [f"{headline(item.verdict)} at {item.size:,}" for item in found]
-        yield f"At single sizes {arm} is {' and '.join(parts)} {size_word}."
+def apart_sentence(apart: Sequence[SizeApart], size_word: str) -> str:
+    """As in "At 500 rows a side 2x8 and 4x4 are equivalent within 1%; at 2,000 rows a side 2x8 is …"."""
+    said = [
+        f"at {sized(size, size_word)} {listed(list(_by_word(items)))}"
+        for size, items in groupby(sorted(apart, key=_size), key=_size)
+    ]
+    text = "; ".join(said)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _size(item: SizeApart) -> int:
+    return item.size
+
+
+def _by_word(apart: Iterable[SizeApart]) -> Iterator[str]:
+    """The arms at one size, those of a word together."""
+    groups: dict[Word, list[tuple[str, Verdict]]] = {}
+    for item in apart:
+        groups.setdefault(item.verdict.word, []).append((item.arm, item.verdict))
+    yield from map(together, groups.values())

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.by_size import apart_sentences
+from vnuma.analysis.by_size import apart_sentence
 from vnuma.analysis.cells import Cells
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Comparison
@@ -183,16 +183,18 @@ def _moved(measure: Measure) -> str:
 
 def _spread(found: Findings) -> Iterator[Caution]:
     one = found.design.replicate
-    for said in apart_sentences(found.apart, found.design.size_word):
+    if found.apart:
         yield Caution(
-            "size_apart", said, "Quote the sizes that you run: the word over all sizes is about their mean."
+            "size_apart",
+            apart_sentence(found.apart, found.design.size_word),
+            "Quote the sizes that you run: the word over all sizes is about their mean.",
         )
     tested = [flag.label for flag in found.comparison.gates if flag.flagged]
     if tested:
         yield Caution(
             "variance_gate",
             f"{_all(tested)} varied more from {one} to {one} than the other columns.",
-            "Its interval rests on its own spread (every interval, if it is the reference); add blocks.",
+            f"{_resting(tested, found.design.reference_labels)}; add blocks.",
         )
     if found.odd:
         cells = [
@@ -215,6 +217,17 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"The rank method does not support the word for {_all(dissent)}.",
             f"Look at the {plural(found.design.replicate)} of that arm; more blocks settle it.",
         )
+
+
+def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
+    """Which intervals do not rest on the pooled error: all of them, once the reference varies."""
+    if set(flagged) & set(reference):
+        return "Each arm is compared with the reference, so each interval rests on that arm's own differences"
+    return (
+        "Each interval of theirs rests on its own spread"
+        if len(flagged) > 1
+        else "Its interval rests on its own spread"
+    )
 
 
 def _all(names: Sequence[str]) -> str:

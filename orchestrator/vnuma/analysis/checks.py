@@ -20,6 +20,7 @@ from vnuma.analysis.compare import (
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.domain.metric import Better
+from vnuma.domain.replicate import Replicate, plural
 
 AA_ALARM = 0.01
 AA_NOTE = 0.05
@@ -91,14 +92,17 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
 
 
 def check_control(
-    control: PositiveControl | None, contrasts: tuple[Contrast, ...], better: Better = "lower"
+    control: PositiveControl | None,
+    contrasts: tuple[Contrast, ...],
+    better: Better = "lower",
+    replicate: Replicate = "boot",
 ) -> ControlCheck | NotEvaluated:
     """Was the known effect seen?"""
     if control is None:
         return NotEvaluated("not run: no arm was declared a positive control")
     contrast = next((item for item in contrasts if item.arm == control.arm), None)
     if contrast is None or contrast.inference is None or contrast.boots < BOOTS_FOR_WORDS:
-        return NotEvaluated(f"arm {control.arm} has fewer than {BOOTS_FOR_WORDS} boots")
+        return NotEvaluated(f"arm {control.arm} has fewer than {BOOTS_FOR_WORDS} {plural(replicate)}")
     interval = contrast.inference.interval.slowness(better)
     seen = interval.low > 1 if control.direction == "slower" else interval.high < 1
     return ControlCheck(control.arm, control.direction, seen)

@@ -8,7 +8,7 @@ estimates that may go either way.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
@@ -61,6 +61,22 @@ def sentence(verdict: Verdict) -> str:
     if verdict.rank_supports is False:
         text += "; not supported by the rank method"
     return text
+
+
+def together(arms: Sequence[tuple[str, Verdict]]) -> str:
+    """Arms that share a word, as in "2x8 and 4x4 are equivalent within 1%"; figures are each arm's own."""
+    (first, verdict), *others = arms
+    if verdict.word is Word.EQUIVALENT:
+        return f"{listed([name for name, _ in arms])} {'are' if others else 'is'} {headline(verdict)}"
+    parts = [f"{name} {headline(other).removeprefix(verdict.word).strip()}" for name, other in others]
+    return listed([f"{first} is {headline(verdict)}", *parts])
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def a_a_sentence(check: AaCheck, reference: str) -> str:

@@ -46,13 +46,13 @@ def compare(
     Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
+    from vnuma.analysis.wording import listed
     from vnuma.engine.context import store_url
     from vnuma.errors import InputError, ThresholdMet
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
     from vnuma.report.model import load_run
-    from vnuma.report.words import listed
     from vnuma.store.open import open_store
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())

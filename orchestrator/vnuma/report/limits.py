@@ -11,7 +11,7 @@ from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import percent_up
+from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.provenance import says_nothing
 from vnuma.domain.sizes import sized
 from vnuma.domain.study import Study
@@ -23,7 +23,7 @@ from vnuma.report.order_chart import drift_words
 from vnuma.report.saturation import MEANS, saturation_sentences
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.words import ORDER_WORDS, count, listed, progress_words
+from vnuma.report.words import ORDER_WORDS, count, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import listed
 from vnuma.domain.provenance import measured_on
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import ORDER_WORDS, count, listed
+from vnuma.report.words import ORDER_WORDS, count
 from vnuma.store.rows import Vm
 from vnuma.store.states import CellState
 

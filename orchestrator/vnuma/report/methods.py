@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
-from vnuma.analysis.wording import percent_up
+from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.design import Design
 from vnuma.domain.percent import percent_text
 from vnuma.domain.replicate import counted, plural
 from vnuma.domain.study import Study
 from vnuma.report.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import ORDER_WORDS, count, direction, listed, named
+from vnuma.report.words import ORDER_WORDS, count, direction, named
 from vnuma.store.rows import Vm
 from vnuma.store.states import CellState
 

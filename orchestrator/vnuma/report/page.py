@@ -7,7 +7,7 @@ from itertools import count as counter
 
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import growth_sentence, limits, signed
+from vnuma.analysis.wording import growth_sentence, limits, listed, signed
 from vnuma.domain.replicate import medians, none_valid, plural
 from vnuma.domain.sizes import sized
 from vnuma.report import charts
@@ -221,25 +221,26 @@ def _difference(verdict: Verdict, decimals: int) -> str:
 
 
 def _footnotes(analysis: Analysis) -> list[str]:
-    """Which interval does not rest on the pooled error."""
-    return [
-        f"{arm.arm}: its interval rests on its own paired error, not on the pooled one (variance gate)."
-        for arm in analysis.arms
-        if arm.contrast.inference and arm.contrast.inference.basis == "own"
+    """Which intervals do not rest on the pooled error."""
+    own = [
+        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
     ]
+    if not own:
+        return []
+    whose = "the interval rests on its" if len(own) == 1 else "each interval rests on its arm's"
+    return [f"{listed(own)}: {whose} own paired error, not on the pooled one (variance gate)."]
 
 
 def _more(analysis: Analysis, size_word: str) -> list[str]:
-    """Whether the gap changes with size, and where it is largest."""
-    notes: list[str] = []
+    """Arm by arm: whether the gap changes with size, and where it is largest."""
+    said: dict[str, list[str]] = {arm.arm: [] for arm in analysis.arms}
     if isinstance(analysis.growth, tuple):
-        notes += [f"{item.arm}: {growth_sentence(item)}." for item in analysis.growth]
+        for item in analysis.growth:
+            said[item.arm].append(growth_sentence(item))
     if len(analysis.sizes) > 1:
-        notes += [
-            f"{gap.arm}: largest difference at one size {signed(gap.ratio)}, at {sized(gap.size, size_word)}."
-            for gap in analysis.largest_gaps
-        ]
-    return notes
+        for gap in analysis.largest_gaps:
+            said[gap.arm].append(f"largest at {sized(gap.size, size_word)}: {signed(gap.ratio)}")
+    return [f"{arm}: {'; '.join(parts)}." for arm, parts in said.items() if parts]
 
 
 def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:

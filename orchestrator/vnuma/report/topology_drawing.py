@@ -9,10 +9,11 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from vnuma.analysis.wording import listed
 from vnuma.domain.topology import Topology
 from vnuma.report.model import LoadedRun
 from vnuma.report.svg import Figure
-from vnuma.report.words import count, listed
+from vnuma.report.words import count
 from vnuma.store.rows import Attempt, Vm
 from vnuma.store.states import CellState, Outcome
 

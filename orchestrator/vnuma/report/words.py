@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from vnuma.analysis.by_size import apart_sentences
+from vnuma.analysis.by_size import apart_sentence
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import decimals, headline, limits, sentence
+from vnuma.analysis.wording import decimals, headline, limits, listed, sentence, together
 from vnuma.domain import provenance
 from vnuma.domain.design import Order
 from vnuma.domain.replicate import counted, plural
@@ -48,13 +48,6 @@ def banner(scenario: str | None) -> str:
 def count(number: int, noun: str) -> str:
     """`1 block`, `2 blocks`, `1,000 boots`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
-
-
-def listed(names: Sequence[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    if len(names) < 2:
-        return "".join(names)
-    return f"{', '.join(names[:-1])} {last} {names[-1]}"
 
 
 def level_words(level: float) -> str:
@@ -135,7 +128,8 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
     alone = [item for item in analysis.sizes_apart if item.arm != control]
-    pieces += [(f" {said}", True) for said in apart_sentences(alone, loaded.result.design.size_word)]
+    if alone:
+        pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces
@@ -180,15 +174,9 @@ def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> lis
     """The arms that are not recommended, grouped by verdict: one sentence a group."""
     made = []
     for word in (Word.FASTER, Word.SLOWER):
-        group = [arm for arm in arms if arm.verdict.word is word]
-        if group:
-            first, *more = (headline(arm.verdict) for arm in group)
-            parts = [f"{group[0].arm} is {first}"]
-            parts += [
-                f"{arm.arm} {text.removeprefix(str(word)).strip()}"
-                for arm, text in zip(group[1:], more, strict=True)
-            ]
-            made.append(listed(parts) + (f" than {reference}." if fastest else "."))
+        sharing = [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word]
+        if sharing:
+            made.append(together(sharing) + (f" than {reference}." if fastest else "."))
     for word in (Word.UNDECIDED, Word.TOO_FEW):
         group = [arm for arm in arms if arm.verdict.word is word]
         made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]

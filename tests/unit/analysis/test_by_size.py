@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -13,10 +15,14 @@ from vnuma.analysis.verdict import Word
 SIZES = (500, 1000)
 
 
-def at_sizes(*effects: float, sd: float = 0.002) -> Study:
-    """Arm 2x8 differs by one ratio minus 1 at each size; 4x4 at none."""
+def at_sizes(*effects: float, other: tuple[float, float] = (0.0, 0.0), sd: float = 0.002) -> Study:
+    """Arm 2x8 differs by one ratio minus 1 at each size; 4x4 by the other ones."""
     study = study_of(noisy_ms(8, 4, sd), columns_of(("2x8", "4x4")), sizes=SIZES)
-    factors = {("2x8", size): 1 + effect for size, effect in zip(SIZES, effects, strict=True)}
+    factors = {
+        (arm, size): 1 + effect
+        for arm, own in (("2x8", effects), ("4x4", other))
+        for size, effect in zip(SIZES, own, strict=True)
+    }
     study.samples = [
         s._replace(elapsed_ms=(s.elapsed_ms or 0.0) * factors.get((s.label, s.size), 1.0))
         for s in study.samples
@@ -44,9 +50,8 @@ def test_a_mean_that_hides_opposite_words_is_said() -> None:
     apart = [(item.arm, item.size, item.verdict.word) for item in analysis.sizes_apart]
     assert apart == [("2x8", 500, Word.SLOWER), ("2x8", 1000, Word.FASTER)]
     text = said(analysis)["size_apart"]
-    assert text.startswith("At single sizes 2x8 is slower by 3.")
-    assert " at 500 and faster by " in text
-    assert text.endswith(" at 1,000 rows a side.")
+    assert text.startswith("At 500 rows a side 2x8 is slower by 3.")
+    assert "; at 1,000 rows a side 2x8 is faster by " in text
 
 
 def test_an_effect_at_one_size_alone_is_another_class_at_the_other() -> None:
@@ -55,6 +60,27 @@ def test_an_effect_at_one_size_alone_is_another_class_at_the_other() -> None:
 
     assert {arm.arm: arm.verdict.word for arm in analysis.arms}["2x8"] is Word.SLOWER
     assert [(item.size, item.verdict.word) for item in analysis.sizes_apart] == [(1000, Word.EQUIVALENT)]
+
+
+def test_arms_that_share_a_word_at_a_size_share_one_sentence() -> None:
+    """One warning for all arms: nobody reads the same sentence once an arm."""
+    analysis = found(at_sizes(0.0, 0.06, other=(0.0, 0.06)))
+
+    assert [caution.what for caution in analysis.cautions if caution.id == "size_apart"] == [
+        "At 500 rows a side 2x8 and 4x4 are equivalent within 1%."
+    ]
+
+
+def test_arms_of_a_word_keep_their_own_figures() -> None:
+    """Sizes in their order; at each, the word once and every arm's difference."""
+    text = said(found(at_sizes(0.03, -0.03, other=(0.04, -0.04))))["size_apart"]
+    figures = r"\d\.\d% \([^)]*\)"
+
+    assert re.fullmatch(
+        rf"At 500 rows a side 2x8 is slower by {figures} and 4x4 by {figures}; "
+        rf"at 1,000 rows a side 2x8 is faster by {figures} and 4x4 by {figures}\.",
+        text,
+    )
 
 
 @pytest.mark.parametrize("effect", [0.0, 0.05])

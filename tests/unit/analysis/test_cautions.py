@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import numpy as np
+import pytest
 
 from tests.unit.analysis.data import (
     EFFECTS,
@@ -17,9 +18,10 @@ from tests.unit.analysis.data import (
 )
 from vnuma.analysis import analyse
 from vnuma.analysis.checks import AaCheck
-from vnuma.analysis.records import CellRecord, NotEvaluated
+from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
+from vnuma.domain.replicate import Replicate
 
 
 def test_a_single_timed_iteration_is_warned_of() -> None:
@@ -136,3 +138,30 @@ def test_what_is_repeated_has_one_word() -> None:
 
     assert sentence(analysis.arms[0].verdict).startswith("too few passes (4 of 6)")
     assert "Fewer than 6 passes" in " ".join(item.what for item in analysis.cautions)
+
+
+@pytest.mark.parametrize(("replicate", "few"), [("boot", "6 boots"), ("pass", "6 passes")])
+def test_a_control_with_too_few_replicates_names_what_is_repeated(replicate: Replicate, few: str) -> None:
+    """A machine that is not booted has passes."""
+    study = usual_study(blocks=5)
+    study.design = dataclasses.replace(
+        study.design, replicate=replicate, positive_control=PositiveControl("16x1")
+    )
+
+    assert analysed(study).positive_control == NotEvaluated(f"arm 16x1 has fewer than {few}")
+
+
+def test_a_varying_column_says_whose_interval_rests_on_what() -> None:
+    """An arm widens its own interval; the reference, which all are compared with, widens every one."""
+
+    def advice(column: int) -> str:
+        ms = noisy_ms(8, 6, 0.001)
+        ms[:, column] = noisy_ms(8, 1, 0.02, seed=3)[:, 0]
+        cautions = analysed(study_of(ms, columns_of())).cautions
+        return next(item.advice for item in cautions if item.id == "variance_gate")
+
+    assert advice(3) == "Its interval rests on its own spread; add blocks."
+    assert advice(1) == (
+        "Each arm is compared with the reference, so each interval rests on that arm's own differences; "
+        "add blocks."
+    )

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
-from vnuma.analysis.wording import limits
-from vnuma.report.words import banner, count, level_words, listed, places
+from vnuma.analysis.wording import limits, listed
+from vnuma.report.words import banner, count, level_words, places
 
 
 @pytest.mark.parametrize(

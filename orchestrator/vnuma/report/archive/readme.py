@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from vnuma.analysis.wording import listed
 from vnuma.report.archive.again import LAB_INVENTORY, inventory_name
 from vnuma.report.model import LoadedRun
-from vnuma.report.words import banner, listed
+from vnuma.report.words import banner
 
 
 def readme(loaded: LoadedRun) -> str:
