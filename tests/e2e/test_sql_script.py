@@ -74,10 +74,15 @@ def test_every_statement_is_timed_in_every_size_and_its_rows_are_checked(
 def test_an_execution_that_does_other_work_is_a_failed_sample_and_the_teardown_still_runs(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """The study expects three rows of a statement that gives two."""
-    steps = Steps.prepared(tmp_path / "a", lab("paper"), **study(expected_rows={"rows": 3}))
+    """The study expects three rows of a statement that gives two; a failing teardown is told beside it."""
+    teardown = f"{SCRIPT['teardown']}\nGO\nDROP TABLE dbo.nothing"
+    steps = Steps.prepared(
+        tmp_path / "a", lab("paper"), **study(expected_rows={"rows": 3}, teardown=teardown)
+    )
 
-    with pytest.raises(MeasurementFailed, match="processed 2 rows instead of 3"):
+    with pytest.raises(
+        MeasurementFailed, match=r"processed 2 rows instead of 3\. The teardown failed too: .*2"
+    ):
         measured(steps)
 
     found = [stored.sample for stored in steps.samples]
@@ -87,12 +92,13 @@ def test_an_execution_that_does_other_work_is_a_failed_sample_and_the_teardown_s
 
 def test_what_the_first_execution_gave_every_later_one_has_to_give(tmp_path: Path, lab: LabFactory) -> None:
     """A statement that leaves other data behind does other work the next time."""
+    alike: dict[str, Any] = {"sizes": [1], "plan": "off", "parameters": {}}
     shrinking = {"gone": "DELETE FROM dbo.pairs WHERE n IN (SELECT MIN(n) FROM dbo.pairs WHERE n <= 2)"}
-    steps = Steps.prepared(tmp_path / "a", lab("paper"), **study(statements=shrinking, sizes=[1], plan="off"))
+    steps = Steps.prepared(tmp_path / "a", lab("paper"), **study(statements=shrinking, **alike))
     measured(steps)
 
     again = {"gone": "DELETE FROM dbo.pairs WHERE n <= 2"}
-    other = Steps.prepared(tmp_path / "b", lab("paper"), **study(statements=again, sizes=[1], plan="off"))
+    other = Steps.prepared(tmp_path / "b", lab("paper"), **study(statements=again, **alike))
     with pytest.raises(MeasurementFailed, match="gave 0 rows; its first execution in this run gave 2"):
         measured(other)
 
@@ -114,7 +120,9 @@ def test_a_script_that_cannot_run_is_refused_before_anything_is_touched(
     broken = {"rows": "SELECT n FORM dbo.pairs WHERE"}
 
     with pytest.raises(PreflightBlocked) as refused:
-        Steps.prepared(tmp_path / "a", lab("paper"), **study(statements=broken, database="Sales"))
+        Steps.prepared(
+            tmp_path / "a", lab("paper"), **study(statements=broken, parameters={}, database="Sales")
+        )
 
     assert "workload.database: Sales does not exist" in str(refused.value)
     assert "workload.statements.rows:" in str(refused.value)

@@ -176,3 +176,27 @@ def test_a_plan_that_does_not_come_in_time_is_a_failed_measurement(lab: LabFacto
         pytest.raises(MeasurementFailed, match=r"no plan within 0\.5 s"),
     ):
         plan.actual_plan(connection, cross_join(3000, "server").sql, timeout_s=0.5)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("SELECT v.n FROM (VALUES (1), (2)) AS v (n)", "several rows"),
+        ("SELECT v.n FROM (VALUES (1), (2)) AS v (n) WHERE v.n > 2", "no row"),
+        ("SELECT N'many' AS n", "a row that begins with 'many'"),
+    ],
+)
+def test_only_one_row_with_a_whole_number_proves_rows(
+    study: pyodbc.Connection, statement: str, said: str
+) -> None:
+    """The first of several rows proves nothing of the others."""
+    with pytest.raises(MeasurementFailed, match=f"returned {said} instead of one row"):
+        timed(study, statement, expected_rows=None, rows_from="result", timeout_s=10)
+
+
+def test_the_last_of_several_statements_does_not_pass_for_the_whole_call(study: pyodbc.Connection) -> None:
+    """A cross join, and then a trifle: the trifle's time is not what the batch took."""
+    batch = f"{cross_join(100, 'client').sql}; SELECT 1 AS one"
+
+    with pytest.raises(MeasurementFailed, match="is shorter than one before it"):
+        timed(study, batch, expected_rows=None, rows_from="none", timeout_s=10, times_from="procedure")

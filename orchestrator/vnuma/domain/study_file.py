@@ -160,6 +160,9 @@ def _problem(item: Any, data: Any) -> Problem:
     """One pydantic error in our words."""
     path, in_union = _real_path(item["loc"], data)
     kind, field = item["type"], path[-1] if path else ""
+    if item["loc"][-1:] == ("[key]",):
+        allowed = f"Names here match {item['ctx']['pattern']}" if "pattern" in item.get("ctx", {}) else ""
+        return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a name that it takes.", allowed)
     if in_union:
         return Problem(
             path,

@@ -5,44 +5,37 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from vnuma.domain.script_text import BYTE_ORDER_MARK, SEPARATOR, VARIABLE
 from vnuma.errors import InputError, MeasurementFailed
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run
 
-_GO = re.compile(r"^[ \t]*GO[ \t]*(?:(?P<times>\d{1,6})[ \t]*)?(?:--.*)?$", re.IGNORECASE | re.MULTILINE)
-_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-
 
 def batches(script: str) -> Iterator[str]:
-    """The batches of a script, in order; `GO 5` gives the one before it five times. Empty ones are left out.
-
-    https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-statements-go
-    """
+    """The batches of a script, in order; `GO 5` gives the one before it five times. None is empty."""
     began = 0
-    for line in _GO.finditer(script):
+    for line in SEPARATOR.finditer(script):
         yield from _several(script[began : line.start()], int(line["times"] or 1))
         began = line.end()
     yield from _several(script[began:], 1)
 
 
 def _several(batch: str, times: int) -> Iterator[str]:
-    if batch.strip():
-        yield from (batch.strip(),) * times
+    text = batch.strip().removeprefix(BYTE_ORDER_MARK).strip()
+    if text:
+        yield from (text,) * times
 
 
 def replaced(script: str, values: Mapping[str, object]) -> str:
-    """The script with `$(name)` replaced by its value, as text. Raises InputError for one without a value.
-
-    https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
-    """
+    """The script with `$(name)` replaced by its value, as text. Raises InputError for one without a value."""
 
     def text(found: re.Match[str]) -> str:
         if found[1] not in values:
             raise InputError(f"$({found[1]}) has no value.", fix="Give it one in workload.parameters.")
         return str(values[found[1]])
 
-    return _VARIABLE.sub(text, script)
+    return VARIABLE.sub(text, script)
 
 
 def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable
@@ -22,6 +22,9 @@ from vnuma.sqlserver.query import run, run_all, where
 
 RowsFrom = Literal["rowcount", "result", "none"]
 TimesFrom = Literal["statement", "procedure"]
+
+ROUNDING_MS = 2
+"""By how much the times of a call and of a statement in it can contradict each other."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,7 @@ class _Outcome:
     """What one pass over a statement's results gave."""
 
     messages: list[tuple[str, str]]
-    result: tuple[Any, ...] | None = None
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
     client_ms: float = 0.0
 
 
@@ -96,7 +99,7 @@ def timed(
         parse_elapsed_ms=parse.elapsed_ms if parse else None,
         client_ms=outcome.client_ms,
         rows=rows,
-        result=outcome.result,
+        result=outcome.rows[0] if outcome.rows else None,
     )
 
 
@@ -112,7 +115,7 @@ def _execute(
     with deadline(connection, cursor, timeout_s) as passed:
         started = clock()
         try:
-            _drain(cursor, statement, outcome, keep_row=rows_from == "result")
+            _drain(cursor, statement, outcome, keep_rows=rows_from == "result")
         except pyodbc.Error as error:
             if not passed.is_set():
                 raise _failed(error, connection) from error
@@ -127,13 +130,12 @@ def _execute(
     return outcome
 
 
-def _drain(cursor: pyodbc.Cursor, statement: str, outcome: _Outcome, *, keep_row: bool) -> None:
+def _drain(cursor: pyodbc.Cursor, statement: str, outcome: _Outcome, *, keep_rows: bool) -> None:
     """Execute and pass every result. Messages come with each of them, after the last one too."""
     cursor.execute(statement)
     outcome.messages += cursor.messages or []
-    if keep_row and cursor.description:
-        row = cursor.fetchone()
-        outcome.result = tuple(row) if row is not None else None
+    if keep_rows and cursor.description:
+        outcome.rows = [tuple(row) for row in cursor.fetchmany(2)]  # the second shows that it is not alone
     while cursor.nextset():
         outcome.messages += cursor.messages or []
     outcome.messages += cursor.messages or []
@@ -167,22 +169,44 @@ def _rows(outcome: _Outcome, row_count: int, rows_from: RowsFrom, expected: int 
         return None
     rows = row_count
     if rows_from == "result":
-        if outcome.result is None or not isinstance(outcome.result[0], int):
-            raise MeasurementFailed("The timed statement did not return the number of rows that it joined.")
-        rows = outcome.result[0]
+        rows = _counted(outcome.rows)
     if expected is not None and rows != expected:
         raise MeasurementFailed(
             f"The timed statement processed {rows:,} rows instead of {expected:,}.",
-            fix="Verify the dataset: vnuma dataset verify",
+            fix="It reads other data than expected, or was cut short: look at its data and its plan.",
         )
     return rows
 
 
+def _counted(rows: list[tuple[Any, ...]]) -> int:
+    """The whole number that the only row of the first result begins with."""
+    if len(rows) == 1 and type(rows[0][0]) is int:
+        return rows[0][0]
+    found = (
+        f"a row that begins with {rows[0][0]!r}" if len(rows) == 1 else "several rows" if rows else "no row"
+    )
+    raise MeasurementFailed(
+        f"The timed statement returned {found} instead of one row that begins with a whole number.",
+        fix="Let it count, as in SELECT COUNT_BIG(*) ..., or prove its rows otherwise: workload.rows_from.",
+    )
+
+
 def _last(times: StatisticsTime) -> Times:
-    """The last execution time: EXEC's own, after those of the statements in the procedure."""
-    if times.execution:
-        return times.execution[-1]
-    return _only(times)
+    """The last execution time: EXEC's own, after those of the statements in the procedure.
+
+    A whole call takes as long as any statement in it, but for the rounding of either.
+    """
+    if not times.execution:
+        return _only(times)
+    *within, last = times.execution
+    longest = max((one.elapsed_ms for one in within), default=0)
+    if last.elapsed_ms + ROUNDING_MS < longest:
+        raise MeasurementFailed(
+            f"The last execution time, {last.elapsed_ms} ms, is shorter than one before it, {longest} ms: "
+            "it is not that of the whole.",
+            fix="Time one EXEC; put several statements into a procedure.",
+        )
+    return last
 
 
 def _only(times: StatisticsTime) -> Times:

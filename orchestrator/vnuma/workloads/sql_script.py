@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from vnuma.domain.script_text import SIZE
 from vnuma.domain.study import Dataset
-from vnuma.domain.workloads.sql_script import SIZE, SqlScript
+from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import VnumaError
 from vnuma.sqlserver import ownership, script
 from vnuma.sqlserver.connect import connect
@@ -89,7 +90,7 @@ class SqlScriptWorkload:
             try:
                 _tear_down(site, database)
             except VnumaError as second:
-                error.add_note(f"The teardown failed too: {second.what}")
+                error.what = f"{error.what} The teardown failed too: {second.what}"
             raise
         _tear_down(site, database)
 

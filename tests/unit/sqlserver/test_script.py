@@ -41,3 +41,10 @@ def test_a_variable_without_a_value_is_refused() -> None:
     """Sent as it stands it would be a syntax error that nobody understands."""
     with pytest.raises(InputError, match=r"\$\(size\) has no value"):
         replaced("SELECT $(size)", {})
+
+
+def test_a_script_from_windows_is_split_as_any_other() -> None:
+    """Carriage returns end lines too, and a byte-order mark is no word of the first batch."""
+    script = "\ufeffSELECT 1\r\nGO\r\nSELECT 2\r\nGO 2\r\n"
+
+    assert list(batches(script)) == ["SELECT 1", "SELECT 2", "SELECT 2"]

@@ -2,26 +2,37 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from vnuma.domain.problem import Path, Problem
+from vnuma.domain.problem import Problem
+from vnuma.domain.workloads import script_problems
 from vnuma.domain.workloads.cross_join import CLOCK_MEANING, PLAN_MEANING, ClockChoice, PlanChoice
 from vnuma.domain.workloads.settings import Size, WorkloadSettings
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
 
-SIZE = "size"
-"""The variable that every script has: `$(size)`."""
 
-VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
-"""How a script names a variable: as sqlcmd does."""
+def _plain(value: object) -> object:
+    """YAML reads a date, true or nothing where a script means its own letters."""
+    if isinstance(value, (str, int, float)) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{value} is neither text nor a number in YAML; put it in quotes")
 
-Text = Annotated[str, StringConstraints(min_length=1)]
+
+def _some(text: str) -> str:
+    """A statement of blanks alone has nothing to time."""
+    if not text.strip():
+        raise ValueError("there is no statement in it")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_some)]
+Variable = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
+Value = Annotated[str | int | float, BeforeValidator(_plain)]
 StatementName = Annotated[str, StringConstraints(pattern=r"^[a-z0-9][a-z0-9_-]{0,29}$")]
 
 
@@ -43,7 +54,7 @@ class SqlScript(WorkloadSettings):
         ),
     )
     sizes: tuple[Size, ...] = Field(default=(1,), min_length=1, description="Values of `$(size)`.")
-    parameters: Mapping[str, str | int | float] = Field(
+    parameters: Mapping[Variable, Value] = Field(
         default={}, description="Values of other variables: `{region: EU}` replaces `$(region)` by EU."
     )
     setup: str = Field(default="", description="Batches to run once on every boot, before anything is timed.")
@@ -58,8 +69,8 @@ class SqlScript(WorkloadSettings):
     times: Literal["statement", "procedure"] = Field(
         default="statement",
         description=(
-            "`statement`: exactly one execution time must come; `procedure`: the last one counts, which is "
-            "the whole call's."
+            "`statement`: exactly one execution time must come; `procedure`: the statement is one EXEC, "
+            "and the last time counts, which is the whole call's."
         ),
     )
     rows_from: Literal["rowcount", "result", "none"] = Field(
@@ -69,7 +80,7 @@ class SqlScript(WorkloadSettings):
             "nothing (natively compiled procedures reset the count)."
         ),
     )
-    expected_rows: Mapping[StatementName, int] = Field(
+    expected_rows: Mapping[StatementName, Annotated[int, Field(ge=0)]] = Field(
         default={},
         description=(
             "Name -> rows of each execution. Without it the first execution of a statement and size in the "
@@ -85,18 +96,14 @@ class SqlScript(WorkloadSettings):
         return tuple(self.statements)
 
     def problems(self, study: Study) -> Iterator[Problem]:
-        """Variables that have no value, and expectations of statements that there are not."""
-        for label in study.labels:
-            own = study.workload_of(label)
-            if isinstance(own, SqlScript):
-                yield from _undefined(own, label)
-        for name in self.expected_rows:
-            if name not in self.statements:
-                yield Problem(
-                    ("workload", "expected_rows", name),
-                    f"expected_rows names '{name}', which is no statement.",
-                    f"There are {', '.join(self.statements)}.",
-                )
+        """Variables without a value or a use, statements that cannot be timed, expectations of none."""
+        owns = {label: study.workload_of(label) for label in study.labels}
+        scripts = {label: own for label, own in owns.items() if isinstance(own, SqlScript)}
+        for label, own in scripts.items():
+            yield from script_problems.undefined(own, label)
+        yield from script_problems.unused(self, scripts, study)
+        yield from script_problems.not_one_statement(self)
+        yield from script_problems.expected_of_none(self)
 
     def waits_for(self) -> str | None:
         """A database of the user's own has to be online before a boot is measured."""
@@ -109,16 +116,3 @@ class SqlScript(WorkloadSettings):
     def size_label(self, size: int) -> str:
         """`size 5`: what `$(size)` stands for."""
         return f"size {size:,}"
-
-
-def _undefined(script: SqlScript, label: str) -> Iterator[Problem]:
-    known = {SIZE, *script.parameters}
-    places = (("setup", script.setup), ("teardown", script.teardown))
-    named: list[tuple[Path, str]] = [(("workload", place), text) for place, text in places]
-    named += [(("workload", "statements", name), text) for name, text in script.statements.items()]
-    for path, text in named:
-        for variable in dict.fromkeys(VARIABLE.findall(text)):
-            in_boots_batches = variable == SIZE and path[1] != "statements"
-            if variable not in known or in_boots_batches:
-                why = "differs within a boot" if in_boots_batches else f"has no value in arm {label}"
-                yield Problem(path, f"$({variable}) {why}.", "Give it one in workload.parameters.")

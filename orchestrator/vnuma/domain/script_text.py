@@ -1,0 +1,28 @@
+"""How a script of T-SQL is written for sqlcmd and Management Studio: variables, and lines between batches."""
+
+from __future__ import annotations
+
+import re
+
+SIZE = "size"
+"""The variable that every script has: `$(size)`."""
+
+VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
+"""How a script names a variable.
+
+https://learn.microsoft.com/sql/tools/sqlcmd/sqlcmd-use-scripting-variables
+"""
+
+SEPARATOR = re.compile(
+    r"^[ \t]*GO[ \t]*(?:(?P<times>\d{1,6})[ \t]*)?(?:--[^\r\n]*)?\r?$", re.IGNORECASE | re.MULTILINE
+)
+"""The line between two batches, with how often the one before it runs.
+
+https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-statements-go
+"""
+
+CALL = re.compile(r"\bEXEC(?:UTE)?\b", re.IGNORECASE)
+"""A procedure's call."""
+
+BYTE_ORDER_MARK = "\ufeff"
+"""What some editors begin a file with; inside a batch SQL Server takes it for a word."""

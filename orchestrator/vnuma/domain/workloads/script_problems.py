@@ -1,0 +1,84 @@
+"""What of a user's script cannot be measured as it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from vnuma.domain.problem import Path, Problem
+from vnuma.domain.script_text import CALL, SEPARATOR, SIZE, VARIABLE
+
+if TYPE_CHECKING:
+    from vnuma.domain.study import Study
+    from vnuma.domain.workloads.sql_script import SqlScript
+
+
+def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
+    """Variables that have no value in an arm, and `$(size)` where it has none."""
+    known = {SIZE, *script.parameters}
+    for path, text in _texts(script).items():
+        for variable in dict.fromkeys(VARIABLE.findall(text)):
+            in_boots_batches = variable == SIZE and path[1] != "statements"
+            if variable not in known or in_boots_batches:
+                why = "differs within a boot" if in_boots_batches else f"has no value in arm {label}"
+                yield Problem(path, f"$({variable}) {why}.", "Give it one in workload.parameters.")
+
+
+def unused(base: SqlScript, scripts: Mapping[str, SqlScript], study: Study) -> Iterator[Problem]:
+    """Parameters that stand in no script: arms that differ in one alone would be one arm."""
+    everywhere = set().union(*(_used(script) for script in (base, *scripts.values())))
+    for name in base.parameters:
+        if name not in everywhere:
+            yield _unused(("workload", "parameters", name), name)
+    for index, arm in enumerate(study.arms):
+        own = arm.workload.get("parameters", {})
+        for name in own if isinstance(own, Mapping) else ():
+            if name not in _used(scripts[arm.label]):
+                yield _unused(("arms", index, "workload", "parameters", name), name)
+
+
+def not_one_statement(script: SqlScript) -> Iterator[Problem]:
+    """Lines that say GO in what is timed, and a call's time asked of what calls nothing."""
+    for name, text in script.statements.items():
+        path = ("workload", "statements", name)
+        if SEPARATOR.search(text):
+            yield Problem(
+                path,
+                f"statement '{name}' has a line that says GO, but one batch is timed.",
+                "Leave that line out; what comes before the timed statement belongs into setup.",
+            )
+        if script.times == "procedure" and not CALL.search(text):
+            yield Problem(
+                path,
+                f"statement '{name}' has no EXEC, so the last time that comes is not the whole call's.",
+                "Write EXEC before the procedure's name, or put the statements into a procedure.",
+            )
+
+
+def expected_of_none(script: SqlScript) -> Iterator[Problem]:
+    """Expectations of statements that there are not."""
+    for name in script.expected_rows:
+        if name not in script.statements:
+            yield Problem(
+                ("workload", "expected_rows", name),
+                f"expected_rows names '{name}', which is no statement.",
+                f"There are {', '.join(script.statements)}.",
+            )
+
+
+def _unused(path: Path, name: str) -> Problem:
+    return Problem(
+        path,
+        f"parameter '{name}' is used nowhere: no script names $({name}).",
+        "Remove it, or look for a typing error.",
+    )
+
+
+def _texts(script: SqlScript) -> dict[Path, str]:
+    """Everything that is sent, by its place in the study file."""
+    named: dict[Path, str] = {("workload", "setup"): script.setup, ("workload", "teardown"): script.teardown}
+    return named | {("workload", "statements", name): text for name, text in script.statements.items()}
+
+
+def _used(script: SqlScript) -> set[str]:
+    return {name for text in _texts(script).values() for name in VARIABLE.findall(text)}

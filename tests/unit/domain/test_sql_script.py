@@ -1,0 +1,62 @@
+"""What a study file may say of the user's own T-SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.domain.test_study_file import GOOD
+from vnuma.domain.study_file import parse_study
+from vnuma.domain.workloads.sql_script import SqlScript
+from vnuma.errors import InputError
+
+
+def script(fields: str) -> SqlScript:
+    """A study's script, or the InputError that names what is wrong with it."""
+    text = f"{GOOD}workload:\n  name: sql_script\n{fields}"
+    found = parse_study(text, "a.yml").workload
+    assert isinstance(found, SqlScript)
+    return found
+
+
+ROWS = "  statements: {rows: 'SELECT n FROM dbo.t'}\n"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ('  statements: {rows: "SELECT 1\\nGO\\nSELECT 2"}\n', "has a line that says GO"),
+        ("  statements: {rows: '  '}\n", "there is no statement in it"),
+        ("  statements: {rows: dbo.close_month 3}\n  times: procedure\n", "'rows' has no EXEC"),
+        (f"{ROWS}  parameters: {{hint: MAXDOP 4}}\n", "'hint' is used nowhere"),
+        (f"{ROWS}  parameters: {{from: 2026-01-01}}\n", "2026-01-01 is neither text nor a number in YAML"),
+        (f"{ROWS}  parameters: {{flag: true}}\n", "true is neither text nor a number in YAML"),
+        (f"{ROWS}  parameters: {{my-name: 1}}\n", "'my-name' is not a name that it takes"),
+        (f"{ROWS}  expected_rows: {{rows: -1}}\n", "greater than or equal to 0"),
+        (f"{ROWS}  expected_rows: {{others: 1}}\n", "'others', which is no statement"),
+        (f"{ROWS}  setup: SELECT $(size)\n", r"\$\(size\) differs within a boot"),
+    ],
+)
+def test_a_script_that_cannot_be_measured_is_refused_with_its_line(fields: str, said: str) -> None:
+    """Before anything is connected to: a boot is an expensive way to find a typing error."""
+    with pytest.raises(InputError, match=rf"^a\.yml:\d+: .*{said}"):
+        script(fields)
+
+
+def test_a_parameter_of_one_arm_alone_has_to_stand_in_that_arms_script() -> None:
+    """Misspelt, it would make two names of one arm, and their difference a verdict on nothing."""
+    own = "  - {topology: 2x8, name: hinted, workload: {parameters: {hint: a, hnt: b}}}\n"
+    text = GOOD.replace("  - 2x8\n", own)
+    text += "workload:\n  name: sql_script\n  parameters: {hint: c}\n"
+    text += "  statements: {rows: SELECT '$(hint)' AS h}\n"
+
+    with pytest.raises(InputError, match=r"^a\.yml:\d+: parameter 'hnt' is used nowhere") as refused:
+        parse_study(text, "a.yml")
+
+    assert "'hint' is used nowhere" not in str(refused.value)
+
+
+def test_text_and_numbers_are_kept_as_they_are_written() -> None:
+    """A country's code that looks like a truth value in older YAML is text."""
+    found = script(f"{ROWS.replace('dbo.t', '$(a)$(b)$(c)')}  parameters: {{a: NO, b: 1, c: 2.5}}\n")
+
+    assert dict(found.parameters) == {"a": "NO", "b": 1, "c": 2.5}
