@@ -8,4 +8,8 @@ require (
 	go.yaml.in/yaml/v3 v3.0.6
 )
 
-require gopkg.in/yaml.v3 v3.0.1 // indirect
+require (
+	golang.org/x/crypto v0.52.0 // indirect
+	gopkg.in/yaml.v3 v3.0.1 // indirect
+	mvdan.cc/sh/v3 v3.12.0 // indirect
+)

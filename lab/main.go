@@ -1,5 +1,5 @@
 // Command vnuma-lab plays vSphere hosts with SQL Server VMs: the vSphere API and, for every VM that
-// is on, a TDS endpoint. Everything listens on 127.0.0.1. What happens is told in JSON lines on
+// is on, a TDS endpoint; and Linux machines behind SSH. Everything listens on 127.0.0.1. What happens is told in JSON lines on
 // standard output; docs/lab.md describes scenarios and limits.
 package main
 
@@ -110,10 +110,19 @@ func run(o options) error {
 	stop := stopRequests(o.untilStdinCloses)
 
 	out := &teller{encoder: json.NewEncoder(os.Stdout)}
-	services, err := newServices(played, password)
+	model, err := modelOf(played)
 	if err != nil {
 		return err
 	}
+	services, err := newServices(played, model, password)
+	if err != nil {
+		return err
+	}
+	machines, err := startMachines(played, model, dir)
+	if err != nil {
+		return err
+	}
+	defer machines.close()
 	server, err := vcenter.Start(vcenter.Config{
 		Scenario: played, StateDir: dir, Listen: o.listen, Password: password,
 		Services: services.guests, Tell: out.keepUntilReady,
@@ -121,7 +130,7 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	ready, err := readyEvent(played, server, services)
+	ready, err := readyEvent(played, server, services, machines)
 	if err == nil {
 		err = writeReady(filepath.Join(dir, "ready.json"), ready)
 	}
@@ -162,8 +171,8 @@ func stopRequests(untilStdinCloses bool) <-chan string {
 	return stop
 }
 
-func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services) (vcenter.Event, error) {
-	var vms []vcenter.Event
+func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *services, machines machines) (vcenter.Event, error) {
+	vms := []vcenter.Event{}
 	for _, vm := range played.VMs {
 		endpoint, err := services.endpoint(vm)
 		if err != nil {
@@ -179,7 +188,7 @@ func readyEvent(played *scenario.Scenario, server *vcenter.Server, services *ser
 			"ca_file": server.CAFile(), "user": played.Administrator(),
 		},
 		"control": vcenter.Event{"host": server.Addr().IP.String(), "port": server.ControlPort()},
-		"vms":     vms, "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
+		"vms":     vms, "machines": machines.events(), "scenario": played.Name, "esxi": played.Release().String(), "pid": os.Getpid(), "simulated": true,
 	}, nil
 }
 

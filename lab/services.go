@@ -25,15 +25,16 @@ type services struct {
 	ports  map[string][]int         // further ones of each
 }
 
-func newServices(played *scenario.Scenario, password string) (*services, error) {
+// modelOf is the cost model that a scenario states.
+func modelOf(played *scenario.Scenario) (cost.Model, error) {
 	text, err := played.CostYAML()
 	if err != nil {
-		return nil, err
+		return cost.Model{}, err
 	}
-	model, err := cost.FromYAML(text)
-	if err != nil {
-		return nil, err
-	}
+	return cost.FromYAML(text)
+}
+
+func newServices(played *scenario.Scenario, model cost.Model, password string) (*services, error) {
 	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {

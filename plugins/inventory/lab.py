@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 ---
 name: lab
-short_description: VMs of the running vnuma lab
+short_description: VMs and Linux machines of the running vnuma lab
 version_added: "0.1.0"
 description:
   - Reads which lab runs (C(vnuma lab up)) and puts its VMs into the group C(vnuma_vms).

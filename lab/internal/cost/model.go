@@ -45,7 +45,8 @@ type Model struct {
 	PagePenalty   float64 `yaml:"page_penalty"` // added time of a page on another physical node, at saturation
 	Calls         Calls   `yaml:"calls"`
 
-	LogCache LogCache `yaml:"log_cache"` // inserts in a loop
+	LogCache  LogCache  `yaml:"log_cache"`  // inserts in a loop
+	FileCache FileCache `yaml:"file_cache"` // a Linux machine's page cache
 }
 
 // Default is the scenario `paper`.
@@ -54,6 +55,7 @@ func Default() Model {
 		Effect: Paper, BootSD: 0.003, IterationSD: 0.003, OutlierFactor: 1.3, RemotePenalty: 0.4,
 		ServerShare: 0.12, ServerEffect: 3, IntoShare: 0.35, IntoEffect: 1.5, CPUShare: 0.97, Calls: DefaultCalls(),
 		LogCache:   defaultLogCache(),
+		FileCache:  defaultFileCache(),
 		PageMicros: 60, PagePenalty: 0.05,
 	}
 }
@@ -85,7 +87,7 @@ func (m Model) Validate() error {
 		return fmt.Errorf("cost: effect %q is not one of none, paper, nodes, remote", m.Effect)
 	}
 	var bad []string
-	for _, f := range slices.Concat(m.fields(), m.Calls.fields(), m.LogCache.fields()) {
+	for _, f := range slices.Concat(m.fields(), m.Calls.fields(), m.LogCache.fields(), m.FileCache.fields()) {
 		if math.IsNaN(f.value) || f.value < f.low || f.value > f.high {
 			bad = append(bad, fmt.Sprintf("%s = %g is not within %g..%g", f.name, f.value, f.low, f.high))
 		}

@@ -145,6 +145,9 @@ func (s *Scenario) check() error {
 		}
 		paths[vm.Path()] = true
 	}
+	if err := s.checkMachines(); err != nil {
+		return err
+	}
 	for i, fault := range s.Faults {
 		if err := s.CheckFault(fault); err != nil {
 			return fmt.Errorf("fault %d: %w", i+1, err)

@@ -32,6 +32,7 @@ type Scenario struct {
 	Host      Host      `yaml:"host"`
 	Clusters  []Cluster `yaml:"clusters"`
 	VMs       []VM      `yaml:"vms"`
+	Machines  []Machine `yaml:"machines"`
 	Fleet     Fleet     `yaml:"fleet"`
 	Boot      Boot      `yaml:"boot"`
 	TimeScale float64   `yaml:"time_scale"`

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from vnuma.cli.screen import say
+
+if TYPE_CHECKING:
+    from vnuma.lab import LabState
 
 app = typer.Typer(
     help="The embedded lab: a stand-in for vCenter, ESXi, guest and SQL Server.",
@@ -35,13 +41,20 @@ def up(
 
     labs.build(say=lambda text: typer.echo(text, err=True))
     state = labs.up(scenario_option or scenario, time_scale=time_scale, seed=seed)
-    typer.echo(f"SIMULATED lab is up: scenario {state.scenario}, ESXi {state.esxi}, process {state.pid}.")
-    for vm in state.vms:
-        typer.echo(f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}")
-    typer.echo(
-        f"  vSphere at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
-    )
-    typer.echo("Next: vnuma plan studies/quick.yml")
+    say("\n".join(_up_lines(state)))
+
+
+def _up_lines(state: LabState) -> Iterator[str]:
+    """What runs, where, and the next command: of VMs, or of Linux machines alone."""
+    yield f"SIMULATED lab is up: scenario {state.scenario}, ESXi {state.esxi}, process {state.pid}."
+    yield from (f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}" for vm in state.vms)
+    yield from (f"  {one.name}  Linux, SSH at {one.host}:{one.port}" for one in state.machines)
+    yield f"  vSphere at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
+    if state.vms or not state.machines:
+        yield "Next: vnuma plan studies/quick.yml"
+        return
+    yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of studies/closson2009.yml with"
+    yield f"      vm: {state.machines[0].name}"
 
 
 @app.command()

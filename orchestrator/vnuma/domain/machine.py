@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vnuma.domain.provenance import emulated_by, scenario_of
 from vnuma.logs import linux_nodes
 
 _UNDER_THE_CPU = "TCG"
@@ -59,10 +60,17 @@ class MachineFacts:
     """Whether they may write /proc/sys/vm/drop_caches: root of a container often may not."""
     free_shm_mb: int | None = None
     """Room in /dev/shm; None where there is none."""
+    simulated: str | None = None
+    """The scenario of the lab that plays it; None for a real machine."""
 
     def node(self, number: int) -> Node | None:
         """The node of that number."""
         return next((node for node in self.nodes if node.id == number), None)
+
+    @property
+    def provenance(self) -> str | None:
+        """What its figures are measured on, as a store keeps it (domain.provenance); None for hardware."""
+        return self.simulated or (emulated_by(self.emulated) if self.emulated else None)
 
     @property
     def words(self) -> str:
@@ -109,6 +117,7 @@ def machine_facts(text: str) -> MachineFacts:
         may_write=_line(part, "folder") == "writable",
         may_drop_caches=_line(part, "drop_caches") == "writable",
         free_shm_mb=_mb(_line(part, "shm_kb")),
+        simulated=scenario_of(_line(part, "vendor")),
     )
 
 

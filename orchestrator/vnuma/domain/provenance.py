@@ -5,7 +5,16 @@ None is hardware; `emulated: ...` is a machine that a program emulates; any othe
 
 from __future__ import annotations
 
+import re
+
+_SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
 _EMULATED = "emulated: "
+
+
+def scenario_of(about: str) -> str | None:
+    """The lab's scenario from what a server or machine says of itself: a lab always says that it is one."""
+    match = _SIMULATED.search(about)
+    return (match[1] or "unnamed") if match else None
 
 
 def emulated_by(program: str) -> str:

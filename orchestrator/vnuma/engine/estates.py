@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from vnuma.domain.estate import Estate, Unseen
+from vnuma.domain.provenance import scenario_of
 from vnuma.engine.connections import vcenter
 from vnuma.engine.inventory import read_targets
-from vnuma.engine.plan import scenario_of
 from vnuma.engine.target import Target
 from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot

@@ -5,16 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from vnuma import lab
+from vnuma.lab import LabMachine, LabState
+
+Hosts = dict[str, dict[str, Any]]
 
 
-def lab_hosts() -> dict[str, dict[str, Any]]:
-    """Inventory variables of the running lab's VMs by name; none when no lab runs.
+def lab_hosts() -> Hosts:
+    """Inventory variables of the running lab's VMs and Linux machines by name; none when no lab runs.
 
     Of several VMs with one name each gets its folder in the inventory name.
     """
     state = lab.status()
-    if state is None:
-        return {}
+    return {} if state is None else _vms(state) | {one.name: _machine(one) for one in state.machines}
+
+
+def _vms(state: LabState) -> Hosts:
     password = {"file": str(state.password_file)}
     names = [vm.name for vm in state.vms]
     return {
@@ -38,4 +43,16 @@ def lab_hosts() -> dict[str, dict[str, Any]]:
             "vnuma_test_clone": True,
         }
         for vm in state.vms
+    }
+
+
+def _machine(machine: LabMachine) -> dict[str, Any]:
+    """How Ansible's own connection reaches it; nothing of the user's own SSH configuration is asked."""
+    return {
+        "ansible_host": machine.host,
+        "ansible_port": machine.port,
+        "ansible_user": machine.user,
+        "ansible_ssh_private_key_file": str(machine.key_file),
+        "ansible_ssh_common_args": f"-F none -o UserKnownHostsFile={machine.known_hosts} "
+        "-o GlobalKnownHostsFile=/dev/null -o IdentitiesOnly=yes",
     }

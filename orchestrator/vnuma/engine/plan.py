@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -12,6 +11,7 @@ from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
 from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import Value
+from vnuma.domain.provenance import scenario_of
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.baseline import host_document
@@ -25,9 +25,6 @@ from vnuma.engine.target import Target
 from vnuma.engine.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
-
-_SIMULATED = re.compile(r"simulated by vnuma-lab(?:, scenario ([\w.-]+))?")
-
 
 @dataclass(frozen=True)
 class VmPlan:
@@ -135,9 +132,3 @@ def _missing(privilege: str, vm: str) -> Finding:
         f"privilege {privilege} is missing on {vm}.",
         f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
     )
-
-
-def scenario_of(about: str) -> str | None:
-    """The lab's scenario from what the server says of itself: a lab always says that it is one."""
-    match = _SIMULATED.search(about)
-    return (match[1] or "unnamed") if match else None

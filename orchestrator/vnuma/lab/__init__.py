@@ -7,11 +7,12 @@ lab per state folder.
 from __future__ import annotations
 
 from vnuma.lab import faults
-from vnuma.lab.process import LabState, LabVm, down, status, up
+from vnuma.lab.process import LabMachine, LabState, LabVm, down, status, up
 from vnuma.lab.program import Go, build, find_built, find_go, ready_program, sources_digest
 
 __all__ = [
     "Go",
+    "LabMachine",
     "LabState",
     "LabVm",
     "build",

@@ -35,6 +35,24 @@ class LabVm:
 
 
 @dataclass(frozen=True)
+class LabMachine:
+    """A Linux machine of a running lab, reached by SSH with the key in `key_file`."""
+
+    name: str
+    host: str
+    port: int
+    user: str
+    key_file: Path
+    known_hosts: Path
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> LabMachine:
+        """One machine of the lab's `ready` line, or of `lab.json`."""
+        files = {name: Path(document[name]) for name in ("key_file", "known_hosts")}
+        return cls(**{**document, **files})
+
+
+@dataclass(frozen=True)
 class LabState:
     """A running lab. `started` tells its process from a later one that got the same number."""
 
@@ -49,6 +67,7 @@ class LabState:
     ca_file: Path
     password_file: Path
     vms: tuple[LabVm, ...]
+    machines: tuple[LabMachine, ...] = ()
 
     @classmethod
     def from_ready(cls, event: dict[str, Any], password_file: Path, started: str) -> LabState:
@@ -71,6 +90,7 @@ class LabState:
             ca_file=Path(vcenter["ca_file"]),
             password_file=password_file,
             vms=tuple(vms),
+            machines=tuple(map(LabMachine.from_document, event["machines"])),
         )
 
 
@@ -214,6 +234,7 @@ def _read_state(folder: Path) -> LabState | None:
     try:
         fields = json.loads(path.read_text(encoding="utf-8"))
         fields["vms"] = tuple(LabVm(**{**vm, "node_ports": tuple(vm["node_ports"])}) for vm in fields["vms"])
+        fields["machines"] = tuple(map(LabMachine.from_document, fields.get("machines", ())))
         fields["ca_file"] = Path(fields["ca_file"])
         fields["password_file"] = Path(fields["password_file"])
         return LabState(**fields)

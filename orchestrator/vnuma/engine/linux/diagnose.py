@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vnuma.domain.machine import MachineFacts
+from vnuma.domain.provenance import says_nothing
 from vnuma.engine.diagnosis import Diagnosis
 from vnuma.engine.linux import shell
 from vnuma.engine.linux.plan import facts_of
@@ -29,8 +30,8 @@ def diagnose_machines(names: Sequence[str], inventory: Path) -> Iterator[Diagnos
 
 def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
     yield Diagnosis("ok", "machine", f"{name}: {machine.hostname}, {machine.words}")
-    if machine.emulated:
-        yield Diagnosis("warn", "machine", f"emulated by {machine.emulated}: its figures mean nothing")
+    if machine.provenance:
+        yield Diagnosis("warn", "machine", says_nothing(machine.provenance))
     nodes = tuple(
         f"node {node.id}: CPUs {len(node.cpus)}, {node.memory_mb:,} MB, {node.free_mb + node.cached_mb:,} MB "
         "free or cache"

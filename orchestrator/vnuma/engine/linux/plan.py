@@ -9,7 +9,6 @@ from pathlib import Path
 from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.machine import MachineFacts, machine_facts
 from vnuma.domain.order import columns
-from vnuma.domain.provenance import emulated_by
 from vnuma.domain.study import Study
 from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.linux import shell
@@ -55,8 +54,8 @@ class MachinePlan:
 
     @property
     def simulated(self) -> str | None:
-        """That its figures are an emulator's; None for hardware."""
-        return emulated_by(self.machine.emulated) if self.machine.emulated else None
+        """That its figures are an emulator's or the lab's; None for hardware."""
+        return self.machine.provenance
 
     def documents(self) -> dict[str, dict[str, object]]:
         """What is known of it, by scope, for the store."""

@@ -1,0 +1,241 @@
+package linux
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// entry is one name of the file tree: a folder, a file, a device, a named pipe, or a file of the kernel.
+type entry struct {
+	name     string
+	mode     fs.FileMode
+	inMemory bool // of /dev/shm
+	children map[string]*entry
+
+	data []byte // what was written; none of a file that is only a size
+	size int64
+
+	read   func(*process) string // of the kernel's files
+	write  func(string) error
+	device rune // n, z or r: null, zero, urandom
+}
+
+func folder(name string, inside ...*entry) *entry {
+	made := &entry{name: name, mode: fs.ModeDir | 0o755, children: map[string]*entry{}}
+	for _, child := range inside {
+		made.children[child.name] = child
+	}
+	return made
+}
+
+func text(name, says string) *entry {
+	return &entry{name: name, mode: 0o444, read: func(*process) string { return says }}
+}
+
+func says(name string, what func(*process) string) *entry {
+	return &entry{name: name, mode: 0o444, read: what}
+}
+
+func device(name string, kind rune) *entry {
+	return &entry{name: name, mode: fs.ModeDevice | fs.ModeCharDevice | 0o666, device: kind}
+}
+
+// setting is a file of the kernel that holds a value; `accept` turns what is written into it.
+func setting(name, value string, accept func(string) (string, error)) *entry {
+	made := &entry{name: name, mode: 0o644}
+	made.read = func(*process) string { return value + "\n" }
+	made.write = func(written string) error {
+		accepted, err := accept(strings.TrimSpace(written))
+		if err == nil {
+			value = accepted
+		}
+		return err
+	}
+	return made
+}
+
+func (e *entry) isFolder() bool { return e.mode.IsDir() }
+func (e *entry) isPipe() bool   { return e.mode&fs.ModeNamedPipe != 0 }
+
+// each calls `do` for every file below.
+func (e *entry) each(do func(*entry)) {
+	for _, name := range e.names() {
+		if child := e.children[name]; child.isFolder() {
+			child.each(do)
+		} else if child.mode.IsRegular() && child.read == nil {
+			do(child)
+		}
+	}
+}
+
+func (e *entry) names() []string {
+	var names []string
+	for name := range e.children {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// find is the entry of an absolute path, nil when there is none.
+func (m *Machine) find(at string) *entry {
+	var pid int
+	if n, _ := fmt.Sscanf(at, "/proc/%d/cmdline", &pid); n == 1 {
+		return m.commandLine(pid)
+	}
+	here := m.root
+	for _, name := range strings.Split(strings.Trim(path.Clean(at), "/"), "/") {
+		if name == "" {
+			continue
+		}
+		if here = here.children[name]; here == nil {
+			return nil
+		}
+	}
+	return here
+}
+
+// place is the folder that a path's last name is in.
+func (m *Machine) place(at string) (*entry, string, error) {
+	above, name := path.Split(path.Clean(at))
+	here := m.find(above)
+	if here == nil || !here.isFolder() {
+		return nil, "", syscall.ENOENT
+	}
+	return here, name, nil
+}
+
+// add puts a new entry at a path; it is in memory where its folder is.
+func (m *Machine) add(at string, made *entry) error {
+	above, name, err := m.place(at)
+	switch {
+	case err != nil:
+		return err
+	case above.children[name] != nil:
+		return syscall.EEXIST
+	case above.mode.Perm()&0o200 == 0:
+		return syscall.EACCES
+	}
+	made.name, made.inMemory = name, above.inMemory
+	above.children[name] = made
+	return nil
+}
+
+// remove takes an entry away, with all that is in it, and gives its pages back.
+func (m *Machine) remove(at string) error {
+	above, name, err := m.place(at)
+	if err != nil || above.children[name] == nil {
+		return syscall.ENOENT
+	}
+	gone := above.children[name]
+	if gone.isFolder() {
+		gone.each(m.memory.forget)
+	}
+	m.memory.forget(gone)
+	delete(above.children, name)
+	return nil
+}
+
+// opened is an open file; copies of a descriptor share it.
+type opened struct {
+	machine *Machine
+	entry   *entry
+	at      int64
+	content string // of a kernel's file, as it was when it was opened
+}
+
+func (o *opened) Read(into []byte) (int, error) {
+	o.machine.mu.Lock()
+	defer o.machine.mu.Unlock()
+	switch {
+	case o.entry.isPipe():
+		return o.readPipe(into)
+	case o.entry.device == 'n':
+		return 0, io.EOF
+	case o.entry.device != 0:
+		clear(into)
+		return len(into), nil
+	case o.entry.read != nil:
+		return o.copyFrom(into, []byte(o.content))
+	}
+	return o.copyFrom(into, o.entry.data)
+}
+
+func (o *opened) copyFrom(into, all []byte) (int, error) {
+	if o.at >= int64(len(all)) {
+		return 0, io.EOF
+	}
+	n := copy(into, all[o.at:])
+	o.at += int64(n)
+	return n, nil
+}
+
+// longestPipe is how long a reader of a named pipe waits for somebody to write.
+const longestPipe = 30 * time.Second
+
+func (o *opened) readPipe(into []byte) (int, error) {
+	wake := time.AfterFunc(longestPipe, o.machine.changed.Broadcast)
+	defer wake.Stop()
+	for end := time.Now().Add(longestPipe); len(o.entry.data) == 0; {
+		if time.Now().After(end) {
+			return 0, io.EOF
+		}
+		o.machine.changed.Wait()
+	}
+	n := copy(into, o.entry.data)
+	o.entry.data = o.entry.data[n:]
+	return n, nil
+}
+
+func (o *opened) Write(data []byte) (int, error) {
+	o.machine.mu.Lock()
+	defer o.machine.mu.Unlock()
+	switch {
+	case o.entry.device != 0:
+		return len(data), nil
+	case o.entry.write != nil:
+		if err := o.entry.write(string(data)); err != nil {
+			return 0, err
+		}
+		return len(data), nil
+	case o.entry.read != nil:
+		return 0, syscall.EACCES
+	}
+	o.entry.data = append(o.entry.data, data...)
+	o.entry.size = max(o.entry.size, int64(len(o.entry.data)))
+	o.machine.changed.Broadcast()
+	return len(data), nil
+}
+
+// grow writes so many bytes whose values nobody will ask for.
+func (o *opened) grow(bytes int64, by policy) error {
+	o.machine.mu.Lock()
+	defer o.machine.mu.Unlock()
+	if !o.entry.mode.IsRegular() || o.entry.read != nil {
+		return nil
+	}
+	o.entry.size += bytes
+	came, err := o.machine.memory.hold(o.entry, bytes, by)
+	if err != nil && o.entry.inMemory {
+		o.entry.size -= bytes - came*1024
+		return syscall.ENOSPC
+	}
+	return nil // what finds no room in the page cache is on the disk
+}
+
+// message is an error as strerror(3) words it.
+func message(err error) string {
+	said := err.Error()
+	return strings.ToUpper(said[:1]) + said[1:]
+}
+
+func (p *process) complain(program string, what string, err error) int {
+	fmt.Fprintf(p.stream(2), "%s: %s: %s\n", program, what, message(err))
+	return 1
+}

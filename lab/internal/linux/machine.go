@@ -1,0 +1,111 @@
+// Package linux plays a Linux machine with several NUMA nodes: its page cache by node, the programs and kernel files
+// that a study of the page cache uses, a POSIX shell, and an SSH server in front of them.
+//
+// Where pages lie follows the kernel's documented policies (numa_memory_policy, numactl(8)); how long a read takes is
+// the cost model's. Nothing of the machine that the lab runs on is read or changed.
+package linux
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"vnuma.dev/lab/internal/cost"
+)
+
+// Node is one NUMA node: its CPUs, its memory, and what programs use of it.
+type Node struct {
+	CPUs     int
+	MemoryMB int
+	UsedMB   int
+}
+
+// Config is a machine as it stands when the lab starts.
+type Config struct {
+	Name     string
+	Scenario string
+	CPUModel string
+	Nodes    []Node
+	// OtherReader is a node from which some program reads every file as soon as the caches were dropped; below 0: none.
+	OtherReader int
+	Cost        cost.Model
+	Seed        int64
+}
+
+// Machine is one running machine.
+type Machine struct {
+	config  Config
+	started time.Time
+
+	mu      sync.Mutex
+	changed *sync.Cond // a named pipe got a line, or a program ended
+	memory  *memory
+	root    *entry
+	nextPID int
+	running map[int]*process
+	passed  time.Duration // virtual time since the start that did not really pass
+	passes  int           // how often the caches were dropped
+	reads   int           // commands that read a file, since then
+}
+
+// New is a machine that has just started.
+func New(config Config) *Machine {
+	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes), nextPID: 400, running: map[int]*process{}}
+	m.changed = sync.NewCond(&m.mu)
+	m.root = m.files()
+	return m
+}
+
+// uptime is the machine's clock as a process sees it that is `ahead` of it.
+func (m *Machine) uptime(ahead time.Duration) string {
+	seconds := (time.Since(m.started) + ahead).Seconds() + 420 // it has been up for 7 minutes
+	return fmt.Sprintf("%.2f %.2f\n", seconds, seconds*float64(len(m.config.Nodes)))
+}
+
+// dropCaches is a write to /proc/sys/vm/drop_caches, and begins a pass.
+func (m *Machine) dropCaches(string) error {
+	m.memory.drop()
+	m.passes++
+	m.reads = 0
+	if m.config.OtherReader >= 0 {
+		m.root.each(func(file *entry) {
+			m.memory.hold(file, file.size, policy{kind: local, nodes: []int{m.config.OtherReader}})
+		})
+	}
+	return nil
+}
+
+// cpuList is a node's CPUs as the kernel lists them.
+func (m *Machine) cpuList(node int) string {
+	first := 0
+	for _, before := range m.config.Nodes[:node] {
+		first += before.CPUs
+	}
+	return span(first, first+m.config.Nodes[node].CPUs-1)
+}
+
+// nodeList is all nodes as the kernel lists them.
+func (m *Machine) nodeList() string { return span(0, len(m.config.Nodes)-1) }
+
+func span(first, last int) string {
+	switch {
+	case last < first:
+		return ""
+	case first == last:
+		return fmt.Sprint(first)
+	}
+	return fmt.Sprintf("%d-%d", first, last)
+}
+
+// distances are a node's, as the firmware's table of a machine with one hop between packages has them.
+func (m *Machine) distances(node int) string {
+	row := make([]string, len(m.config.Nodes))
+	for other := range row {
+		row[other] = "20"
+		if other == node {
+			row[other] = "10"
+		}
+	}
+	return strings.Join(row, " ")
+}

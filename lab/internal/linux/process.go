@@ -1,0 +1,184 @@
+package linux
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// process is one running program; its clock is ahead of the real one by the time that did not really pass.
+type process struct {
+	machine *Machine
+	session *session
+	pid     int
+	args    []string
+	dir     string
+	env     map[string]string
+	files   map[int]any // *opened, or an io.Reader or io.Writer of the connection
+	cpuNode int
+	memory  policy
+	now     time.Duration
+	parts   int // of a file that it has read in this session
+}
+
+// session is all programs of one command that came over the connection.
+type session struct {
+	jobs atomic.Int32 // in the background and not yet waited for
+	read int          // which read of the pass it is; 0: it has read nothing
+}
+
+// Run runs a command as the root user's shell does, and returns its exit status.
+func (m *Machine) Run(command string, stdin io.Reader, stdout, stderr io.Writer) int {
+	m.mu.Lock()
+	p := &process{
+		machine: m, session: &session{}, dir: "/root", env: map[string]string{"HOME": "/root", "PATH": "/bin", "USER": "root"},
+		files: map[int]any{0: stdin, 1: stdout, 2: stderr}, memory: policy{kind: local, nodes: []int{0}}, now: m.passed,
+	}
+	m.begin(p)
+	m.mu.Unlock()
+	status := newShell(p, []string{"sh"}).script(command)
+	m.end(p)
+	return status
+}
+
+// begin gives a process its number. The machine is locked.
+func (m *Machine) begin(p *process) {
+	m.nextPID++
+	p.pid = m.nextPID
+	m.running[p.pid] = p
+}
+
+// end takes a process off the list; the machine's clock goes on to where the process's stands.
+func (m *Machine) end(p *process) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.running, p.pid)
+	m.passed = max(m.passed, p.now)
+	m.changed.Broadcast()
+}
+
+// fork is a child with copies of all that a child inherits.
+func (p *process) fork(args []string) *process {
+	child := *p
+	child.args, child.env, child.files = args, maps.Clone(p.env), maps.Clone(p.files)
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	p.machine.begin(&child)
+	return &child
+}
+
+// reap ends a child that has run: its clock is the parent's too.
+func (p *process) reap(child *process) {
+	p.now = max(p.now, child.now)
+	p.parts = max(p.parts, child.parts)
+	p.machine.end(child)
+}
+
+func (p *process) stream(number int) io.Writer {
+	if to, ok := p.files[number].(io.Writer); ok {
+		return to
+	}
+	return io.Discard
+}
+
+func (p *process) input() io.Reader {
+	if from, ok := p.files[0].(io.Reader); ok {
+		return from
+	}
+	return strings.NewReader("")
+}
+
+func (p *process) absolute(name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return path.Join(p.dir, name)
+}
+
+// lookup is the entry that a name means to this process, nil when there is none.
+func (p *process) lookup(name string) *entry {
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	return p.machine.find(p.absolute(name))
+}
+
+// open opens a file that exists for reading.
+func (p *process) open(name string) (*opened, error) {
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	found := p.machine.find(p.absolute(name))
+	if found == nil {
+		return nil, syscall.ENOENT
+	}
+	return p.openEntry(found), nil
+}
+
+// openEntry is an open file at its beginning. The machine is locked.
+func (p *process) openEntry(found *entry) *opened {
+	open := &opened{machine: p.machine, entry: found}
+	if found.read != nil {
+		open.content = found.read(p)
+	}
+	return open
+}
+
+// create opens a file for writing, made when it is missing; emptied unless `keep`.
+func (p *process) create(name string, keep bool) (*opened, error) {
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	found := p.machine.find(p.absolute(name))
+	switch {
+	case found == nil:
+		found = &entry{mode: 0o644}
+		if err := p.machine.add(p.absolute(name), found); err != nil {
+			return nil, err
+		}
+	case found.isFolder():
+		return nil, syscall.EISDIR
+	case found.mode.IsRegular() && found.read == nil && !keep:
+		p.machine.memory.forget(found)
+		found.data, found.size = nil, 0
+	}
+	return p.openEntry(found), nil
+}
+
+// make adds an entry at a name.
+func (p *process) make(name string, made *entry) error {
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	return p.machine.add(p.absolute(name), made)
+}
+
+// unlink removes what is at a name.
+func (p *process) unlink(name string) error {
+	p.machine.mu.Lock()
+	defer p.machine.mu.Unlock()
+	return p.machine.remove(p.absolute(name))
+}
+
+// contents is all of a small file or of a kernel's file.
+func (p *process) contents(name string) (string, error) {
+	file, err := p.open(name)
+	switch {
+	case err != nil:
+		return "", err
+	case file.entry.isFolder():
+		return "", syscall.EISDIR
+	case file.entry.mode&fs.ModeDevice != 0:
+		return "", nil
+	}
+	all, err := io.ReadAll(file)
+	return string(all), err
+}
+
+// missing is what a shell says of a program that is not there.
+func (p *process) missing(program string) int {
+	fmt.Fprintf(p.stream(2), "sh: 1: %s: not found\n", program)
+	return 127
+}

@@ -1,0 +1,155 @@
+package linux
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// program is what a name does; it returns the exit status.
+type program func(p *process, arguments []string) int
+
+// programs are all that this machine has.
+var programs map[string]program
+
+func init() {
+	programs = map[string]program{
+		"[": bracket, "awk": awk, "cat": cat, "dd": dd, "df": df, "dirname": dirname, "echo": echo,
+		"false": func(*process, []string) int { return 1 }, "grep": grep, "head": head, "hostname": hostname, "id": id,
+		"ls": ls, "mkdir": mkdir, "mkfifo": mkfifo, "mktemp": mktemp, "numactl": numactl, "rm": rm, "rmdir": rmdir,
+		"sed": sed, "seq": seq, "sleep": sleep, "stat": stat, "sync": func(*process, []string) int { return 0 },
+		"test": test, "timeout": timeout, "true": func(*process, []string) int { return 0 }, "uname": uname, "wc": wc,
+	}
+}
+
+// unknown is what a program says of options that the lab does not play.
+func (p *process) unknown(name string, arguments []string) int {
+	fmt.Fprintf(p.stream(2), "%s: the lab's %s does not know: %s\n", name, name, strings.Join(arguments, " "))
+	return 2
+}
+
+func echo(p *process, arguments []string) int {
+	fmt.Fprintln(p.stream(1), strings.Join(arguments, " "))
+	return 0
+}
+
+func hostname(p *process, _ []string) int {
+	fmt.Fprintln(p.stream(1), p.machine.config.Name)
+	return 0
+}
+
+func id(p *process, arguments []string) int {
+	if slices.Equal(arguments, []string{"-u"}) {
+		fmt.Fprintln(p.stream(1), "0")
+	} else {
+		fmt.Fprintln(p.stream(1), "uid=0(root) gid=0(root) groups=0(root)")
+	}
+	return 0
+}
+
+func uname(p *process, arguments []string) int {
+	switch strings.Join(arguments, " ") {
+	case "":
+		fmt.Fprintln(p.stream(1), "Linux")
+	case "-r":
+		fmt.Fprintln(p.stream(1), kernelRelease)
+	default:
+		return p.unknown("uname", arguments)
+	}
+	return 0
+}
+
+func seq(p *process, arguments []string) int {
+	last, err := strconv.Atoi(strings.Join(arguments, " "))
+	if err != nil || last > 1<<16 {
+		return p.unknown("seq", arguments)
+	}
+	for number := 1; number <= last; number++ {
+		fmt.Fprintln(p.stream(1), number)
+	}
+	return 0
+}
+
+// shortRest lets others go on while a process sleeps on the machine's own clock.
+const shortRest = time.Millisecond
+
+func sleep(p *process, arguments []string) int {
+	seconds, err := strconv.ParseFloat(strings.Join(arguments, " "), 64)
+	if err != nil || seconds < 0 {
+		return p.unknown("sleep", arguments)
+	}
+	p.now += time.Duration(seconds * float64(time.Second))
+	time.Sleep(shortRest)
+	return 0
+}
+
+// timeout is `timeout SECONDS COMMAND...`: nothing here takes so long that it would have to be ended.
+func timeout(p *process, arguments []string) int {
+	if len(arguments) < 2 {
+		return p.unknown("timeout", arguments)
+	}
+	return p.run(arguments[1:])
+}
+
+func cat(p *process, names []string) int {
+	if len(names) == 0 {
+		io.Copy(p.stream(1), p.input()) // whoever reads it sees its end
+		return 0
+	}
+	status := 0
+	for _, name := range names {
+		text, err := p.contents(name)
+		if err != nil {
+			status = p.complain("cat", name, err)
+			continue
+		}
+		io.WriteString(p.stream(1), text)
+	}
+	return status
+}
+
+func head(p *process, arguments []string) int {
+	switch {
+	case len(arguments) == 2 && arguments[0] == "-n":
+		lines, err := strconv.Atoi(arguments[1])
+		if err != nil {
+			return p.unknown("head", arguments)
+		}
+		text, _ := io.ReadAll(p.input())
+		all := strings.SplitAfter(string(text), "\n")
+		io.WriteString(p.stream(1), strings.Join(all[:min(lines, len(all))], ""))
+		return 0
+	case len(arguments) == 3 && arguments[0] == "-c":
+		bytes, err := strconv.ParseInt(arguments[1], 10, 64)
+		if err != nil || bytes < 0 {
+			return p.unknown("head", arguments)
+		}
+		return p.headOfDevice(bytes, arguments[2])
+	}
+	return p.unknown("head", arguments)
+}
+
+// headOfDevice is `head -c BYTES /dev/urandom > FILE`: how large a file is matters, not what is in it.
+func (p *process) headOfDevice(bytes int64, name string) int {
+	found := p.lookup(name)
+	to, ok := p.files[1].(*opened)
+	if found == nil || found.device == 0 || found.device == 'n' || !ok {
+		return p.unknown("head", []string{"-c", strconv.FormatInt(bytes, 10), name})
+	}
+	if err := to.grow(bytes, p.memory); err != nil {
+		return p.complain("head", "write error", err)
+	}
+	return 0
+}
+
+func wc(p *process, arguments []string) int {
+	if !slices.Equal(arguments, []string{"-l"}) {
+		return p.unknown("wc", arguments)
+	}
+	text, _ := io.ReadAll(p.input())
+	fmt.Fprintln(p.stream(1), strings.Count(string(text), "\n"))
+	return 0
+}

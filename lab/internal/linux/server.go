@@ -1,0 +1,227 @@
+package linux
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// User is the one account of every machine.
+const User = "root"
+
+// Server is a machine's SSH server: commands by `exec`, one user, one key.
+type Server struct {
+	machine  *Machine
+	listener net.Listener
+	config   *ssh.ServerConfig
+	log      *slog.Logger
+	keyFile  string
+	known    string
+
+	mu          sync.Mutex
+	connections map[net.Conn]bool
+	closed      bool
+	working     sync.WaitGroup
+}
+
+// Serve starts the server on a free port of the loopback interface. The client's key and the file of known hosts are
+// written into a folder, for the user alone.
+func Serve(machine *Machine, folder string, log *slog.Logger) (*Server, error) {
+	s := &Server{machine: machine, log: log, connections: map[net.Conn]bool{},
+		keyFile: filepath.Join(folder, machine.config.Name+".key"), known: filepath.Join(folder, machine.config.Name+".known_hosts")}
+	authorized, err := clientKey(s.keyFile)
+	if err != nil {
+		return nil, err
+	}
+	_, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	hostKey, err := ssh.NewSignerFromKey(private)
+	if err != nil {
+		return nil, err
+	}
+	s.config = &ssh.ServerConfig{PublicKeyCallback: onlyKey(authorized), ServerVersion: "SSH-2.0-vnuma-lab"}
+	s.config.AddHostKey(hostKey)
+	if s.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+		return nil, err
+	}
+	line := fmt.Sprintf("[127.0.0.1]:%d %s", s.Port(), ssh.MarshalAuthorizedKey(hostKey.PublicKey()))
+	if err := os.WriteFile(s.known, []byte(line), 0o600); err != nil {
+		s.listener.Close()
+		return nil, err
+	}
+	go s.accept()
+	return s, nil
+}
+
+// clientKey makes the key with which the user logs in.
+func clientKey(file string) (ssh.PublicKey, error) {
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	block, err := ssh.MarshalPrivateKey(private, "vnuma-lab")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+		return nil, err
+	}
+	return ssh.NewPublicKey(public)
+}
+
+var errUnknownKey = errors.New("unknown user or key")
+
+func onlyKey(authorized ssh.PublicKey) func(ssh.ConnMetadata, ssh.PublicKey) (*ssh.Permissions, error) {
+	return func(who ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if who.User() != User || !bytes.Equal(key.Marshal(), authorized.Marshal()) {
+			return nil, errUnknownKey
+		}
+		return nil, nil
+	}
+}
+
+// Port is where it listens.
+func (s *Server) Port() int { return s.listener.Addr().(*net.TCPAddr).Port }
+
+// KeyFile is the private key of the machine's user.
+func (s *Server) KeyFile() string { return s.keyFile }
+
+// KnownHosts is the file that names the machine's own key.
+func (s *Server) KnownHosts() string { return s.known }
+
+// Close ends the server and every connection.
+func (s *Server) Close() {
+	s.mu.Lock()
+	s.closed = true
+	s.listener.Close()
+	for connection := range s.connections {
+		connection.Close()
+	}
+	s.mu.Unlock()
+	s.working.Wait()
+}
+
+func (s *Server) accept() {
+	for {
+		connection, err := s.listener.Accept()
+		if err != nil {
+			return // closed
+		}
+		if !s.keep(connection) {
+			connection.Close()
+			return
+		}
+		go s.serve(connection)
+	}
+}
+
+func (s *Server) keep(connection net.Conn) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.connections[connection] = true
+		s.working.Add(1)
+	}
+	return !s.closed
+}
+
+func (s *Server) serve(connection net.Conn) {
+	defer s.working.Done()
+	defer func() {
+		connection.Close()
+		s.mu.Lock()
+		delete(s.connections, connection)
+		s.mu.Unlock()
+	}()
+	_, channels, requests, err := ssh.NewServerConn(connection, s.config)
+	if err != nil {
+		if !errors.Is(err, io.EOF) {
+			s.log.Info("ssh", "problem", err)
+		}
+		return
+	}
+	go ssh.DiscardRequests(requests)
+	for offered := range channels {
+		if offered.ChannelType() != "session" {
+			offered.Reject(ssh.UnknownChannelType, "sessions alone")
+			continue
+		}
+		channel, asked, err := offered.Accept()
+		if err != nil {
+			return
+		}
+		go s.session(channel, asked)
+	}
+}
+
+// session runs the one command of a channel. A terminal puts everything on the standard output, lines ended by CR LF.
+func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
+	var terminal bool
+	for request := range requests {
+		switch request.Type {
+		case "pty-req":
+			terminal = true
+			request.Reply(true, nil)
+		case "env":
+			request.Reply(true, nil)
+		case "exec":
+			var asked struct{ Command string }
+			known := ssh.Unmarshal(request.Payload, &asked) == nil
+			request.Reply(known, nil)
+			if known {
+				go s.run(channel, asked.Command, terminal)
+			}
+		default:
+			request.Reply(false, nil) // the lab's machine has no interactive shell
+		}
+	}
+}
+
+func (s *Server) run(channel ssh.Channel, command string, terminal bool) {
+	var stdout, stderr io.Writer = channel, channel.Stderr()
+	if terminal {
+		stdout = carriage{channel}
+		stderr = stdout
+	}
+	status := s.machine.Run(command, channel, &whole{to: stdout}, &whole{to: stderr})
+	ended := struct{ Status uint32 }{uint32(status)}
+	channel.SendRequest("exit-status", false, ssh.Marshal(&ended)) // whoever has gone does not hear it
+	channel.Close()
+}
+
+// whole lets several programs write, each of them undisturbed. A reader who has gone ends no program.
+type whole struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (w *whole) Write(data []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to.Write(data)
+	return len(data), nil
+}
+
+// carriage is a terminal's output.
+type carriage struct{ to io.Writer }
+
+func (c carriage) Write(data []byte) (int, error) {
+	_, err := c.to.Write(bytes.ReplaceAll(data, []byte("\n"), []byte("\r\n")))
+	return len(data), err
+}

@@ -1,0 +1,336 @@
+package linux
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// shell runs POSIX shell scripts in a process. The language is parsed and expanded by mvdan.cc/sh; what commands do
+// is this package's, so that nothing touches the machine that the lab runs on.
+type shell struct {
+	*process
+	parameters []string // $0, $1, ...
+	functions  map[string]*syntax.Stmt
+	status     int
+	errexit    bool
+	tested     int // how many conditions it is in, where `set -e` does not count
+	leaving    bool
+	atExit     string
+	jobs       []*job
+}
+
+// job is a command that runs in the background.
+type job struct {
+	process *process
+	done    chan struct{}
+}
+
+func newShell(p *process, parameters []string) *shell {
+	if p.args == nil {
+		p.args = parameters
+	}
+	return &shell{process: p, parameters: parameters, functions: map[string]*syntax.Stmt{}}
+}
+
+// script runs a whole script and what it set a trap for, and returns the exit status.
+func (s *shell) script(text string) int {
+	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		fmt.Fprintf(s.stream(2), "sh: syntax error: %v\n", err)
+		return 2
+	}
+	s.statements(parsed.Stmts)
+	status := s.status
+	if s.atExit != "" {
+		trap := s.atExit
+		s.atExit, s.leaving, s.errexit = "", false, false
+		s.evaluate(trap)
+	}
+	return status
+}
+
+// evaluate runs further text in this shell.
+func (s *shell) evaluate(text string) {
+	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
+	if err != nil {
+		s.fail("sh: syntax error: %v", err)
+		return
+	}
+	s.statements(parsed.Stmts)
+}
+
+func (s *shell) fail(format string, values ...any) {
+	fmt.Fprintf(s.stream(2), format+"\n", values...)
+	s.status, s.leaving = 2, true
+}
+
+func (s *shell) statements(all []*syntax.Stmt) {
+	for _, one := range all {
+		if s.leaving {
+			return
+		}
+		s.statement(one)
+	}
+}
+
+func (s *shell) statement(one *syntax.Stmt) {
+	if one.Background {
+		s.background(one)
+		return
+	}
+	if one.Negated {
+		s.tested++
+		defer func() { s.tested-- }()
+	}
+	before := s.files
+	s.files = copied(before)
+	permanent := isBareExec(one.Cmd)
+	if err := s.redirect(one.Redirs); err != nil {
+		fmt.Fprintf(s.stream(2), "sh: 1: %s\n", err)
+		s.status = 2
+	} else if one.Cmd != nil {
+		s.command(one.Cmd)
+	} else {
+		s.status = 0
+	}
+	if !permanent {
+		s.files = before
+	}
+	if one.Negated {
+		s.status = map[bool]int{true: 1, false: 0}[s.status == 0]
+		return
+	}
+	s.perhapsLeave(one.Cmd)
+}
+
+// perhapsLeave is what `set -e` does: lists and conditions decide for themselves.
+func (s *shell) perhapsLeave(command syntax.Command) {
+	switch command.(type) {
+	case *syntax.CallExpr, *syntax.Subshell, *syntax.DeclClause, nil:
+		if s.errexit && s.tested == 0 && s.status != 0 {
+			s.leaving = true
+		}
+	}
+}
+
+func copied(files map[int]any) map[int]any {
+	all := make(map[int]any, len(files))
+	for number, file := range files {
+		all[number] = file
+	}
+	return all
+}
+
+// isBareExec is `exec` with redirections alone: they stay.
+func isBareExec(command syntax.Command) bool {
+	call, ok := command.(*syntax.CallExpr)
+	return ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec"
+}
+
+func (s *shell) command(command syntax.Command) {
+	switch c := command.(type) {
+	case *syntax.CallExpr:
+		s.call(c)
+	case *syntax.DeclClause:
+		s.declare(c)
+	case *syntax.BinaryCmd:
+		s.binary(c)
+	case *syntax.Block:
+		s.statements(c.Stmts)
+	case *syntax.Subshell:
+		s.status = s.child(c.Stmts, nil)
+	case *syntax.IfClause:
+		s.choose(c)
+	case *syntax.WhileClause:
+		s.loop(c)
+	case *syntax.ForClause:
+		s.forEach(c)
+	case *syntax.FuncDecl:
+		s.functions[c.Name.Value] = c.Body
+		s.status = 0
+	default:
+		s.fail("sh: the lab's shell has no %T", command)
+	}
+}
+
+func (s *shell) binary(c *syntax.BinaryCmd) {
+	if c.Op == syntax.Pipe {
+		var between bytes.Buffer
+		s.child([]*syntax.Stmt{c.X}, map[int]any{1: &between})
+		s.status = s.child([]*syntax.Stmt{c.Y}, map[int]any{0: &between})
+		return
+	}
+	s.condition([]*syntax.Stmt{c.X})
+	if !s.leaving && (s.status == 0) == (c.Op == syntax.AndStmt) {
+		s.statement(c.Y)
+	}
+}
+
+// condition runs statements whose status is asked for, and says whether it was 0.
+func (s *shell) condition(statements []*syntax.Stmt) bool {
+	s.tested++
+	s.statements(statements)
+	s.tested--
+	return s.status == 0 && !s.leaving
+}
+
+func (s *shell) choose(c *syntax.IfClause) {
+	for ; c != nil; c = c.Else {
+		if len(c.Cond) == 0 || s.condition(c.Cond) {
+			s.status = 0
+			s.statements(c.Then)
+			return
+		}
+		if s.leaving {
+			return
+		}
+	}
+	s.status = 0
+}
+
+// mostTurns bounds a loop that would never end.
+const mostTurns = 1_000_000
+
+func (s *shell) loop(c *syntax.WhileClause) {
+	for range mostTurns {
+		if s.condition(c.Cond) == c.Until || s.leaving {
+			s.status = map[bool]int{true: s.status, false: 0}[s.leaving]
+			return
+		}
+		s.statements(c.Do)
+		if s.leaving {
+			return
+		}
+	}
+	s.fail("sh: a loop of more than %d turns", mostTurns)
+}
+
+func (s *shell) forEach(c *syntax.ForClause) {
+	words, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		s.fail("sh: the lab's shell has no %T", c.Loop)
+		return
+	}
+	s.status = 0
+	for _, value := range s.fields(words.Items) {
+		s.env[words.Name.Value] = value
+		s.statements(c.Do)
+		if s.leaving {
+			return
+		}
+	}
+}
+
+// sub is a shell of its own that starts as a copy of this one.
+func (s *shell) sub() *shell {
+	child := *s
+	child.process = s.fork(s.args)
+	child.env, child.jobs, child.atExit = child.process.env, nil, ""
+	return &child
+}
+
+// child runs statements in a subshell, some of its files replaced, and returns the status.
+func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
+	child := s.sub()
+	for number, file := range files {
+		child.files[number] = file
+	}
+	child.statements(statements)
+	s.reap(child.process)
+	return child.status
+}
+
+// background starts a statement and goes on.
+func (s *shell) background(one *syntax.Stmt) {
+	foreground := *one
+	foreground.Background = false
+	child := s.sub()
+	child.tested, child.errexit = 0, s.errexit
+	started := &job{process: child.process, done: make(chan struct{})}
+	s.jobs = append(s.jobs, started)
+	s.session.jobs.Add(1)
+	s.env["!"] = strconv.Itoa(child.pid)
+	s.status = 0
+	go func() {
+		defer close(started.done)
+		child.statement(&foreground)
+	}()
+}
+
+// wait waits for everything in the background.
+func (s *shell) wait() {
+	for _, one := range s.jobs {
+		<-one.done
+		s.session.jobs.Add(-1)
+		s.reap(one.process)
+	}
+	s.jobs = nil
+}
+
+// expansions says how this shell's words expand.
+func (s *shell) expansions() *expand.Config {
+	return &expand.Config{
+		Env: environment{s},
+		CmdSubst: func(to io.Writer, c *syntax.CmdSubst) error {
+			s.status = s.child(c.Stmts, map[int]any{1: to})
+			return nil
+		},
+		ReadDir2: s.readFolder,
+	}
+}
+
+func (s *shell) fields(words []*syntax.Word) []string {
+	found, err := expand.Fields(s.expansions(), words...)
+	if err != nil {
+		s.fail("sh: %v", err)
+	}
+	return found
+}
+
+func (s *shell) literal(word *syntax.Word) string {
+	found, err := expand.Literal(s.expansions(), word)
+	if err != nil {
+		s.fail("sh: %v", err)
+	}
+	return found
+}
+
+func (s *shell) readFolder(name string) ([]fs.DirEntry, error) {
+	s.machine.mu.Lock()
+	defer s.machine.mu.Unlock()
+	found := s.machine.find(s.absolute(name))
+	switch {
+	case found == nil:
+		return nil, fs.ErrNotExist
+	case !found.isFolder():
+		return nil, syscall.ENOTDIR
+	}
+	var all []fs.DirEntry
+	for _, child := range found.names() {
+		all = append(all, listed{found.children[child]})
+	}
+	return all, nil
+}
+
+var errNotListed = errors.New("the lab has no more of it")
+
+// listed is an entry as a folder lists it.
+type listed struct{ *entry }
+
+func (l listed) Name() string               { return l.name }
+func (l listed) IsDir() bool                { return l.isFolder() }
+func (l listed) Type() fs.FileMode          { return l.mode.Type() }
+func (l listed) Info() (fs.FileInfo, error) { return nil, errNotListed }
+
+// isShell is whether a program's name is the shell's.
+func isShell(name string) bool { return path.Base(name) == "sh" }

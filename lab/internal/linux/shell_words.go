@@ -1,0 +1,159 @@
+package linux
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// environment is a shell's variables and special parameters, as the expansion asks for them.
+type environment struct{ *shell }
+
+// Get is a variable's value.
+func (e environment) Get(name string) expand.Variable {
+	value, set := e.parameter(name)
+	return expand.Variable{Set: set, Kind: expand.String, Str: value}
+}
+
+// Set is what an expansion assigns.
+func (e environment) Set(name string, value expand.Variable) error {
+	e.env[name] = value.String()
+	return nil
+}
+
+// Each yields every variable.
+func (e environment) Each(yield func(string, expand.Variable) bool) {
+	for name := range e.env {
+		if !yield(name, e.Get(name)) {
+			return
+		}
+	}
+}
+
+func (e environment) parameter(name string) (string, bool) {
+	switch name {
+	case "$":
+		return strconv.Itoa(e.pid), true
+	case "?":
+		return strconv.Itoa(e.status), true
+	case "#":
+		return strconv.Itoa(len(e.parameters) - 1), true
+	case "@", "*":
+		return strings.Join(e.parameters[1:], " "), len(e.parameters) > 1
+	}
+	if number, err := strconv.Atoi(name); err == nil {
+		if number < len(e.parameters) {
+			return e.parameters[number], true
+		}
+		return "", false
+	}
+	value, set := e.env[name]
+	return value, set
+}
+
+// redirect opens what a statement's redirections name.
+func (s *shell) redirect(all []*syntax.Redirect) error {
+	for _, one := range all {
+		number := 1
+		if one.Op == syntax.RdrIn || one.Op == syntax.RdrInOut || one.Op == syntax.DplIn {
+			number = 0
+		}
+		if one.N != nil {
+			number, _ = strconv.Atoi(one.N.Value)
+		}
+		file, err := s.redirected(one)
+		if err != nil {
+			return err
+		}
+		s.files[number] = file
+	}
+	return nil
+}
+
+func (s *shell) redirected(one *syntax.Redirect) (any, error) {
+	name := s.literal(one.Word)
+	cannot := func(what string, err error) error {
+		return fmt.Errorf("cannot %s %s: %s", what, name, message(err))
+	}
+	switch one.Op {
+	case syntax.DplOut, syntax.DplIn:
+		number, err := strconv.Atoi(name)
+		if file, open := s.files[number]; err == nil && open {
+			return file, nil
+		}
+		return nil, fmt.Errorf("%s: Bad file descriptor", name)
+	case syntax.RdrIn:
+		file, err := s.open(name)
+		if err != nil {
+			return nil, cannot("open", err)
+		}
+		return file, nil
+	case syntax.RdrOut, syntax.ClbOut, syntax.AppOut, syntax.RdrInOut:
+		file, err := s.create(name, one.Op == syntax.AppOut || one.Op == syntax.RdrInOut)
+		if err != nil {
+			return nil, cannot("create", err)
+		}
+		return file, nil
+	}
+	return nil, fmt.Errorf("the lab's shell has no redirection %s", one.Op)
+}
+
+// call runs a simple command.
+func (s *shell) call(c *syntax.CallExpr) {
+	before := s.status
+	s.status = 0
+	words := s.fields(c.Args)
+	if s.leaving {
+		return
+	}
+	if len(words) == 0 {
+		s.assign(c.Assigns)
+		return
+	}
+	if len(c.Assigns) > 0 {
+		s.fail("sh: the lab's shell has no variables for one command")
+		return
+	}
+	if words[0] == "exit" && len(words) == 1 {
+		s.status = before
+	}
+	if body := s.functions[words[0]]; body != nil {
+		outer := s.parameters
+		s.parameters = append([]string{outer[0]}, words[1:]...)
+		s.statement(body)
+		s.parameters = outer
+		return
+	}
+	if run := builtins[words[0]]; run != nil {
+		run(s, words[1:])
+		return
+	}
+	s.status = s.start(words)
+}
+
+// assign sets variables; its status is that of the last substitution in them.
+func (s *shell) assign(all []*syntax.Assign) {
+	for _, one := range all {
+		value := ""
+		if one.Value != nil {
+			value = s.literal(one.Value)
+		}
+		s.env[one.Name.Value] = value
+	}
+}
+
+func (s *shell) declare(c *syntax.DeclClause) {
+	if c.Variant.Value != "export" && c.Variant.Value != "readonly" {
+		s.fail("sh: the lab's shell has no %s", c.Variant.Value)
+		return
+	}
+	s.status = 0
+	for _, one := range c.Args {
+		if !one.Naked {
+			s.assign([]*syntax.Assign{one})
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Machine is a Linux machine that no vCenter knows, reached by SSH.
+type Machine struct {
+	Name        string        `yaml:"name"`
+	CPUModel    string        `yaml:"cpu_model"`
+	Nodes       []MachineNode `yaml:"nodes"`
+	OtherReader *int          `yaml:"other_reader"` // from which node a program reads what was dropped from the cache
+}
+
+// MachineNode is one NUMA node of a machine.
+type MachineNode struct {
+	CPUs     int `yaml:"cpus"`
+	MemoryMB int `yaml:"memory_mb"`
+	UsedMB   int `yaml:"used_mb"`
+}
+
+// Closson (2009) shows two packages of four cores (SMT off), their nodes' sizes, and what was free on them. The model
+// of the CPU is an assumption: the text says Xeon 5500.
+func defaultMachine() Machine {
+	return Machine{
+		Name: "xeon5500", CPUModel: "Intel(R) Xeon(R) CPU X5570 @ 2.93GHz",
+		Nodes: []MachineNode{{CPUs: 4, MemoryMB: 8052, UsedMB: 2106}, {CPUs: 4, MemoryMB: 8080, UsedMB: 93}},
+	}
+}
+
+// UnmarshalYAML reads a machine over the published one, so that a file states only what differs.
+func (m *Machine) UnmarshalYAML(node *yaml.Node) error {
+	type plain Machine // without this method
+	read := plain(defaultMachine())
+	if err := strictly(node, &read); err != nil {
+		return err
+	}
+	*m = Machine(read)
+	return nil
+}
+
+// machineName is what can be a host's name, an inventory's and a file's.
+var machineName = regexp.MustCompile(`^[a-z][a-z0-9-]{0,62}$`)
+
+func (m Machine) check() error {
+	switch {
+	case !machineName.MatchString(m.Name):
+		return errors.New("needs a name of lower-case letters, digits and hyphens")
+	case len(m.Nodes) < 1 || len(m.Nodes) > 64:
+		return fmt.Errorf("%d nodes: want 1 to 64", len(m.Nodes))
+	case m.OtherReader != nil && (*m.OtherReader < 0 || *m.OtherReader >= len(m.Nodes)):
+		return fmt.Errorf("other_reader %d: there is no such node", *m.OtherReader)
+	}
+	for number, node := range m.Nodes {
+		if node.CPUs < 0 || node.CPUs > 1024 || node.MemoryMB < 0 || node.UsedMB < 0 || node.UsedMB > node.MemoryMB {
+			return fmt.Errorf("node %d: cpus from 0 to 1024, and memory_mb that holds used_mb", number)
+		}
+	}
+	return nil
+}
+
+func (s *Scenario) checkMachines() error {
+	names := map[string]bool{}
+	for _, vm := range s.VMs {
+		names[vm.Name] = true
+	}
+	for _, machine := range s.Machines {
+		if err := machine.check(); err != nil {
+			return fmt.Errorf("machine %q: %w", machine.Name, err)
+		}
+		if names[machine.Name] {
+			return fmt.Errorf("machine %q: the name is taken", machine.Name)
+		}
+		names[machine.Name] = true
+	}
+	return nil
+}
