@@ -10,7 +10,8 @@ name: lab
 short_description: VMs and Linux machines of the running vnuma lab
 version_added: "0.1.0"
 description:
-  - Reads which lab runs (C(vnuma lab up)) and puts its VMs into the group C(vnuma_vms).
+  - Reads which lab runs (C(vnuma lab up)) and puts its VMs into the group C(vnuma_vms),
+    its Linux machines into C(vnuma_machines).
   - Everything measured on them is simulated.
 author: vnuma contributors (@vnuma)
 options:
@@ -34,7 +35,7 @@ from vnuma.engine.lab_hosts import lab_hosts
 
 
 class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-core ships no types
-    """Adds the lab's VMs."""
+    """Adds the lab's VMs and machines."""
 
     NAME = "vnuma.vnuma.lab"
 
@@ -49,8 +50,10 @@ class InventoryModule(BaseInventoryPlugin):  # type: ignore[misc]  # ansible-cor
         hosts = lab_hosts()
         if not hosts:
             raise AnsibleParserError("No lab runs. Start one: vnuma lab up")
-        self.inventory.add_group("vnuma_vms")
         for name, variables in hosts.items():
-            self.inventory.add_host(name, group="vnuma_vms")
+            group = self.inventory.add_group(
+                "vnuma_vms" if "vnuma_vcenter" in variables else "vnuma_machines"
+            )
+            self.inventory.add_host(name, group=group)
             for key, value in variables.items():
                 self.inventory.set_variable(name, key, value)

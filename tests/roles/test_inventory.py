@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.conftest import LabFactory
+from tests.support.cli import vnuma
 from tests.support.playbook import play, play_roles
 from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
-from vnuma.engine.inventory import read_targets
+from vnuma.engine.inventory import named_targets, read_targets
+from vnuma.engine.target import Machine
 
 
 def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> None:
@@ -27,6 +29,22 @@ def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> No
     assert targets["sql16"].vcenter.password.file == str(state.password_file)
     assert ended.only("vm_power").host == "sql16"
     assert password not in ended.text
+
+
+def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> None:
+    """Reached by SSH with a key, as what no vCenter knows; `lab up` says where, and what is next."""
+    said = vnuma("lab", "up", "closson2009").text
+    try:
+        targets = named_targets(asset("inventories/lab/lab.vnuma.yml"), ["xeon5500"])
+        doctor = vnuma("doctor", "xeon5500").text
+    finally:
+        vnuma_lab.down()
+
+    assert targets == {"xeon5500": Machine(name="xeon5500")}
+    assert "xeon5500  Linux, SSH at 127.0.0.1:" in said
+    assert "Next: vnuma doctor xeon5500" in said
+    assert "xeon5500: xeon5500, 2 NUMA nodes, Linux" in doctor
+    assert "the lab's scenario closson2009" in " ".join(doctor.split())
 
 
 def test_without_a_lab_the_command_that_starts_one_is_named(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.lab import LabHandle
+from vnuma.engine.lab_hosts import machine_variables
 
 SMALL: dict[str, Any] = {
     "name": "small",
@@ -36,6 +37,14 @@ def write_study(folder: Path, **changes: Any) -> Path:
         study[name] = value
     path = folder / f"{study['name']}.yml"
     path.write_text(json.dumps(study, indent=1), encoding="utf-8")
+    return path
+
+
+def write_machines(folder: Path, lab: LabHandle) -> Path:
+    """An inventory of the lab's Linux machines, as the lab's own inventory tells them."""
+    path = folder / "machines.json"
+    hosts = {machine.name: machine_variables(machine) for machine in lab.state.machines}
+    path.write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
     return path
 
 

@@ -11,17 +11,34 @@ var builtins map[string]func(*shell, []string)
 
 func init() {
 	builtins = map[string]func(*shell, []string){
-		":":       func(*shell, []string) {},
+		":":       (*shell).nothing,
 		"command": (*shell).which,
 		"exec":    (*shell).replace,
 		"exit":    (*shell).exit,
-		"export":  func(*shell, []string) {},
+		"export":  (*shell).export,
 		"read":    (*shell).readLine,
 		"set":     (*shell).set,
 		"trap":    (*shell).trap,
-		"umask":   func(*shell, []string) {},
-		"wait":    func(s *shell, _ []string) { s.wait() },
+		"umask":   (*shell).nothing,
+		"wait":    (*shell).await,
 	}
+}
+
+func (s *shell) nothing([]string) { s.status = 0 }
+
+// export sets variables: all of them go to what the shell starts anyway.
+func (s *shell) export(words []string) {
+	for _, word := range words {
+		if name, value, set := strings.Cut(word, "="); set {
+			s.env[name] = value
+		}
+	}
+	s.status = 0
+}
+
+func (s *shell) await([]string) {
+	s.wait()
+	s.status = 0
 }
 
 // start runs a program, or another shell, in a child.
@@ -76,6 +93,7 @@ func (s *shell) replace(words []string) {
 
 // readLine is `read NAME`.
 func (s *shell) readLine(words []string) {
+	s.status = 0
 	var line strings.Builder
 	one := make([]byte, 1)
 	for {
@@ -95,6 +113,7 @@ func (s *shell) readLine(words []string) {
 }
 
 func (s *shell) set(words []string) {
+	s.status = 0
 	for _, word := range words {
 		switch word {
 		case "-e":
@@ -113,7 +132,7 @@ func (s *shell) trap(words []string) {
 		s.fail("sh: the lab's shell has traps for EXIT alone")
 		return
 	}
-	s.atExit = words[0]
+	s.atExit, s.status = words[0], 0
 }
 
 // which is `command -v NAME`.
@@ -126,5 +145,6 @@ func (s *shell) which(words []string) {
 		s.status = 127
 		return
 	}
+	s.status = 0
 	io.WriteString(s.stream(1), "/bin/"+words[1]+"\n")
 }

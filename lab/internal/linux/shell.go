@@ -19,14 +19,15 @@ import (
 // is this package's, so that nothing touches the machine that the lab runs on.
 type shell struct {
 	*process
-	parameters []string // $0, $1, ...
-	functions  map[string]*syntax.Stmt
-	status     int
-	errexit    bool
-	tested     int // how many conditions it is in, where `set -e` does not count
-	leaving    bool
-	atExit     string
-	jobs       []*job
+	parameters  []string // $0, $1, ...
+	functions   map[string]*syntax.Stmt
+	status      int
+	substituted int // the status of the last command substitution
+	errexit     bool
+	tested      int // how many conditions it is in, where `set -e` does not count
+	leaving     bool
+	atExit      string
+	jobs        []*job
 }
 
 // job is a command that runs in the background.
@@ -116,7 +117,7 @@ func (s *shell) statement(one *syntax.Stmt) {
 // perhapsLeave is what `set -e` does: lists and conditions decide for themselves.
 func (s *shell) perhapsLeave(command syntax.Command) {
 	switch command.(type) {
-	case *syntax.CallExpr, *syntax.Subshell, *syntax.DeclClause, nil:
+	case *syntax.CallExpr, *syntax.Subshell, nil:
 		if s.errexit && s.tested == 0 && s.status != 0 {
 			s.leaving = true
 		}
@@ -141,8 +142,6 @@ func (s *shell) command(command syntax.Command) {
 	switch c := command.(type) {
 	case *syntax.CallExpr:
 		s.call(c)
-	case *syntax.DeclClause:
-		s.declare(c)
 	case *syntax.BinaryCmd:
 		s.binary(c)
 	case *syntax.Block:
@@ -199,7 +198,7 @@ func (s *shell) choose(c *syntax.IfClause) {
 }
 
 // mostTurns bounds a loop that would never end.
-const mostTurns = 1_000_000
+const mostTurns = 100_000
 
 func (s *shell) loop(c *syntax.WhileClause) {
 	for range mostTurns {
@@ -267,10 +266,12 @@ func (s *shell) background(one *syntax.Stmt) {
 	}()
 }
 
-// wait waits for everything in the background.
+// wait waits for everything in the background. What was started together counts as such until the last has ended.
 func (s *shell) wait() {
 	for _, one := range s.jobs {
 		<-one.done
+	}
+	for _, one := range s.jobs {
 		s.session.jobs.Add(-1)
 		s.reap(one.process)
 	}
@@ -282,7 +283,7 @@ func (s *shell) expansions() *expand.Config {
 	return &expand.Config{
 		Env: environment{s},
 		CmdSubst: func(to io.Writer, c *syntax.CmdSubst) error {
-			s.status = s.child(c.Stmts, map[int]any{1: to})
+			s.substituted = s.child(c.Stmts, map[int]any{1: to})
 			return nil
 		},
 		ReadDir2: s.readFolder,

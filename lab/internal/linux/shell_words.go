@@ -103,22 +103,19 @@ func (s *shell) redirected(one *syntax.Redirect) (any, error) {
 
 // call runs a simple command.
 func (s *shell) call(c *syntax.CallExpr) {
-	before := s.status
-	s.status = 0
+	s.substituted = 0
 	words := s.fields(c.Args)
 	if s.leaving {
 		return
 	}
 	if len(words) == 0 {
 		s.assign(c.Assigns)
+		s.status = s.substituted
 		return
 	}
 	if len(c.Assigns) > 0 {
 		s.fail("sh: the lab's shell has no variables for one command")
 		return
-	}
-	if words[0] == "exit" && len(words) == 1 {
-		s.status = before
 	}
 	if body := s.functions[words[0]]; body != nil {
 		outer := s.parameters
@@ -142,18 +139,5 @@ func (s *shell) assign(all []*syntax.Assign) {
 			value = s.literal(one.Value)
 		}
 		s.env[one.Name.Value] = value
-	}
-}
-
-func (s *shell) declare(c *syntax.DeclClause) {
-	if c.Variant.Value != "export" && c.Variant.Value != "readonly" {
-		s.fail("sh: the lab's shell has no %s", c.Variant.Value)
-		return
-	}
-	s.status = 0
-	for _, one := range c.Args {
-		if !one.Naked {
-			s.assign([]*syntax.Assign{one})
-		}
 	}
 }

@@ -24,7 +24,8 @@ def up(
     scenario: Annotated[
         str,
         typer.Argument(
-            help="paper, null, esxi8-default, standalone, adkin2014, chang2005, or a file (docs/lab.md)."
+            help="paper, null, esxi8-default, standalone, shea2012, adkin2014, chang2005, closson2009, "
+            "or a file (docs/lab.md)."
         ),
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,

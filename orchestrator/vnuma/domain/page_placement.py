@@ -46,7 +46,7 @@ def not_proven(placed: Placed, wanted: MemoryPlace, reader: int) -> str | None:
     """
     if placed.total_kb < PROVEN_SHARE * placed.file_kb:
         came, size = placed.total_kb // 1024, placed.file_kb // 1024
-        return f"only {came} of the file's {size} MiB are in the page cache"
+        return f"only {came} of the file's {size} MiB came into the page cache when it was read in"
     shares = {node: placed.share(node) for node in placed.grown_kb}
     told = ", ".join(f"node {node} {share * 100:.0f}%" for node, share in shares.items())
     if wanted == "depleted":

@@ -16,7 +16,7 @@ def lab_hosts() -> Hosts:
     Of several VMs with one name each gets its folder in the inventory name.
     """
     state = lab.status()
-    return {} if state is None else _vms(state) | {one.name: _machine(one) for one in state.machines}
+    return {} if state is None else _vms(state) | {one.name: machine_variables(one) for one in state.machines}
 
 
 def _vms(state: LabState) -> Hosts:
@@ -46,7 +46,7 @@ def _vms(state: LabState) -> Hosts:
     }
 
 
-def _machine(machine: LabMachine) -> dict[str, Any]:
+def machine_variables(machine: LabMachine) -> dict[str, Any]:
     """How Ansible's own connection reaches it; nothing of the user's own SSH configuration is asked."""
     return {
         "ansible_host": machine.host,

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from vnuma.domain.cell_time import assumed_cell_seconds
 from vnuma.domain.facts import HostFacts, VmFacts
 from vnuma.domain.order import columns
+from vnuma.domain.provenance import scenario_of
 from vnuma.domain.role import needed_privileges, purpose_of
 from vnuma.domain.setting import Value
-from vnuma.domain.provenance import scenario_of
 from vnuma.domain.study import Study
 from vnuma.engine.arm_plan import ArmPlan, plan_arm
 from vnuma.engine.baseline import host_document
@@ -25,6 +25,7 @@ from vnuma.engine.target import Target
 from vnuma.engine.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
+
 
 @dataclass(frozen=True)
 class VmPlan:

@@ -153,10 +153,13 @@ def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
             yield _wrap(text, "    ", width)
 
 
+_WIDEST_ARM = 18
+"""Longer names of arms push their sentence to the right."""
+
+
 def _verdicts(analysis: Analysis, width: int) -> str:
     """One sentence an arm, on the mean over all sizes."""
-    longest = max((len(arm.arm) for arm in analysis.arms), default=0) + 2
-    longest = min(longest, 10)
+    longest = min(max((len(arm.arm) for arm in analysis.arms), default=0), _WIDEST_ARM) + 2
     return "\n".join(
         _wrap(f"{arm.arm:<{longest - 2}}  {verdict_words(arm.verdict)}", " " * longest, width)
         for arm in analysis.arms

@@ -143,7 +143,8 @@ class _Pass:
         if wrong:
             raise PlacementNotProven(
                 f"{site.vm}, arm {site.arm}: {wrong}.",
-                fix="Look at the nodes' free memory (numactl -H), cgroup limits and memory_spread_page.",
+                fix="Look at the nodes' free memory (numactl -H), cgroup limits, memory_spread_page, "
+                "and for programs that read the same file.",
             )
 
 

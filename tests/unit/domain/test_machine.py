@@ -95,6 +95,16 @@ def test_an_emulator_is_told_from_a_virtual_machine(cpu: str, clocks: str, emula
     assert bool(machine_facts(ANSWER.format(cpu=cpu, clocks=clocks)).emulated) is emulated
 
 
+def test_a_machine_of_the_lab_says_which_scenario_plays_it() -> None:
+    """Its maker's name says so, and figures of it are marked simulated."""
+    plain = ANSWER.format(cpu="X5570", clocks="tsc")
+    played = plain.replace("QEMU\n", "simulated by vnuma-lab, scenario closson2009\n")
+
+    facts = machine_facts(played)
+
+    assert (facts.simulated, facts.provenance) == ("closson2009", "closson2009")
+
+
 def test_silence_is_no_answer() -> None:
     """A machine that tells no node is refused, not taken for one without nodes."""
     with pytest.raises(ValueError, match="meminfo"):
