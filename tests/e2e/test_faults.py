@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,9 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
     ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 6, ran.text
+    assert re.search(
+        r"failed, sql timeout\n  127\.0\.0\.1:\d+: SQL Server was not ready.*\n  See the guest's", ran.err
+    )
     assert "0/2" in vnuma("status").out
 
 

@@ -146,7 +146,8 @@ def _supervise(
         if vm.restore_words:
             say(f"Put back  {vm.restore_words}", sys.stderr)
         if vm.note:
-            say(f"Note      {vm.name}, {vm.note}", sys.stderr)
+            why = "".join(f"\n  {line.strip()}" for line in (vm.note_detail or "").splitlines())
+            say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
     if ended.progress.retries:
         say(f"Note      vSphere had to be asked again {ended.progress.retries} times.", sys.stderr)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)

@@ -31,6 +31,7 @@ class VmProgress:
     last: tuple[tuple[str, str], ...]
     """(label, outcome) of the latest ended attempts, newest first."""
     note: str | None
+    """The latest attempt that did not count: block, arm, outcome and reason."""
     left_s: float | None
     at_baseline: bool
     restore_words: str | None
@@ -38,6 +39,8 @@ class VmProgress:
     """Putting it back was tried and did not succeed: a person has to look."""
     ended_by: str | None = None
     """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
+    note_detail: str | None = None
+    """What happened in that attempt, and what to do, as its error said it."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
         restore_words=detail.get("words"),
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
+        note_detail=trouble.detail if trouble else None,
     )
 
 

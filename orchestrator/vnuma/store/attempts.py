@@ -92,9 +92,15 @@ def attempts_of_run(conn: Connection, run_id: int) -> tuple[Attempt, ...]:
 
 def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tuple[AttemptLine, ...]:
     """All attempts of the run, or of one of its VMs, without their documents: cheap at any length."""
-    names = ("id", "cell_id", "number", "step", "step_at", "started_at", "ended_at", "outcome", "reason")
+    when = ("step", "step_at", "started_at", "ended_at")
+    how = ("outcome", "reason", "detail")
     query = (
-        select(*(_attempt[name] for name in names), _cell.vm_id, _cell.label, _cell.block)
+        select(
+            *(_attempt[name] for name in ("id", "cell_id", "number", *when, *how)),
+            _cell.vm_id,
+            _cell.label,
+            _cell.block,
+        )
         .join(tables.cell, _cell.id == _attempt.cell_id)
         .where(_cell.run_id == run_id)
         .order_by(_attempt.id)

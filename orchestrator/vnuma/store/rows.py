@@ -169,6 +169,7 @@ class AttemptLine:
     ended_at: datetime | None
     outcome: Outcome | None
     reason: str | None
+    detail: str | None = None
 
 
 @dataclass(frozen=True)
