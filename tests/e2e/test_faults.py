@@ -159,5 +159,5 @@ def test_a_question_of_vsphere_is_told_at_once_with_its_choices(tmp_path: Path, 
     ran = vnuma("run", write_study(tmp_path, power=SHORT), "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 7, ran.text
-    assert ran.err.count(" failed\n") == 1
+    assert ran.err.count(" failed, given up\n") == 1
     assert "(choices: Cancel, I Moved It, I Copied It)" in ran.err

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
+from vnuma.engine.given_up import FOR_PEOPLE, failed_cells
 from vnuma.engine.hours import why_closed
 from vnuma.engine.recover import is_alive
-from vnuma.engine.somebody import SomebodysChange
-from vnuma.errors import QuestionPending, ShutdownTimeout, VmHeld
+from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, runs
 from vnuma.store.open import Store
-from vnuma.store.rows import AttemptLine, Busy, Cell, Claim, Run, Vm
+from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
-
-_WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
 
 
 @dataclass(frozen=True)
@@ -86,14 +83,6 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
         )
 
 
-_FOR_PEOPLE = {
-    ShutdownTimeout.reason: "did not shut down",
-    QuestionPending.reason: "waits for an answer in vCenter",
-    SomebodysChange.reason: "was changed by somebody else",
-}
-"""Reasons of an attempt that another attempt would only repeat, with what they say of the VM."""
-
-
 def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
     """Why this VM gets no further cell now, whatever is left.
 
@@ -106,21 +95,12 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
-    if ended and not vm.at_baseline and ended[-1].reason in _FOR_PEOPLE:
-        return f"{vm.name} {_FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
+    if ended and not vm.at_baseline and ended[-1].reason in FOR_PEOPLE:
+        return f"{vm.name} {FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
     failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
     return why_closed(study, past, clock())
-
-
-def failed_cells(past: Sequence[AttemptLine], study: Study) -> set[int]:
-    """Cells that have used up their attempts without a valid one."""
-    tries = Counter(attempt.cell_id for attempt in past if attempt.outcome in _WITHOUT_RESULT)
-    valid = {attempt.cell_id for attempt in past if attempt.outcome is Outcome.VALID}
-    return {
-        cell for cell, count in tries.items() if cell not in valid and count >= study.limits.attempts_per_cell
-    }
 
 
 def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:

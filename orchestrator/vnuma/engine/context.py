@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from sqlalchemy import Connection
+
 from vnuma import assets
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
@@ -77,8 +79,13 @@ def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
     store = _kept_stores.get(address) or open_store(address)
     with store.read() as connection:
         run = runs.get_run(connection, name)
-        text = runs.get_study(connection, run.study_id).yaml
-    return store, run, _parsed(text, run.name)
+        study = study_of(connection, run)
+    return store, run, study
+
+
+def study_of(connection: Connection, run: Run) -> Study:
+    """The study of a run, as it was stored with it."""
+    return _parsed(runs.get_study(connection, run.study_id).yaml, run.name)
 
 
 _kept_stores: dict[str, Store] = {}

@@ -8,6 +8,8 @@ from statistics import median
 
 from sqlalchemy import Connection
 
+from vnuma.engine.context import study_of
+from vnuma.engine.given_up import FOR_PEOPLE, failed_cells, without_result
 from vnuma.engine.persist import RETRY
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
@@ -29,7 +31,7 @@ class VmProgress:
     since: datetime | None
     repeated: int
     last: tuple[tuple[str, str], ...]
-    """(label, outcome) of the latest ended attempts, newest first."""
+    """(label, outcome in words) of the latest ended attempts, newest first."""
     note: str | None
     """The latest attempt that did not count: block, arm, outcome and reason."""
     left_s: float | None
@@ -80,22 +82,29 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     run = runs.get_run(connection, run_name)
     every = attempts.lines_of_run(connection, run.id)
     planned = cells.cells_of_run(connection, run.id)
+    troubled = any(without_result(attempt) for attempt in every)
+    failed = failed_cells(every, study_of(connection, run)) if troubled else set()
     rows = [
-        _vm(vm, [cell for cell in planned if cell.vm_id == vm.id], [a for a in every if a.vm_id == vm.id])
+        _vm(
+            vm,
+            [cell for cell in planned if cell.vm_id == vm.id],
+            [attempt for attempt in every if attempt.vm_id == vm.id],
+            failed,
+        )
         for vm in vms.vms_of_run(connection, run.id)
     ]
     kept = (cell.block for cell in planned if cell.state != "skipped")
     return Progress(run, tuple(rows), max(kept, default=0), facts.count_of_run(connection, run.id, RETRY))
 
 
-def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
+def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) -> VmProgress:
     now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
     )
     ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
     planned = [cell for cell in planned if cell.state != "skipped"]
-    done = sum(cell.state in {"valid", "failed"} for cell in planned)
+    done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
     trouble = next((attempt for attempt in ended if attempt.outcome != "valid"), None)
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     return VmProgress(
@@ -109,8 +118,8 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
         step=now.step if now else None,
         since=now.step_at if now else None,
         repeated=sum(attempt.number > 1 for attempt in past),
-        last=tuple((attempt.label, str(attempt.outcome)) for attempt in ended[:3]),
-        note=_note(trouble),
+        last=tuple((attempt.label, _outcome(attempt, past, failed)) for attempt in ended[:3]),
+        note=_note(trouble, past, failed),
         left_s=_left(ended, now, len(planned) - done),
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
@@ -120,11 +129,29 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine]) -> VmProgress:
     )
 
 
-def _note(trouble: AttemptLine | None) -> str | None:
+def _note(trouble: AttemptLine | None, past: list[AttemptLine], failed: set[int]) -> str | None:
     if trouble is None:
         return None
-    reason = (trouble.reason or str(trouble.outcome)).replace("_", " ")
-    return f"block {trouble.block}, {trouble.label}: {trouble.outcome}, {reason}"
+    reason = "" if trouble.reason == trouble.outcome else f", {trouble.reason}".replace("_", " ")
+    what = f"block {trouble.block}, {trouble.label}: {trouble.outcome}{reason}"
+    if _is_last(trouble, past):
+        return f"{what}; given up" if trouble.cell_id in failed else what
+    return f"{what}; tried again"
+
+
+def _outcome(attempt: AttemptLine, past: list[AttemptLine], failed: set[int]) -> str:
+    """How an attempt ended; of one without a result, what becomes of its cell while the run goes on."""
+    if not without_result(attempt):
+        return str(attempt.outcome)
+    if not _is_last(attempt, past):
+        return f"{attempt.outcome}, tried again"
+    if attempt.cell_id in failed:
+        return f"{attempt.outcome}, given up"
+    return f"{attempt.outcome}, {'waits for a person' if attempt.reason in FOR_PEOPLE else 'tried again'}"
+
+
+def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:
+    return all(other.id <= attempt.id for other in past if other.cell_id == attempt.cell_id)
 
 
 def _left(ended: list[AttemptLine], now: AttemptLine | None, cells_left: int) -> float | None:

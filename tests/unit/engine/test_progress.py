@@ -1,0 +1,117 @@
+"""What progress counts as ended, and what it says of an attempt without a result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import study_text
+from tests.store.build import Leased, claim, new_vm
+from vnuma.cli.progress import LineLog, block_lines
+from vnuma.engine.progress import Progress, progress_of
+from vnuma.errors import ShutdownTimeout
+from vnuma.store import attempts, runs
+from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import Claim
+from vnuma.store.states import Outcome
+
+TRIES = 3
+"""attempts_per_cell of a study that does not say."""
+
+
+@dataclass(frozen=True)
+class Going:
+    """A run of two cells that is looked at between any two steps."""
+
+    store: Store
+    leased: Leased
+
+    def seen(self) -> Progress:
+        """What everybody who asks is shown."""
+        with self.store.read() as connection:
+            return progress_of(connection, self.leased.run.name)
+
+    def claim(self) -> Claim:
+        """Begin the next attempt."""
+        return claim(self.store, self.leased, max_attempts=TRIES)
+
+    def end(self, attempt: Claim, outcome: Outcome, why: str = "tools_timeout") -> None:
+        """End it."""
+        reason = None if outcome is Outcome.VALID else why
+        with self.store.write() as connection:
+            attempts.finish(connection, attempt.attempt_id, self.leased.token, outcome, reason=reason)
+
+
+@pytest.fixture
+def going(tmp_path: Path) -> Going:
+    """A run of a real study, of which nothing was measured yet."""
+    store = open_store(default_url(tmp_path))
+    with store.write() as connection:
+        run = runs.create_run(connection, runs.save_study(connection, "quick", study_text()), seed=7)
+    return Going(store, new_vm(store, run, arms=2))
+
+
+def test_a_cell_that_is_tried_again_has_not_ended_before_its_second_attempt_nor_in_it(going: Going) -> None:
+    """The count never goes back: nothing is counted that comes again."""
+    counts = []
+    for outcome in (Outcome.FAILED, Outcome.INVALID, Outcome.VALID):
+        attempt = going.claim()
+        counts.append(going.seen().ended)
+        going.end(attempt, outcome)
+        counts.append(going.seen().ended)
+
+    assert counts == [0, 0, 0, 0, 0, 1]
+
+
+def test_a_cell_without_a_result_has_ended_with_its_last_attempt(going: Going) -> None:
+    """Given up after the study's attempts_per_cell, and said so."""
+    counts = []
+    for _ in range(TRIES):
+        going.end(going.claim(), Outcome.FAILED)
+        counts.append(going.seen().ended)
+
+    (vm,) = going.seen().vms
+    assert counts == [0, 0, 1]
+    assert vm.last == (
+        ("arm0", "failed, given up"),
+        ("arm0", "failed, tried again"),
+        ("arm0", "failed, tried again"),
+    )
+    assert vm.note == "block 0, arm0: failed, tools timeout; given up"
+
+
+def test_log_and_display_say_that_a_failed_cell_is_tried_again(
+    going: Going, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both count the same cells, and the second attempt at the cell does not take a line back."""
+    log = LineLog()
+    for outcome in (Outcome.FAILED, Outcome.VALID):
+        attempt = going.claim()
+        log.show(going.seen())
+        going.end(attempt, outcome)
+        log.show(going.seen())
+
+    failed, valid = (line.partition(" left=")[0] for line in capsys.readouterr().err.splitlines())
+    assert failed.endswith(" cell 0/2 vm=sql16 arm=arm0 failed, tried again")
+    assert valid.endswith(" cell 1/2 vm=sql16 arm=arm0 valid")
+    shown = block_lines(going.seen())
+    assert any(line.startswith("  1 of 2 ") for line in shown)
+    assert "  note  block 0, arm0: failed, tools timeout; tried again" in shown
+
+
+def test_a_guest_that_does_not_shut_down_is_left_to_people(going: Going) -> None:
+    """Another attempt would only repeat it: nobody is told that there will be one."""
+    going.end(going.claim(), Outcome.FAILED, ShutdownTimeout.reason)
+
+    (vm,) = going.seen().vms
+    assert (vm.ended, vm.last) == (0, (("arm0", "failed, waits for a person"),))
+
+
+def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
+    """A run that goes on after its controller died owes the cell all its attempts."""
+    going.end(going.claim(), Outcome.INTERRUPTED)
+
+    (vm,) = going.seen().vms
+    assert (vm.ended, vm.last) == (0, (("arm0", "interrupted"),))
