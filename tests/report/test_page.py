@@ -177,6 +177,23 @@ def test_each_arm_has_one_line_on_how_its_difference_changes_with_size(loaded: L
     )
 
 
+def test_only_what_a_warning_is_about_is_stressed(loaded: Load) -> None:
+    """Paragraphs of bold type stress nothing: the lead is, what follows is not."""
+    page = page_text(loaded(GOLDEN_STORY))
+
+    fits = "<b>The tables&#39; rows fit the processor&#39;s cache:</b> distance to memory shows little."
+    assert page.count(fits) == 2  # in how far this goes, and among the warnings
+
+
+def test_the_names_of_arms_are_explained_where_they_first_stand(loaded: Load) -> None:
+    """A reader who sees 2x8 for the first time need not look for the methods."""
+    text = text_of(page_text(loaded(GOLDEN_STORY)))
+
+    assert text.index("Arms are sockets x cores per socket, unless named otherwise.") < text.index(
+        "How far this goes l"
+    )
+
+
 def test_simulated_is_said_in_title_banner_footer_and_file_name(
     loaded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

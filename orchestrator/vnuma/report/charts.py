@@ -119,7 +119,10 @@ def _differences(
     scale = alt.Scale(domain=list(extent), nice=False, zero=False)
     x = alt.X("value:Q", scale=scale, title=_difference_title(analysis))
     x = x.axis(
-        tickCount=max(3, width // 55), grid=True, labelExpr="(datum.value > 0 ? '+' : '') + datum.label"
+        tickCount=max(3, width // 55),
+        grid=True,
+        labelExpr="(datum.value > 0 ? '+' : '') + datum.label",
+        labelFlush=False,
     )
     y = alt.Y("arm:N", sort=arms, title=None, scale=alt.Scale(domain=arms))
     y = y.axis(ticks=False, domain=False, labelPadding=8)
@@ -155,7 +158,7 @@ def _differences(
 def _difference_title(analysis: Analysis) -> str:
     """The axis says which way is which."""
     left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
-    return f"{left}  <  difference, %  >  {right}"
+    return f"← {left} · difference, % · {right} →"
 
 
 def arm_shapes(arms: Sequence[str]) -> alt.Shape:

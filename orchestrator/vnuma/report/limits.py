@@ -23,7 +23,7 @@ from vnuma.report.order_chart import drift_words
 from vnuma.report.saturation import MEANS, saturation_sentences
 from vnuma.report.topology_drawing import ArmTopology, topologies_of
 from vnuma.report.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.words import ORDER_WORDS, count, progress_words
+from vnuma.report.words import ORDER_WORDS, count, lead, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -91,7 +91,8 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
     for finding in loaded.vm_facts(vm, "preflight").values():
         known = finding["id"] == "Q01" and measured is not None
         if finding["id"].startswith(("Q", "T04")) and not known:
-            yield Statement("limits it", finding["what"], f"{finding['fix']} ({finding['id']})")
+            what, more = lead(finding["what"])
+            yield Statement("limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip())
     plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
     spools = {name for plan in plans for name in plan.get("spools") or ()}
     if spools:

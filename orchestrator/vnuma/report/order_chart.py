@@ -38,7 +38,8 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     last = max(int(str(row["x"])) for row in rows)
     x = alt.X("x:Q", title="cell, in the order run (shaded: every second block)")
     x = x.scale(domain=[0, last + 1], nice=False).axis(grid=False, tickMinStep=1)
-    y = alt.Y("y:Q", title=f"from its column's mean, %  ({direction(analysis.measure)})").axis(tickCount=5)
+    y = alt.Y("y:Q", title=["from its column's mean, %", direction(analysis.measure)])
+    y = y.axis(tickCount=5, titlePadding=8)
     longest = max(map(len, arms))
     shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
     legend = alt.Legend(

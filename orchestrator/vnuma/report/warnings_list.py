@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from vnuma.analysis.result import Analysis
 from vnuma.report.model import LoadedRun
+from vnuma.report.words import lead
 from vnuma.store.rows import Vm
 
 
@@ -17,6 +18,16 @@ class Warning_:
     severity: str
     what: str
     advice: str
+
+    @property
+    def lead(self) -> str:
+        """What it is about."""
+        return lead(self.what)[0]
+
+    @property
+    def rest(self) -> str:
+        """What is said of that."""
+        return lead(self.what)[1]
 
 
 def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:

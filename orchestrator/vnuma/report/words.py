@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.by_size import apart_sentence
@@ -48,6 +49,12 @@ def banner(scenario: str | None) -> str:
 def count(number: int, noun: str) -> str:
     """`1 block`, `2 blocks`, `1,000 boots`."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def lead(text: str) -> tuple[str, str]:
+    """What a finding is about, up to its first colon or full stop, and the rest of it."""
+    found = re.match(r"(.+?[:.])\s+(.+)", text, re.DOTALL)
+    return (found[1], found[2]) if found else (text, "")
 
 
 def level_words(level: float) -> str:

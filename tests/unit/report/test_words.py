@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.wording import limits, listed
-from vnuma.report.words import banner, count, level_words, places
+from vnuma.report.words import banner, count, lead, level_words, places
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,29 @@ def test_a_level_is_written_as_people_do(level: float, words: str) -> None:
 def test_names_are_listed_as_a_sentence(names: list[str], words: str) -> None:
     """Commas, and a word before the last."""
     assert listed(names) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (
+            "It fits the cache: 0.13 MB. Distance cannot show.",
+            ("It fits the cache:", "0.13 MB. Distance cannot show."),
+        ),
+        ("vcsa01:443 is away. On ESXi 6.5: ask again.", ("vcsa01:443 is away.", "On ESXi 6.5: ask again.")),
+        ("One sentence.", ("One sentence.", "")),
+        ("", ("", "")),
+    ],
+)
+def test_a_finding_is_led_by_what_it_is_about(text: str, parts: tuple[str, str]) -> None:
+    """Up to the first colon or full stop that ends a word; the rest is not lost."""
+    assert lead(text) == parts
+
+
+@given(st.text())
+def test_a_lead_and_the_rest_are_the_whole_finding(text: str) -> None:
+    """Nothing but the space between them goes."""
+    assert "".join("".join(lead(text)).split()) == "".join(text.split())
 
 
 @pytest.mark.parametrize(
