@@ -68,11 +68,16 @@ def verdicts(folder: Path, running: LabHandle) -> dict[str, tuple[str, float]]:
     """Word and ratio of the arm away from the log writer, by form."""
     ran = vnuma("run", small_study(folder), "-i", write_inventory(folder, running))
     assert ran.code == 0, ran.text
-    document = json.loads(vnuma("results", "latest", "--format", "json").out)
     return {
         analysis["form"]: (analysis["arms"][0]["verdict"], analysis["arms"][0]["ratio"])
-        for analysis in document["analyses"]
+        for analysis in document()["analyses"]
     }
+
+
+def document() -> dict[str, Any]:
+    """The latest run's results, as programs read them."""
+    found: dict[str, Any] = json.loads(vnuma("results", "latest", "--format", "json").out)
+    return found
 
 
 @pytest.mark.long
@@ -85,8 +90,11 @@ def test_the_published_ratios_come_out_beside_the_published_figures(tmp_path: Pa
     assert found["native"][1] == pytest.approx(1.762, rel=0.01)
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
-    for words in ("Adkin 2014 (SQL 2014, one log writer)", "spins per insert", "log_writers", "1.7"):
+    for words in ("Adkin 2014 (SQL 2014, one log writer)", "spins per insert", "log_writers", "1.7", "x59.1"):
         assert words in page
+    spins = [figure for figure in document()["figures"] if figure["name"] == "spins per insert"]
+    assert [figure["arms"][1]["ratio"] for figure in spins] == pytest.approx([4.5, 59], rel=0.05)
+    assert [figure["arms"][1]["published_ratio"] for figure in spins] == [4.5, 59.1]
 
 
 @pytest.mark.long

@@ -181,6 +181,21 @@ def test_other_figures_have_a_table_with_unit_and_direction(calls: LoadedRun) ->
     assert "spins, per call, lower is better" in text_of(page_text(calls))
 
 
+def test_published_ratios_of_other_figures_stand_below_ours(calls: LoadedRun) -> None:
+    """Arm by arm, in terminal, page and document; an arm without a published one says so."""
+    found = json.loads(as_json(calls))["figures"][0]["arms"]
+    ours = {arm["arm"]: arm["ratio"] for arm in found}
+
+    assert ours["16x1"] == pytest.approx(found[-1]["median"] / found[0]["median"])
+    assert {arm["arm"]: arm["published_ratio"] for arm in found if arm["published_ratio"]} == {
+        "1x16": 1,
+        "16x1": 59.1,
+    }
+    assert re.search(r"published +x1 +not known .*x59\.1", as_text(calls))
+    assert "ratio x1 " in text_of(page_text(calls))
+    assert "published x1 not known" in text_of(page_text(calls))
+
+
 def test_other_figures_as_csv_are_those_of_the_document(calls: LoadedRun) -> None:
     """A line for each size and arm, with unit, direction and the number of boots."""
     found = list(csv.DictReader(io.StringIO(TABLES["figures"].of(calls))))

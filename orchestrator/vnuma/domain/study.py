@@ -133,10 +133,18 @@ class Published(Strict):
         ),
     )
 
+    figure_ratios: dict[str, dict[str, dict[str, Above0]]] = Field(
+        default={},
+        description=(
+            "Form -> name of another figure, as `spins per insert` -> arm -> figure of the arm / figure of "
+            "the reference arm; ours stands beside it."
+        ),
+    )
+
     @model_validator(mode="after")
     def _publishes_something(self) -> Published:
-        if not (self.elapsed_ms or self.figures or self.ratios):
-            raise ValueError("published has no figures: give elapsed_ms, figures or ratios")
+        if not (self.elapsed_ms or self.figures or self.ratios or self.figure_ratios):
+            raise ValueError("published has no figures: give elapsed_ms, figures, ratios or figure_ratios")
         return self
 
 

@@ -21,7 +21,21 @@ def check_workload(study: Study) -> Iterator[Problem]:
         for index, value in enumerate(values):
             if value in values[:index]:
                 yield Problem((*path, index), f"{value} is listed twice.", "Remove one.")
+    yield from _published_figures(study)
     yield from study.workload.problems(study)
+
+
+def _published_figures(study: Study) -> Iterator[Problem]:
+    """Published ratios of figures that this workload does not tell: nothing would stand beside them."""
+    known = [figure.name for figure in study.workload.figures]
+    for form, ratios in (study.published.figure_ratios if study.published else {}).items():
+        for name in ratios:
+            if name not in known:
+                yield Problem(
+                    ("published", "figure_ratios", form, name),
+                    f"the workload {study.workload.name} tells no figure '{name}' beside its metric.",
+                    f"It tells {', '.join(known) or 'none'}.",
+                )
 
 
 def check_arms_workloads(study: Study) -> Iterator[Problem]:

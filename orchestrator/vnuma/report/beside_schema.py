@@ -57,6 +57,12 @@ class FigureArm(BaseModel):
     arm: str
     boots: Count
     median: float | None
+    ratio: float | None = Field(
+        description="The median / the reference arm's; null where that is 0 or not known."
+    )
+    published_ratio: float | None = Field(
+        description="The same of somebody else's figures; null without any."
+    )
     reason: Reason
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from vnuma.analysis.figures import FigureRow
+from vnuma.analysis.figures import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
 from vnuma.domain.replicate import medians
 from vnuma.report.grid import GridTable, as_screen
@@ -55,6 +55,8 @@ def figures_document(loaded: LoadedRun) -> list[dict[str, Any]]:
                     "arm": cell.arm,
                     "boots": cell.boots,
                     "median": cell.median,
+                    "ratio": _ratio(row, cell),
+                    "published_ratio": _published(loaded, row).get(cell.arm),
                     "reason": None if cell.boots else NO_FIGURE,
                 }
                 for cell in row.cells
@@ -70,8 +72,34 @@ def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
     return GridTable(
         f"Also measured, form {form}: {what}; {medians(loaded.result.design.replicate)}",
         (loaded.result.design.size_word, *(cell.arm for cell in rows[0].cells)),
-        tuple((f"{row.size:,}", *_figures(row)) for row in rows),
+        tuple(line for row in rows for line in _table_lines(loaded, row)),
     )
+
+
+def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]:
+    """One size: the figures, and ratios to the reference arm where somebody published them."""
+    yield (f"{row.size:,}", *_figures(row))
+    theirs = _published(loaded, row)
+    if theirs:
+        yield ("  ratio", *(_times(_ratio(row, cell)) for cell in row.cells))
+        yield ("  published", *(_times(theirs.get(cell.arm)) for cell in row.cells))
+
+
+def _published(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
+    """Somebody else's ratios of that figure to their reference arm, by arm."""
+    if loaded.published is None:
+        return {}
+    return loaded.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
+
+
+def _ratio(row: FigureRow, cell: FigureCell) -> float | None:
+    """Of medians, to the reference arm's; None where either is not known or the reference's is 0."""
+    reference = row.cells[0].median
+    return cell.median / reference if cell.median is not None and reference else None
+
+
+def _times(ratio: float | None) -> str:
+    return "not known" if ratio is None else f"x{ratio:.3g}"
 
 
 def _figures(row: FigureRow) -> Iterator[str]:

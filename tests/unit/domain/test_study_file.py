@@ -177,3 +177,13 @@ def test_an_unknown_workload_is_refused_with_those_that_there_are() -> None:
     assert "no workload is called 'tpcc'; there are call_volume, cross_join" in problem(
         f"{GOOD}workload: {{name: tpcc}}\n"
     )
+
+
+def test_published_ratios_of_a_figure_that_the_workload_does_not_tell_are_refused() -> None:
+    """Misspelt, it would stand beside nothing, and nobody would miss it."""
+    text = (STUDIES / "adkin2014.yml").read_text(encoding="utf-8")
+
+    message = problem(text.replace("native: {spins per insert:", "native: {spins per row:"))
+
+    assert "the workload log_spinlock tells no figure 'spins per row' beside its metric." in message
+    assert "It tells spins per insert, CPU cycles per spin" in message
