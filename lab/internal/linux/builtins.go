@@ -43,6 +43,9 @@ func (s *shell) await([]string) {
 
 // start runs a program, or another shell, in a child.
 func (s *shell) start(words []string) int {
+	if s.tooDeep() {
+		return 2
+	}
 	child := s.fork(words)
 	status := child.run(words)
 	s.reap(child)

@@ -24,6 +24,7 @@ type process struct {
 	cpuNode int
 	memory  policy
 	now     time.Duration
+	depth   int // of the processes and functions that it is within
 	parts   int // of a file that it has read in this session
 }
 
@@ -66,11 +67,22 @@ func (m *Machine) end(p *process) {
 // fork is a child with copies of all that a child inherits.
 func (p *process) fork(args []string) *process {
 	child := *p
+	child.depth++
 	child.args, child.env, child.files = args, maps.Clone(p.env), maps.Clone(p.files)
 	p.machine.mu.Lock()
 	defer p.machine.mu.Unlock()
 	p.machine.begin(&child)
 	return &child
+}
+
+// deepest bounds scripts that start themselves.
+const deepest = 200
+
+func (p *process) tooDeep() bool {
+	if p.depth > deepest {
+		fmt.Fprintln(p.stream(2), "sh: Cannot fork")
+	}
+	return p.depth > deepest
 }
 
 // reap ends a child that has run: its clock is the parent's too.

@@ -105,16 +105,16 @@ func (p *process) copying(arguments []string) (copying, bool) {
 	asked := copying{block: 512, count: -1}
 	for _, word := range arguments {
 		name, value, _ := strings.Cut(word, "=")
-		factor := int64(1)
+		file, factor := value, int64(1)
 		if value != "" && factors[value[len(value)-1]] != 0 {
 			factor, value = factors[value[len(value)-1]], value[:len(value)-1]
 		}
 		number, err := strconv.ParseInt(value, 10, 40)
 		switch name {
 		case "if":
-			asked.from, err = word[len("if="):], nil
+			asked.from, number, err = file, 0, nil
 		case "of":
-			asked.to, err = word[len("of="):], nil
+			asked.to, number, err = file, 0, nil
 		case "bs":
 			asked.block = number * factor
 		case "count":

@@ -240,6 +240,10 @@ func (s *shell) sub() *shell {
 
 // child runs statements in a subshell, some of its files replaced, and returns the status.
 func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
+	if s.tooDeep() {
+		s.leaving = true
+		return 2
+	}
 	child := s.sub()
 	for number, file := range files {
 		child.files[number] = file
@@ -290,20 +294,32 @@ func (s *shell) expansions() *expand.Config {
 	}
 }
 
-func (s *shell) fields(words []*syntax.Word) []string {
-	found, err := expand.Fields(s.expansions(), words...)
-	if err != nil {
-		s.fail("sh: %v", err)
-	}
+func (s *shell) fields(words []*syntax.Word) (found []string) {
+	s.expand(func() (err error) {
+		found, err = expand.Fields(s.expansions(), words...)
+		return err
+	})
 	return found
 }
 
-func (s *shell) literal(word *syntax.Word) string {
-	found, err := expand.Literal(s.expansions(), word)
-	if err != nil {
+func (s *shell) literal(word *syntax.Word) (found string) {
+	s.expand(func() (err error) {
+		found, err = expand.Literal(s.expansions(), word)
+		return err
+	})
+	return found
+}
+
+// expand ends the script with a message when words do not expand. The library panics at some of them.
+func (s *shell) expand(words func() error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			s.fail("sh: %v", problem)
+		}
+	}()
+	if err := words(); err != nil {
 		s.fail("sh: %v", err)
 	}
-	return found
 }
 
 func (s *shell) readFolder(name string) ([]fs.DirEntry, error) {

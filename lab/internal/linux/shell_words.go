@@ -118,10 +118,7 @@ func (s *shell) call(c *syntax.CallExpr) {
 		return
 	}
 	if body := s.functions[words[0]]; body != nil {
-		outer := s.parameters
-		s.parameters = append([]string{outer[0]}, words[1:]...)
-		s.statement(body)
-		s.parameters = outer
+		s.function(body, words)
 		return
 	}
 	if run := builtins[words[0]]; run != nil {
@@ -129,6 +126,19 @@ func (s *shell) call(c *syntax.CallExpr) {
 		return
 	}
 	s.status = s.start(words)
+}
+
+func (s *shell) function(body *syntax.Stmt, words []string) {
+	if s.tooDeep() {
+		s.status, s.leaving = 2, true
+		return
+	}
+	outer := s.parameters
+	s.parameters = append([]string{outer[0]}, words[1:]...)
+	s.depth++
+	s.statement(body)
+	s.depth--
+	s.parameters = outer
 }
 
 // assign sets variables; its status is that of the last substitution in them.

@@ -1,0 +1,30 @@
+package linux
+
+import (
+	"testing"
+	"time"
+)
+
+// FuzzScript: whatever a script says, it ends, and the machine goes on.
+func FuzzScript(f *testing.F) {
+	for _, script := range asDash {
+		f.Add(script)
+	}
+	f.Add(file + onNode + "--membind=1" + read)
+	f.Add("f() { f; }; f")
+	f.Add("export X='sh -c \"$X\"'; sh -c \"$X\"")
+	f.Add("at=$(mktemp -d /tmp/a.XXX); mkfifo $at/p; exec 3<> $at/p; echo x >&3; read y < $at/p; echo $y; rm -rf $at /")
+	f.Fuzz(func(t *testing.T, script string) {
+		m := published(t)
+		done := make(chan struct{})
+		go func() { ran(m, script); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(2 * longestPipe):
+			t.Fatalf("does not end: %q", script)
+		}
+		if out, _, status := ran(m, "id -u"); out != "0\n" || status != 0 {
+			t.Errorf("the machine says %q afterwards", out)
+		}
+	})
+}
