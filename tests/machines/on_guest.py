@@ -26,7 +26,7 @@ name: emulated
 vm: {host}
 reference: {reference}
 arms: {arms}
-design: {{blocks: 1, a_a: false, sentinel: false, warmups: 0, iterations: 1}}
+design: {{blocks: 1, a_a: false, sentinel: false, warmups: 0, iterations: {iterations}}}
 workload:
   name: page_cache
   sizes: [{size}]
@@ -44,9 +44,12 @@ def study_text(
     reference: str = "remote",
     size: int = 16,
     forms: str = "[saturated, unsaturated]",
+    iterations: int = 1,
 ) -> str:
     """A study that holds both kernel settings; `size` in MB."""
-    return _STUDY.format(host=host, arms=arms, reference=reference, size=size, forms=forms)
+    return _STUDY.format(
+        host=host, arms=arms, reference=reference, size=size, forms=forms, iterations=iterations
+    )
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""Engine and play killed in the middle of a pass, on a real kernel: its settings and files are put back."""
+"""Engine and play killed in the middle of a pass: settings and files of the machine are put back.
+
+On a real kernel, emulated, and on the lab's Linux machine.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,54 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 
+from tests.conftest import LabFactory
 from tests.machines.on_guest import LOCAL, LOOK, REMOTE, study_text
 from tests.support.cli import command, vnuma
-from tests.support.emulated import Guest
+from tests.support.lab import LabHandle
 from tests.support.playbook import Played, play
+from tests.support.site import ask_machine, write_machines
 
 HELD = "0\nalways [madvise] never"
+
+
+class Machine(Protocol):
+    """A machine, `emulated` in its inventory, and what a script prints that root runs there."""
+
+    @property
+    def inventory(self) -> Path:
+        """Where Ansible finds it."""
+
+    def ask(self, script: str) -> str:
+        """By SSH, without vnuma and Ansible."""
+
+
+@dataclass(frozen=True)
+class LabMachine:
+    """The lab's, with a disk at /data."""
+
+    lab: LabHandle
+    inventory: Path
+
+    def ask(self, script: str) -> str:
+        """What a script prints."""
+        return ask_machine(self.lab, script)
+
+
+@pytest.fixture(params=["a kernel", "the lab"])
+def machine(request: pytest.FixtureRequest, tmp_path: Path, lab: LabFactory) -> Machine:
+    """Each of them in turn."""
+    if request.param == "a kernel":
+        emulated: Machine = request.getfixturevalue("guest")
+        return emulated
+    running = lab({"name": "killed", "vms": [], "machines": [{"name": "emulated"}]})
+    ask_machine(running, "mkdir -p /data")
+    return LabMachine(running, write_machines(tmp_path, running))
 
 
 def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
@@ -43,17 +84,17 @@ def plays() -> set[int]:
     return found
 
 
-def began(guest: Guest, study: Path) -> subprocess.Popen[str]:
+def began(machine: Machine, study: Path) -> subprocess.Popen[str]:
     """A run whose first pass holds the kernel's settings now."""
     process = subprocess.Popen(
-        command("run", study, "-i", guest.inventory),
+        command("run", study, "-i", machine.inventory),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         stdin=subprocess.DEVNULL,
         text=True,
         start_new_session=True,
     )
-    until(lambda: guest.ask(LOOK).startswith(HELD), "pass under way")
+    until(lambda: machine.ask(LOOK).startswith(HELD), "pass under way")
     return process
 
 
@@ -63,29 +104,32 @@ def kill_play() -> None:
         os.kill(number, signal.SIGKILL)
 
 
-def killed(guest: Guest, study: Path) -> None:
+def killed(machine: Machine, study: Path) -> None:
     """A run of which nothing is left on this machine: engine and play died in the first pass."""
-    process = began(guest, study)
+    process = began(machine, study)
     kill_play()
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=60)
 
 
 @pytest.fixture
-def study(tmp_path: Path) -> Path:
+def study(tmp_path: Path, machine: Machine) -> Path:
     """Two passes that hold both kernel settings, long enough to be met at work."""
+    quick = isinstance(machine, LabMachine)
     path = tmp_path / "study.yml"
-    path.write_text(study_text(arms=f"[{REMOTE}, {LOCAL}]", size=100), encoding="utf-8")
+    path.write_text(
+        study_text(arms=f"[{REMOTE}, {LOCAL}]", size=100, iterations=20 if quick else 1), encoding="utf-8"
+    )
     return path
 
 
 @pytest.mark.long
 def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
-    guest: Guest, study: Path
+    machine: Machine, study: Path
 ) -> None:
     """`vnuma restore MACHINE` puts settings and files back; the resumed run measures every cell."""
-    before = guest.ask(LOOK)
-    killed(guest, study)
+    before = machine.ask(LOOK)
+    killed(machine, study)
 
     differs = vnuma("baseline", "diff", "emulated")
     told = vnuma("restore", "emulated", "--dry-run")
@@ -96,60 +140,60 @@ def test_after_kill_9_of_engine_and_play_a_restore_and_a_resume_make_it_good(
     assert "linux.numa_balancing: 0 -> 1" in told.out, told.text
     assert "2 of 2 settings read back equal, files removed" in restored.text
     assert restored.code == 0
-    assert guest.ask(LOOK) == before
+    assert machine.ask(LOOK) == before
     assert "VMs not at baseline: 0" in vnuma("status").out
     assert "emulated is as it was before emulated.1" in vnuma("baseline", "diff", "emulated").out
 
     resumed = vnuma("run", "--resume", "emulated.1")
 
     assert "2 of 2 cells valid" in resumed.text, resumed.text
-    assert guest.ask(LOOK) == before
+    assert machine.ask(LOOK) == before
 
 
 @pytest.mark.long
-def test_a_run_goes_on_after_kill_9_of_its_play(guest: Guest, study: Path) -> None:
+def test_a_run_goes_on_after_kill_9_of_its_play(machine: Machine, study: Path) -> None:
     """The engine launches another play; what the first had set is known as the run's own."""
-    before = guest.ask(LOOK)
-    process = began(guest, study)
+    before = machine.ask(LOOK)
+    process = began(machine, study)
     kill_play()
 
     said, _ = process.communicate(timeout=400)
 
     assert process.returncode == 0, said
     assert "2 of 2 cells valid" in said
-    assert guest.ask(LOOK) == before
+    assert machine.ask(LOOK) == before
 
 
 @pytest.mark.long
 def test_a_setting_that_somebody_changes_after_a_kill_is_not_overwritten(
-    guest: Guest, study: Path, tmp_path: Path
+    machine: Machine, study: Path, tmp_path: Path
 ) -> None:
     """Exit code 7 and the three values, by the command and by the role; a person decides."""
-    before = guest.ask(LOOK)
-    killed(guest, study)
-    guest.ask("echo always > /sys/kernel/mm/transparent_hugepage/enabled")
+    before = machine.ask(LOOK)
+    killed(machine, study)
+    machine.ask("echo always > /sys/kernel/mm/transparent_hugepage/enabled")
 
     refused = vnuma("restore", "emulated")
-    by_role = played(tmp_path, guest)
+    by_role = played(tmp_path, machine)
 
     assert refused.code == 7, refused.text
     assert "linux.transparent_hugepages" in refused.err
     assert (by_role.only("machine_restore")["error"], by_role.code) == ("RestoreConflict", 2)
-    assert "[always]" in guest.ask(LOOK)
+    assert "[always]" in machine.ask(LOOK)
 
-    shown = played(tmp_path, guest, "baseline", "--check").only("machine_restore")
-    done = played(tmp_path, guest, "baseline").only("machine_restore")
+    shown = played(tmp_path, machine, "baseline", "--check").only("machine_restore")
+    done = played(tmp_path, machine, "baseline").only("machine_restore")
 
     assert shown["changes"] == done["changes"]
     assert {edit["setting"] for edit in done["changes"]} == {
         "linux.numa_balancing",
         "linux.transparent_hugepages",
     }
-    assert guest.ask(LOOK) == before
+    assert machine.ask(LOOK) == before
 
 
-def played(folder: Path, guest: Guest, choice: str = "refuse", *arguments: str) -> Played:
+def played(folder: Path, machine: Machine, choice: str = "refuse", *arguments: str) -> Played:
     """The collection's playbook that puts a run's machines back."""
     variables = {"vnuma_run": "emulated.1", "vnuma_hosts": "emulated", "vnuma_on_conflict": choice}
     playbook = "vnuma.vnuma.restore"
-    return play(folder, guest.inventory, playbook, "-e", json.dumps(variables), *arguments)
+    return play(folder, machine.inventory, playbook, "-e", json.dumps(variables), *arguments)

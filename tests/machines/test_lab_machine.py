@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +11,7 @@ import yaml
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
-from tests.support.lab import LabHandle
-from tests.support.site import write_machines
+from tests.support.site import ask_machine, write_machines
 from vnuma.assets import asset
 
 PUBLISHED = 0.30021 / 0.244703
@@ -41,17 +39,6 @@ def written(folder: Path, said: dict[str, Any]) -> Path:
     path = folder / "closson2009.yml"
     path.write_text(yaml.safe_dump(said), encoding="utf-8")
     return path
-
-
-def asked(lab: LabHandle, script: str) -> str:
-    """What a script prints on the lab's machine, by SSH alone."""
-    (machine,) = lab.state.machines
-    known = f"UserKnownHostsFile={machine.known_hosts}"
-    where = ["-F", "none", "-i", str(machine.key_file), "-o", known, "-p", str(machine.port)]
-    command = ["ssh", *where, f"{machine.user}@{machine.host}", script]
-    return subprocess.run(
-        command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
-    ).stdout
 
 
 def results() -> dict[str, Any]:
@@ -83,7 +70,7 @@ def test_a_block_of_the_shipped_study_has_the_published_figures(tmp_path: Path, 
         row["arm"]: (row["published"], round(row["measured"], 1)) for row in results()["published"]["rows"]
     }
     assert beside == {"local": (6.0, 6.0), "remote": (4.9, 4.9)}
-    assert "vnuma" not in asked(running, "ls /var/tmp /dev/shm")
+    assert "vnuma" not in ask_machine(running, "ls /var/tmp /dev/shm")
 
 
 def test_a_file_that_another_program_read_first_is_no_measurement(tmp_path: Path, lab: LabFactory) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,17 @@ def write_machines(folder: Path, lab: LabHandle) -> Path:
     hosts = {machine.name: machine_variables(machine) for machine in lab.state.machines}
     path.write_text(json.dumps({"all": {"hosts": hosts}}), encoding="utf-8")
     return path
+
+
+def ask_machine(lab: LabHandle, script: str) -> str:
+    """What a script prints on the lab's one Linux machine, by SSH alone. It has to succeed."""
+    (machine,) = lab.state.machines
+    known = f"UserKnownHostsFile={machine.known_hosts}"
+    where = ["-F", "none", "-i", str(machine.key_file), "-o", known, "-p", str(machine.port)]
+    command = ["ssh", *where, f"{machine.user}@{machine.host}", script]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+    ).stdout
 
 
 def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = None, **vcenter: Any) -> Path:

@@ -20,7 +20,12 @@ func dirname(p *process, names []string) int {
 	return 0
 }
 
+// ls lists folders, one name a line; -d names them instead.
 func ls(p *process, names []string) int {
+	itself := len(names) > 0 && names[0] == "-d"
+	if itself {
+		names = names[1:]
+	}
 	if len(names) == 0 {
 		names = []string{p.dir}
 	}
@@ -29,7 +34,7 @@ func ls(p *process, names []string) int {
 		switch {
 		case found == nil:
 			return p.complain("ls", name, syscall.ENOENT) + 1
-		case !found.isFolder():
+		case itself || !found.isFolder():
 			fmt.Fprintln(p.stream(1), name)
 		default:
 			for _, inside := range found.names() {
