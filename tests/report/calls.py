@@ -36,6 +36,5 @@ published:
   title: Somebody 2020
   figures: {seek: {500: {1x16: 4900, 16x1: 5000}}}
   ratios: {seek: {1x16: 1.0, 4x4: 1.017, 8x2: 0.5}}
-  figure_ratios: {seek: {spins: {1x16: 1, 16x1: 59.1}}}
 """
     return head.replace("workload: {", "workload: {name: calls, ") + published
