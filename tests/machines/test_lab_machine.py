@@ -58,7 +58,7 @@ def arms(document: dict[str, Any]) -> dict[tuple[str, str], dict[str, Any]]:
 
 
 def test_a_block_of_the_shipped_study_has_the_published_figures(tmp_path: Path, lab: LabFactory) -> None:
-    """6.0 and 4.9 GB/s beside ours, all marked simulated; nothing stays on the machine."""
+    """6.0 and 4.9 GB/s beside ours, all marked simulated; nothing stays on the machine, which is no VM."""
     running = lab("closson2009")
 
     ran = vnuma("run", written(tmp_path, shrunk()), "-i", write_machines(tmp_path, running))
@@ -71,6 +71,13 @@ def test_a_block_of_the_shipped_study_has_the_published_figures(tmp_path: Path, 
     }
     assert beside == {"local": (6.0, 6.0), "remote": (4.9, 4.9)}
     assert "vnuma" not in ask_machine(running, "ls /var/tmp /dev/shm")
+    vnuma("report", "latest", "--output", tmp_path / "page.html")
+    page = " ".join((tmp_path / "page.html").read_text(encoding="utf-8").split())
+    assert "name your machine in it" in page
+    assert (
+        ", 2 NUMA nodes, Linux 6.1.0-vnuma-lab), measured as it is, on the lab, scenario closson2009" in page
+    )
+    assert "of the VM" not in page
 
 
 def test_a_file_that_another_program_read_first_is_no_measurement(tmp_path: Path, lab: LabFactory) -> None:

@@ -56,10 +56,11 @@ def scope_words(loaded: LoadedRun, vm: Vm) -> str:
     """What the answer is about, of a machine."""
     facts = machine_of(loaded, vm)
     nodes, processor = facts.get("nodes") or [], facts.get("cpu_model") or "unknown CPU"
-    return (
-        f"Machine {vm.name} ({vm.esxi_host}, {processor}, {count(len(nodes), 'NUMA node')}, Linux "
-        f"{facts.get('kernel', 'of unknown release')}), measured as it is on {measured_on(loaded.simulated)}"
-    )
+    shown = [processor, count(len(nodes), "NUMA node"), f"Linux {facts.get('kernel', 'of unknown release')}"]
+    if vm.esxi_host != vm.name:
+        shown.insert(0, vm.esxi_host)
+    where = f", on {measured_on(loaded.simulated)}" if loaded.simulated else ""
+    return f"Machine {vm.name} ({', '.join(shown)}), measured as it is{where}"
 
 
 def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]:
