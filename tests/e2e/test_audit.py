@@ -75,6 +75,8 @@ def test_production_needs_a_flag_and_a_ticket_which_every_line_then_has(
     assert created.code == 0, created.text
     plan = vnuma("plan", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--checks")
     assert (plan.code, "under change ticket CHG0031" in plan.out) == (0, True)
+    assert f"Start: vnuma run {study} -i {inventory} --production --ticket CHG0031\n" in plan.out
+    assert "in full:" not in plan.out  # it is
     results = json.loads(vnuma("results", created.out.strip(), "--format", "json").out)
     assert results["ticket"] == "CHG0031"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from pyVmomi import vim
@@ -24,7 +25,9 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     shown = json.loads(vnuma("baseline", "show", "sql16", "--format", "json", *store).out)
     assert (shown["run"], shown["at_baseline"]) == (steps.run.name, False)
     assert shown["settings"]["numCoresPerSocket"] == 4
-    assert "numCoresPerSocket" in vnuma("baseline", "show", "sql16", *store).out
+    text = vnuma("baseline", "show", "sql16", *store).out
+    assert re.match(rf"sql16 \(.*\) as it was before {steps.run.name}, .* UTC; not put back yet\n", text)
+    assert "numCoresPerSocket" in text
 
     shares = vim.SharesInfo(level="high", shares=0)
     change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(shares=shares))

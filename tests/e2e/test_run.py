@@ -89,10 +89,13 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
     running = lab()
     before = settings_now(running)
 
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running), "--dry-run")
+    study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
+
+    ran = vnuma("run", study, "-i", inventory, "--dry-run")
 
     assert ran.code == 0, ran.text
-    assert "Nothing was changed." in ran.out
+    assert f"Nothing was changed.  Start: vnuma run {study} -i {inventory}\n" in ran.out
+    assert "in full: vnuma plan STUDY --checks" in ran.out
     assert "Design   1 block in random order (seed 3); no A/A, no sentinel, no positive control" in ran.out
     assert settings_now(running) == before
     assert "No run yet" in vnuma("status").out

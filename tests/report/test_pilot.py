@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,11 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     assert f"pilot {run.name} " in shown.out
     assert "planned with its upper bound" in shown.out
     assert "precision 2% likely ends it after" in shown.out
+    assert re.search(r"With at most \d+ blocks, \d+ (s|min), if boots vary as in pilot", shown.out)
+    assert re.search(
+        r"By its costs and spreads, \d iterations a boot make the best use of the time", shown.out
+    )
+    assert "0.0\n" not in shown.out.partition("With at most")[0]  # no hours that are none
     assert document["simulated"] is True
     assert document["pilot"]["run"] == run.name
     assert document["needed"][-1]["spread"] == f"pilot {run.name}"

@@ -69,6 +69,15 @@ def test_the_golden_example_reads_as_designed(loaded: Load) -> None:
     assert as_text(loaded(GOLDEN_STORY)) == GOLDEN
 
 
+def test_a_level_other_than_95_percent_is_explained_below(loaded: Load) -> None:
+    """With several sizes each interval is wider; with one size nothing needs to be said."""
+    said = "Intervals at one size are 97.5% each, so that all sizes hold together at 95%.\n"
+
+    assert as_text(loaded(Story())).endswith(said)
+    assert "Intervals at one size" not in as_text(loaded(GOLDEN_STORY))
+    assert "Intervals at one size" not in as_text(loaded(Story(stop_after=0, state=RunState.PLANNED)))
+
+
 def test_a_run_on_real_machines_has_no_banner(loaded: Load) -> None:
     """Only the lab's figures are called simulated."""
     text = as_text(loaded(replace(GOLDEN_STORY, scenario=None)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.checks.facts import Facts, Unknown, known
-from vnuma.checks.finding import Severity
+from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
@@ -47,7 +47,10 @@ def q01(facts: Facts) -> Fail | None:
     if forms[0] != "client":
         return None
     beside = any(form != "client" for form in forms)
-    return Fail({"forms": ", ".join(forms)}, severity=Severity.WARN if beside else None)
+    observed = {"forms": ", ".join(forms)}
+    if beside:
+        return Fail(observed, Fix("Read the form beside it, which sends no rows."), Severity.WARN)
+    return Fail(observed)
 
 
 @rule(

@@ -50,8 +50,9 @@ def show(
     if format_ is BaselineFormat.JSON:
         typer.echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
-    state = "at it" if found.at_baseline else "not put back yet"
-    say(f"{found.vm} ({found.path}), taken {found.taken_at:%Y-%m-%d %H:%M} UTC by {found.run}; {state}")
+    state = "put back since" if found.at_baseline else "not put back yet"
+    when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
+    say(f"{found.vm} ({found.path}) as it was before {found.run}, {when}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}
     label = max(map(len, shown), default=0)
     for name, value in shown.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -68,10 +69,11 @@ def plan(
     if format_ is PlanFormat.JSON:
         typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
     else:
+        start = _start(study, inventory, production=production, ticket=ticket)
         for machine in machines:
-            say(machine_text(parsed, machine, study, checks))
+            say(machine_text(parsed, machine, start, checks))
         for one in plans:
-            say(_text(parsed, one, study, checks))
+            say(_text(parsed, one, start, checks))
     if document:
         from vnuma.cli.plan_document import write_document
 
@@ -79,7 +81,14 @@ def plan(
     refuse_blocked(finding for one in every for finding in one.findings)
 
 
-def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
+def _start(study: Path, inventory: Path | None, *, production: bool, ticket: str | None) -> str:
+    """The command that begins what was planned: for the same VMs, under the same permit."""
+    where = ["-i", str(inventory)] if inventory else []
+    permit = [*(["--production"] if production else []), *(["--ticket", ticket] if ticket else [])]
+    return shlex.join(["vnuma", "run", str(study), *where, *permit])
+
+
+def _text(study: Study, plan: VmPlan, start: str, checks: bool) -> str:
     kind = (
         "" if plan.simulated else ", not marked as a test clone" if not plan.test_clone else " (test clone)"
     )
@@ -105,7 +114,7 @@ def _text(study: Study, plan: VmPlan, path: Path, checks: bool) -> str:
         *_detects(study),
         *findings_lines(plan.findings, checks),
         "",
-        f"Nothing was changed.  Start: vnuma run {path}",
+        f"Nothing was changed.  Start: {start}",
     ]
     return "\n".join(lines)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import at_most, design_lines
@@ -16,8 +15,8 @@ if TYPE_CHECKING:
     from vnuma.engine.linux.plan import MachinePlan
 
 
-def machine_text(study: Study, plan: MachinePlan, path: Path, checks: bool) -> str:
-    """The plan of one machine."""
+def machine_text(study: Study, plan: MachinePlan, start: str, checks: bool) -> str:
+    """The plan of one machine. `start` is the command that measures it."""
     lines = [simulated_banner(plan.simulated)] if plan.simulated else []
     lines += [f"{study.name}  {plan.name}: {plan.machine.hostname}, {plan.machine.words}", ""]
     lines += [
@@ -35,7 +34,7 @@ def machine_text(study: Study, plan: MachinePlan, path: Path, checks: bool) -> s
         "         A cell is a pass with caches dropped before it, not a boot: boots may differ more.",
         *findings_lines(plan.findings, checks),
         "",
-        f"Nothing was changed.  Start: vnuma run {path}",
+        f"Nothing was changed.  Start: {start}",
     ]
     return "\n".join(lines)
 

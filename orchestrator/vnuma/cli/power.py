@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import plural, say, simulated_banner, working
+from vnuma.cli.screen import duration, plural, say, simulated_banner, working
 from vnuma.domain.replicate import plural as plural_of
 from vnuma.errors import InputError
 
@@ -165,7 +165,11 @@ class _Found:
         ]
 
     def _hours(self, blocks: float) -> str:
-        return f"{blocks * self.block_seconds / 3600:.1f}"
+        hours = blocks * self.block_seconds / 3600
+        return f"{hours:.1f}" if hours >= 1 else f"{hours:.2f}"
+
+    def _time(self, blocks: float) -> str:
+        return duration(blocks * self.block_seconds)
 
     def _outlook(self) -> list[str]:
         from vnuma.analysis.wording import percent_up
@@ -178,7 +182,7 @@ class _Found:
         most = "at most " if self.study.design.precision else ""
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
-            f"With {most}{plural(blocks, 'block')}, {self._hours(blocks)} h, if {self._each} vary {spread}:",
+            f"With {most}{plural(blocks, 'block')}, {self._time(blocks)}, if {self._each} vary {spread}:",
             f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",
@@ -193,7 +197,7 @@ class _Found:
         wanted = percent_text(self.study.design.precision or 0.0)
         return [
             f"precision {wanted} likely ends it after {self.ending.mean_blocks:.1f} blocks on average, "
-            f"{self._hours(self.ending.mean_blocks)} h;",
+            f"{self._time(self.ending.mean_blocks)};",
             f"  9 of 10 studies by block {self.ending.most_blocks}, "
             f"{self.ending.capped * 100:.0f}% not before the last block",
         ]
@@ -205,7 +209,8 @@ class _Found:
             f"         planned with its upper bound, {pilot.upper * 100:.2f}%: likely, not promised.",
         ]
         if pilot.iterations is not None:
-            lines.append(f"         Its costs and spreads are in balance with {pilot.iterations} iterations.")
+            best = f"{plural(pilot.iterations, 'iteration')} a {self.study.workload.replicate}"
+            lines.append(f"         By its costs and spreads, {best} make the best use of the time.")
         if pilot.differs:
             names = ", ".join(pilot.differs)
             lines.append(f"         It differs from the study in {names}: its spread may not hold.")

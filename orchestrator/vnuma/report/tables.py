@@ -52,10 +52,18 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     parts = [_heading(loaded, width)]
     for vm in loaded.study.vms:
         parts += [part for part in _vm_parts(loaded, vm, width) if part]
-    parts.append(
-        _wrap("Differences are within-block ratios: they need not equal the gap of medians.", "", width)
-    )
+    parts.append("\n".join(_wrap(text, "  ", width) for text in _notes(loaded)))
     return "\n\n".join(parts) + "\n"
+
+
+def _notes(loaded: LoadedRun) -> Iterator[str]:
+    """What the figures above are, for those who have not read the documentation."""
+    yield "Differences are within-block ratios: they need not equal the gap of medians."
+    several = [found for found in loaded.result.primary if len(found.sizes) > 1]
+    verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
+    if verdicts:
+        level = level_words(verdicts[0].level)
+        yield f"Intervals at one size are {level} each, so that all sizes hold together at 95%."
 
 
 def _heading(loaded: LoadedRun, width: int) -> str:

@@ -68,6 +68,20 @@ def test_a_rule_finds_its_case_and_nothing_in_a_clean_one(
     assert not any(finding.id == rule for finding in check(study(), vm_of(), host_of()))
 
 
+def test_a_server_form_that_the_study_has_is_not_asked_for() -> None:
+    """Both forms: what is left to do is to read both."""
+    forms = {"client alone": ["client"], "both": ["client", "server"]}
+    advice = {
+        name: next(
+            one.fix for one in check(study(workload={"forms": names}), vm_of(), host_of()) if one.id == "Q01"
+        )
+        for name, names in forms.items()
+    }
+
+    assert advice["client alone"].startswith("Add the form server")
+    assert advice["both"] == "Read the form beside it, which sends no rows."
+
+
 def test_cosmetic_cores_per_socket_are_warned_of_only_where_they_are() -> None:
     """Up to 6.0 they shape the guest by themselves."""
     off = study(all_arms={"follow_cores_per_socket": "off"})
