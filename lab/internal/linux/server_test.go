@@ -46,8 +46,8 @@ func dial(t *testing.T, s *Server, user, keyFile string) (*ssh.Client, error) {
 	return client, err
 }
 
-func TestACommandOverSSHHasItsOutputErrorsAndStatus(t *testing.T) {
-	s := served(t)
+func loggedIn(t *testing.T, s *Server) *ssh.Session {
+	t.Helper()
 	client, err := dial(t, s, User, s.KeyFile())
 	if err != nil {
 		t.Fatal(err)
@@ -56,9 +56,14 @@ func TestACommandOverSSHHasItsOutputErrorsAndStatus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return session
+}
+
+func TestACommandOverSSHHasItsOutputErrorsAndStatus(t *testing.T) {
+	session := loggedIn(t, served(t))
 	var stdout, stderr bytes.Buffer
 	session.Stdout, session.Stderr = &stdout, &stderr
-	err = session.Run("hostname; nothing; exit 3")
+	err := session.Run("hostname; nothing; exit 3")
 	var ended *ssh.ExitError
 	if !errors.As(err, &ended) || ended.ExitStatus() != 3 || stdout.String() != "xeon5500\n" || stderr.String() != "sh: 1: nothing: not found\n" {
 		t.Errorf("%v %q %q", err, &stdout, &stderr)
@@ -66,15 +71,7 @@ func TestACommandOverSSHHasItsOutputErrorsAndStatus(t *testing.T) {
 }
 
 func TestATerminalEndsLinesAsTerminalsDo(t *testing.T) {
-	s := served(t)
-	client, err := dial(t, s, User, s.KeyFile())
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := client.NewSession()
-	if err != nil {
-		t.Fatal(err)
-	}
+	session := loggedIn(t, served(t))
 	if err := session.RequestPty("xterm", 25, 80, nil); err != nil {
 		t.Fatal(err)
 	}

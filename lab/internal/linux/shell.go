@@ -2,16 +2,10 @@ package linux
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"path"
-	"strconv"
 	"strings"
-	"syscall"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
 
@@ -28,12 +22,6 @@ type shell struct {
 	leaving     bool
 	atExit      string
 	jobs        []*job
-}
-
-// job is a command that runs in the background.
-type job struct {
-	process *process
-	done    chan struct{}
 }
 
 func newShell(p *process, parameters []string) *shell {
@@ -229,125 +217,6 @@ func (s *shell) forEach(c *syntax.ForClause) {
 		}
 	}
 }
-
-// sub is a shell of its own that starts as a copy of this one.
-func (s *shell) sub() *shell {
-	child := *s
-	child.process = s.fork(s.args)
-	child.env, child.jobs, child.atExit = child.process.env, nil, ""
-	return &child
-}
-
-// child runs statements in a subshell, some of its files replaced, and returns the status.
-func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
-	if s.tooDeep() {
-		s.leaving = true
-		return 2
-	}
-	child := s.sub()
-	for number, file := range files {
-		child.files[number] = file
-	}
-	child.statements(statements)
-	s.reap(child.process)
-	return child.status
-}
-
-// background starts a statement and goes on.
-func (s *shell) background(one *syntax.Stmt) {
-	foreground := *one
-	foreground.Background = false
-	child := s.sub()
-	child.tested, child.errexit = 0, s.errexit
-	started := &job{process: child.process, done: make(chan struct{})}
-	s.jobs = append(s.jobs, started)
-	s.session.jobs.Add(1)
-	s.env["!"] = strconv.Itoa(child.pid)
-	s.status = 0
-	go func() {
-		defer close(started.done)
-		child.statement(&foreground)
-	}()
-}
-
-// wait waits for everything in the background. What was started together counts as such until the last has ended.
-func (s *shell) wait() {
-	for _, one := range s.jobs {
-		<-one.done
-	}
-	for _, one := range s.jobs {
-		s.session.jobs.Add(-1)
-		s.reap(one.process)
-	}
-	s.jobs = nil
-}
-
-// expansions says how this shell's words expand.
-func (s *shell) expansions() *expand.Config {
-	return &expand.Config{
-		Env: environment{s},
-		CmdSubst: func(to io.Writer, c *syntax.CmdSubst) error {
-			s.substituted = s.child(c.Stmts, map[int]any{1: to})
-			return nil
-		},
-		ReadDir2: s.readFolder,
-	}
-}
-
-func (s *shell) fields(words []*syntax.Word) (found []string) {
-	s.expand(func() (err error) {
-		found, err = expand.Fields(s.expansions(), words...)
-		return err
-	})
-	return found
-}
-
-func (s *shell) literal(word *syntax.Word) (found string) {
-	s.expand(func() (err error) {
-		found, err = expand.Literal(s.expansions(), word)
-		return err
-	})
-	return found
-}
-
-// expand ends the script with a message when words do not expand. The library panics at some of them.
-func (s *shell) expand(words func() error) {
-	defer func() {
-		if problem := recover(); problem != nil {
-			s.fail("sh: %v", problem)
-		}
-	}()
-	if err := words(); err != nil {
-		s.fail("sh: %v", err)
-	}
-}
-
-func (s *shell) readFolder(name string) ([]fs.DirEntry, error) {
-	s.machine.mu.Lock()
-	defer s.machine.mu.Unlock()
-	found := s.machine.find(s.absolute(name))
-	switch {
-	case found == nil:
-		return nil, fs.ErrNotExist
-	case !found.isFolder():
-		return nil, syscall.ENOTDIR
-	}
-	var all []fs.DirEntry
-	for _, child := range found.names() {
-		all = append(all, listed{found.children[child]})
-	}
-	return all, nil
-}
-
-var errNotListed = errors.New("the lab has no more of it")
-
-// listed is an entry as a folder lists it.
-type listed struct{ *entry }
-
-func (l listed) Name() string               { return l.name }
-func (l listed) IsDir() bool                { return l.isFolder() }
-func (l listed) Type() fs.FileMode          { return l.mode.Type() }
-func (l listed) Info() (fs.FileInfo, error) { return nil, errNotListed }
 
 // isShell is whether a program's name is the shell's.
 func isShell(name string) bool { return path.Base(name) == "sh" }

@@ -3,56 +3,9 @@ package linux
 import (
 	"fmt"
 	"strconv"
-	"strings"
 
-	"mvdan.cc/sh/v3/expand"
 	"mvdan.cc/sh/v3/syntax"
 )
-
-// environment is a shell's variables and special parameters, as the expansion asks for them.
-type environment struct{ *shell }
-
-// Get is a variable's value.
-func (e environment) Get(name string) expand.Variable {
-	value, set := e.parameter(name)
-	return expand.Variable{Set: set, Kind: expand.String, Str: value}
-}
-
-// Set is what an expansion assigns.
-func (e environment) Set(name string, value expand.Variable) error {
-	e.env[name] = value.String()
-	return nil
-}
-
-// Each yields every variable.
-func (e environment) Each(yield func(string, expand.Variable) bool) {
-	for name := range e.env {
-		if !yield(name, e.Get(name)) {
-			return
-		}
-	}
-}
-
-func (e environment) parameter(name string) (string, bool) {
-	switch name {
-	case "$":
-		return strconv.Itoa(e.pid), true
-	case "?":
-		return strconv.Itoa(e.status), true
-	case "#":
-		return strconv.Itoa(len(e.parameters) - 1), true
-	case "@", "*":
-		return strings.Join(e.parameters[1:], " "), len(e.parameters) > 1
-	}
-	if number, err := strconv.Atoi(name); err == nil {
-		if number < len(e.parameters) {
-			return e.parameters[number], true
-		}
-		return "", false
-	}
-	value, set := e.env[name]
-	return value, set
-}
 
 // redirect opens what a statement's redirections name.
 func (s *shell) redirect(all []*syntax.Redirect) error {

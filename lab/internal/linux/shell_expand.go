@@ -1,0 +1,125 @@
+package linux
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"mvdan.cc/sh/v3/expand"
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// expansions says how this shell's words expand.
+func (s *shell) expansions() *expand.Config {
+	return &expand.Config{
+		Env: environment{s},
+		CmdSubst: func(to io.Writer, c *syntax.CmdSubst) error {
+			s.substituted = s.child(c.Stmts, map[int]any{1: to})
+			return nil
+		},
+		ReadDir2: s.readFolder,
+	}
+}
+
+func (s *shell) fields(words []*syntax.Word) (found []string) {
+	s.expand(func() (err error) {
+		found, err = expand.Fields(s.expansions(), words...)
+		return err
+	})
+	return found
+}
+
+func (s *shell) literal(word *syntax.Word) (found string) {
+	s.expand(func() (err error) {
+		found, err = expand.Literal(s.expansions(), word)
+		return err
+	})
+	return found
+}
+
+// expand ends the script with a message when words do not expand. The library panics at some of them.
+func (s *shell) expand(words func() error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			s.fail("sh: %v", problem)
+		}
+	}()
+	if err := words(); err != nil {
+		s.fail("sh: %v", err)
+	}
+}
+
+func (s *shell) readFolder(name string) ([]fs.DirEntry, error) {
+	s.machine.mu.Lock()
+	defer s.machine.mu.Unlock()
+	found := s.machine.find(s.absolute(name))
+	switch {
+	case found == nil:
+		return nil, fs.ErrNotExist
+	case !found.isFolder():
+		return nil, syscall.ENOTDIR
+	}
+	var all []fs.DirEntry
+	for _, child := range found.names() {
+		all = append(all, listed{found.children[child]})
+	}
+	return all, nil
+}
+
+var errNotListed = errors.New("the lab has no more of it")
+
+// listed is an entry as a folder lists it.
+type listed struct{ *entry }
+
+func (l listed) Name() string               { return l.name }
+func (l listed) IsDir() bool                { return l.isFolder() }
+func (l listed) Type() fs.FileMode          { return l.mode.Type() }
+func (l listed) Info() (fs.FileInfo, error) { return nil, errNotListed }
+
+// environment is a shell's variables and special parameters, as the expansion asks for them.
+type environment struct{ *shell }
+
+// Get is a variable's value.
+func (e environment) Get(name string) expand.Variable {
+	value, set := e.parameter(name)
+	return expand.Variable{Set: set, Kind: expand.String, Str: value}
+}
+
+// Set is what an expansion assigns.
+func (e environment) Set(name string, value expand.Variable) error {
+	e.env[name] = value.String()
+	return nil
+}
+
+// Each yields every variable.
+func (e environment) Each(yield func(string, expand.Variable) bool) {
+	for name := range e.env {
+		if !yield(name, e.Get(name)) {
+			return
+		}
+	}
+}
+
+func (e environment) parameter(name string) (string, bool) {
+	switch name {
+	case "$":
+		return strconv.Itoa(e.pid), true
+	case "?":
+		return strconv.Itoa(e.status), true
+	case "#":
+		return strconv.Itoa(len(e.parameters) - 1), true
+	case "@", "*":
+		return strings.Join(e.parameters[1:], " "), len(e.parameters) > 1
+	}
+	if number, err := strconv.Atoi(name); err == nil {
+		if number < len(e.parameters) {
+			return e.parameters[number], true
+		}
+		return "", false
+	}
+	value, set := e.env[name]
+	return value, set
+}
