@@ -44,3 +44,5 @@ def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:
     """Exit code 3, with where to look."""
     ran = vnuma("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     assert (ran.code, "no baseline of sql16" in ran.err) == (3, True)
+    ran = vnuma("restore", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    assert (ran.code, "Nothing to put back of sql16" in ran.err) == (3, True)

@@ -115,7 +115,9 @@ def test_what_must_agree_is_refused_with_the_command_that_allows_it(runs: Runs) 
 
     found = runs.compared("plain", "two sizes", "study.sizes")
     assert found.pairs[0].sizes == (500,)
-    assert "differs, as allowed: Study, sizes: 500 -> 500, 1000" in " ".join(as_text(found, None).split())
+    text = " ".join(as_text(found, None).split())
+    assert "differs, as allowed: Study, sizes: 500 -> 500, 1000" in text
+    assert "elapsed time in ms at 500 rows a side, form client" in text
 
 
 def test_simulated_and_measured_runs_do_not_mix(runs: Runs) -> None:

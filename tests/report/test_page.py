@@ -16,6 +16,7 @@ from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
 from vnuma.report import render
+from vnuma.report.configuration import configuration
 from vnuma.report.model import LoadedRun
 from vnuma.report.render import write_page
 from vnuma.store.states import Outcome, RunState
@@ -349,6 +350,24 @@ def test_boots_that_differ_are_said_to_differ(loaded: Load) -> None:
     text = text_of(page_text(replace(run, facts=(*(f for f in run.facts if f is not first), other))))
 
     assert re.search(r"differs between boots: 15\.0\.\d+\.\d+; 15\.0\.\d+\.\d+", text)
+
+
+def test_the_order_of_boots_that_differ_is_no_difference(loaded: Load) -> None:
+    """Two runs in different random order see the same values in another order: they may be compared."""
+    run = loaded(GOLDEN_STORY)
+    (vm,) = run.vms
+    servers = [fact for fact in run.facts if (fact.scope, fact.key) == ("boot", "server")]
+    values = ("ON", "OFF") * (len(servers) // 2)
+
+    def said(order: tuple[str, ...]) -> str:
+        changed = [
+            replace(fact, value={"soft_numa": value}) for fact, value in zip(servers, order, strict=True)
+        ]
+        kept = [fact for fact in run.facts if fact not in servers]
+        return str(configuration(replace(run, facts=(*kept, *changed)), vm))
+
+    assert "differs between boots: OFF; ON" in said(values)
+    assert said(values) == said(values[::-1])
 
 
 def test_no_forbidden_word_is_on_the_page(loaded: Load) -> None:

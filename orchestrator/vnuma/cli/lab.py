@@ -36,7 +36,7 @@ def up(
 ) -> None:
     """Start a lab that stays until `vnuma lab down`.
 
-    Examples: vnuma lab up; vnuma lab up esxi8-default; vnuma lab up my-scenario.yml
+    Examples: vnuma lab up; vnuma lab up esxi8-default; vnuma lab up mine.yml
     """
     from vnuma import lab as labs
 

@@ -129,10 +129,11 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
     with store.read() as connection:
         wanted_run = runs.get_run(connection, run).id if run else None
         rows = left_vms(connection)
-    unknown = set(names) - {row.name for row, _ in rows}
+    unknown = ", ".join(sorted(set(names) - {row.name for row, _ in rows}))
     if unknown:
         raise InputError(
-            f"{', '.join(sorted(unknown))}: at its baseline, or in no run of this store.", fix="vnuma status"
+            f"Nothing to put back of {unknown}: at its baseline, or in no run of this store.",
+            fix="vnuma status lists the VMs that are not at their baseline.",
         )
     for row, owner in rows:
         if (names and row.name not in names) or (wanted_run and owner.id != wanted_run):

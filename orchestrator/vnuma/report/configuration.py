@@ -199,8 +199,8 @@ def _text(facts: Mapping[str, Any], key: str) -> str:
 
 
 def _each(documents: Iterable[Mapping[str, Any]], key: str, unit: str = "") -> str:
-    """The value in every boot, or all values when boots differ."""
-    values = dict.fromkeys(_text(item, key) for item in documents)
+    """The value in every boot, or all values when boots differ, in whatever order they were seen."""
+    values = sorted({_text(item, key) for item in documents})
     if not values:
         return UNKNOWN
     texts = [f"{int(value):,}{unit}" if unit and value.isdecimal() else value for value in values]

@@ -24,6 +24,7 @@ _STARTING = {18401, 18451, 18461, 17142, 6005}
 """The server is upgrading itself, in single-user mode, paused or shutting down: it may answer later."""
 _PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
+_NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 _CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
 _LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data source name not found", re.I)
 
@@ -98,6 +99,12 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
             fix="Is the guest up, the port open and the address right?",
+        )
+    if 0 in numbers and _NO_REASON.search(text):
+        return ServerError(
+            f"{where}: the driver gives no reason, as FreeTDS does when the connection was cut.",
+            native=0,
+            fix="Did the guest or SQL Server restart? See its error log.",
         )
     native = numbers[0] if numbers else None
     number = f" (message {native})" if native is not None else ""

@@ -38,6 +38,16 @@ def test_the_number_of_an_answer_is_kept() -> None:
     assert (copy.native, copy.what, copy.fix) == (error.native, error.what, error.fix)
 
 
+def test_an_unknown_error_says_what_it_likely_was() -> None:
+    """FreeTDS has no more to say of a connection that was cut: ours says that, and where to look."""
+    error = translate(_error("cut"), "sql16:1433")
+
+    assert str(error) == (
+        "sql16:1433: the driver gives no reason, as FreeTDS does when the connection was cut.\n"
+        "  Did the guest or SQL Server restart? See its error log."
+    )
+
+
 def test_a_sentence_has_no_driver_brackets() -> None:
     """What people read is the server's sentence alone, the first one."""
     error = _error("no_such_database")

@@ -10,6 +10,7 @@ from xml.etree import ElementTree as ET
 
 from vnuma.analysis.between import Change
 from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import listed
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
 from vnuma.report.words import banner, count, direction, verdict_words
@@ -34,12 +35,12 @@ def as_text(found: Comparison, condition: Condition | None) -> str:
 
 
 def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> Iterator[str]:
-    sizes = ", ".join(f"{size:,}" for size in pair.sizes)
+    sizes = ("over " if len(pair.sizes) > 1 else "at ") + listed([f"{size:,}" for size in pair.sizes])
     form = found.before.study.workload.forms[0]
     measure = found.before.result.design.measure(form)
     yield _wrap(
         f"{pair.after.name}: {found.before.run.name} -> {found.after.run.name}, {measure.name} in "
-        f"{measure.unit} over sizes {sizes} {found.before.result.design.size_word}, form {form}, "
+        f"{measure.unit} {sizes} {found.before.result.design.size_word}, form {form}, "
         f"{direction(measure)}"
     )
     broken = [item for item in pair.differ if item.key]
