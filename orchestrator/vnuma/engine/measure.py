@@ -26,6 +26,7 @@ from vnuma.vsphere import read
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
 from vnuma.workloads.bench import Bench, Reading
+from vnuma.workloads.declared import require_declared
 from vnuma.workloads.registry import workload_named
 
 
@@ -84,6 +85,7 @@ def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn)
     name = context.study.workload.name
     try:
         reading = bench.run(turn.size, turn.form)
+        require_declared(reading, context.study.workload, turn.form)
     except (MeasurementFailed, ConnectionDropped) as error:
         _store(context, attempt, _failed(name, turn, str(error)))
         raise

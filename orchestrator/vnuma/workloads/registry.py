@@ -31,7 +31,7 @@ def workload_named(name: str) -> Workload:
     """The workload that a study names. A study is only read when there is one."""
     if name in WORKLOADS:
         return WORKLOADS[name]
-    found: Workload = installed()[name]
+    found: Workload = installed(name)
     return found
 
 

@@ -2,60 +2,36 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.installed_package import MODULE, install
 from tests.unit.domain.test_study_file import GOOD
 from vnuma.domain.study_file import parse_study
+from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.kinds import KINDS
-from vnuma.errors import InputError
+from vnuma.errors import InputError, MeasurementFailed
+from vnuma.workloads.bench import Reading
+from vnuma.workloads.declared import require_declared
 from vnuma.workloads.registry import WORKLOADS, workload_named
 
-MODULE = '''
-from typing import ClassVar, Literal
-
-from pydantic import Field
-
-from vnuma.domain.metric import Metric
-from vnuma.domain.workloads.settings import WorkloadSettings
-
-
-class Settings(WorkloadSettings):
-    """Orders a second."""
-
-    size_word: ClassVar[str] = "tellers"
-    factors: ClassVar[frozenset[str]] = frozenset({"branch"})
-
-    name: Literal["tellers"]
-    sizes: tuple[int, ...] = (1, 2)
-    forms: tuple[str, ...] = ("orders",)
-    branch: int = Field(default=1, ge=1)
-
-    def metric(self, form: str) -> Metric:
-        """Orders a second."""
-        return Metric("orders", "orders/s", "higher")
-
-
-class Tellers:
-    """The workload itself."""
-
-    settings = Settings
-
-
-WORKLOAD = Tellers()
-'''
+STUDY = f"{GOOD}workload: {{name: tellers}}\n"
 
 
 @pytest.fixture
-def installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package beside vnuma that brings a workload."""
-    (tmp_path / "vnuma_tellers.py").write_text(MODULE, encoding="utf-8")
-    info = tmp_path / "vnuma_tellers-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vnuma-tellers\nVersion: 1.0\n", "utf-8")
-    (info / "entry_points.txt").write_text("[vnuma.workloads]\ntellers = vnuma_tellers:WORKLOAD\n", "utf-8")
+def installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    """A package beside vnuma that brings a workload; called, it is one of that text instead."""
+    install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+
+    def write(module: str) -> None:
+        (tmp_path / "vnuma_tellers.py").write_text(module, encoding="utf-8")
+
+    yield write
+    sys.modules.pop("vnuma_tellers", None)
 
 
 def test_every_workload_of_ours_has_settings_and_a_bench_of_one_name() -> None:
@@ -84,3 +60,37 @@ def test_what_is_wrong_with_its_section_is_said_with_the_line() -> None:
         parse_study(f"{GOOD}workload:\n  name: tellers\n  branhc: 2\n", "a.yml")
 
     assert "Did you mean 'branch'?" in str(refused.value)
+
+
+def test_a_package_that_cannot_be_loaded_is_named_and_costs_nobody_else_anything(
+    installed_package: Callable[[str], None],
+) -> None:
+    """Its own import fails: said of the package, with the line; studies of other workloads are read."""
+    installed_package(f"import not_there{MODULE}")
+
+    with pytest.raises(InputError, match=r"a\.yml:8: .*package vnuma-tellers cannot be loaded: .*not_there"):
+        parse_study(STUDY, "a.yml")
+    assert parse_study(GOOD, "a.yml").workload.name == "cross_join"
+
+
+def test_a_workload_that_lacks_a_part_is_refused_before_any_boot(
+    installed_package: Callable[[str], None],
+) -> None:
+    """The engine would only miss it after a power-cycle."""
+    installed_package(MODULE.replace("def bench(", "def bank(").replace("def sentinel(", "def guard("))
+
+    with pytest.raises(InputError, match="the installed workload 'tellers' lacks sentinel, bench"):
+        parse_study(STUDY, "a.yml")
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (Reading(1.0), r"The workload call_volume gave no calls \(calls/s\)"),
+        (Reading(1.0, value=1.0, figures={"bites": 1.0}), "figures that it does not declare: bites"),
+    ],
+)
+def test_a_reading_holds_what_the_workload_declares(reading: Reading, said: str) -> None:
+    """Without its metric it would pass for a measurement; a figure of another name would never be shown."""
+    with pytest.raises(MeasurementFailed, match=said):
+        require_declared(reading, CallVolume(name="call_volume"), "noop")

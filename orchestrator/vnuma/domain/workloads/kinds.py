@@ -25,6 +25,9 @@ from vnuma.domain.workloads.sql_script import SqlScript
 
 GROUP = "vnuma.workloads"
 
+PARTS = ("obstacles", "prepare", "sentinel", "bench")
+"""What the engine calls of a workload, beside its settings."""
+
 KINDS: Mapping[str, type[WorkloadSettings]] = {
     get_args(kind.model_fields["name"].annotation)[0]: kind
     for kind in (
@@ -44,22 +47,36 @@ def settings_type(name: str) -> type[WorkloadSettings]:
     """The settings that a workload of this name takes. Raises ValueError naming those that there are."""
     if name in KINDS:
         return KINDS[name]
-    others = installed()
-    if name not in others:
-        known = ", ".join(sorted({*KINDS, *others}))
-        raise ValueError(f"no workload is called '{name}'; there are {known}")
-    found = others[name].settings
-    if not (isinstance(found, type) and issubclass(found, WorkloadSettings)):
+    found = installed(name)
+    settings = getattr(found, "settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, WorkloadSettings)):
         raise ValueError(  # noqa: TRY004 - pydantic reports values
             f"the installed workload '{name}' has no settings that vnuma can use"
         )
-    return found
+    lacking = [part for part in PARTS if not callable(getattr(found, part, None))]
+    if lacking:
+        raise ValueError(f"the installed workload '{name}' lacks {', '.join(lacking)}")
+    return settings
 
 
-def installed() -> dict[str, Any]:
-    """The workloads of other installed packages, by name; ours cannot be replaced."""
-    found = entry_points(group=GROUP)
-    return {point.name: point.load() for point in found if point.name not in KINDS}
+def installed(name: str) -> Any:
+    """The workload of that name that another installed package brings; ours cannot be replaced.
+
+    Raises ValueError where there is none, or where its package cannot be loaded.
+    """
+    points = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in points:
+        known = ", ".join(sorted({*KINDS, *points}))
+        raise ValueError(f"no workload is called '{name}'; there are {known}")
+    point = points[name]
+    try:
+        return point.load()
+    except Exception as error:  # a package's own code can raise anything
+        package = point.dist.name if point.dist else point.value
+        raise ValueError(
+            f"the workload '{name}' of the installed package {package} cannot be loaded: "
+            f"{type(error).__name__}: {error}; repair or remove that package"
+        ) from error
 
 
 def as_workload(value: object) -> WorkloadSettings:

@@ -1,0 +1,93 @@
+"""A package beside vnuma that brings a workload, written by docs/workloads/README.md alone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+MODULE = '''
+from contextlib import contextmanager
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.sqlserver import ownership
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.query import run, value
+from vnuma.workloads.bench import Reading
+
+
+class Settings(WorkloadSettings):
+    """Orders a second."""
+
+    size_word: ClassVar[str] = "tellers"
+    factors: ClassVar[frozenset[str]] = frozenset({"branch"})
+    figures: ClassVar[tuple[Metric, ...]] = (Metric("orders on the books", "orders", "higher", "figures"),)
+
+    name: Literal["tellers"]
+    sizes: tuple[int, ...] = (1, 2)
+    forms: tuple[str, ...] = ("orders",)
+    branch: int = Field(default=1, ge=1)
+
+    def metric(self, form: str) -> Metric:
+        """Orders a second."""
+        return Metric("orders", "orders/s", "higher")
+
+
+class Book:
+    """One boot's table of orders."""
+
+    def __init__(self, connection, branch):
+        self.connection, self.branch = connection, branch
+
+    def run(self, size, form):
+        """Each teller takes one order, which counts as many as the branch has; a second is said to pass."""
+        for _ in range(size):
+            run(self.connection, "INSERT INTO dbo.orders (branch) VALUES (?)", self.branch)
+        booked = value(self.connection, "SELECT COUNT(*) AS n FROM dbo.orders")
+        books = {"orders on the books": booked}
+        return Reading(elapsed_ms=1000.0, value=float(size * self.branch), figures=books, rows=size)
+
+
+class Tellers:
+    """The workload itself."""
+
+    settings = Settings
+
+    def obstacles(self, connection, settings, dataset):
+        """None."""
+        yield from ()
+
+    def prepare(self, site):
+        """The study's own database."""
+        database = site.dataset.database
+        with connect(site.server) as connection:
+            there = ownership.require_ours(connection, database)
+            if not there:
+                ownership.create(connection, database)
+        return {"database": database, "changed": not there}
+
+    def sentinel(self, settings, dataset):
+        """None."""
+
+    @contextmanager
+    def bench(self, site):
+        """A table for this boot."""
+        with connect(site.server, site.dataset.database) as connection:
+            run(connection, "CREATE TABLE dbo.orders (branch int NOT NULL)")
+            yield Book(connection, site.settings.branch)
+            run(connection, "DROP TABLE dbo.orders")
+
+
+WORKLOAD = Tellers()
+'''
+
+
+def install(folder: Path, module: str = MODULE) -> None:
+    """Lay the package into a folder, as an installer would; the caller puts that on the path."""
+    (folder / "vnuma_tellers.py").write_text(module, encoding="utf-8")
+    info = folder / "vnuma_tellers-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: vnuma-tellers\nVersion: 1.0\n", "utf-8")
+    (info / "entry_points.txt").write_text("[vnuma.workloads]\ntellers = vnuma_tellers:WORKLOAD\n", "utf-8")
