@@ -402,7 +402,7 @@ def dataset_document() -> dict[str, Any]:
         "generated": True,
         "changed": False,
         "tables": {
-            "TransactionHistory": {"rows": 113_443, "checksum": 1234},
-            "SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
+            "Production.TransactionHistory": {"rows": 113_443, "checksum": 1234},
+            "Sales.SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
         },
     }

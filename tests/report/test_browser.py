@@ -22,6 +22,12 @@ QUIET = [
 ]
 
 
+OVER_THE_EDGE = """
+[...document.querySelectorAll("h1, h2, h3, p, li, dt, dd, figcaption")]
+  .filter((part) => part.scrollWidth > part.clientWidth + 1).map((part) => part.textContent)
+"""
+
+
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     """The machine's Chromium or Chrome."""
@@ -72,6 +78,7 @@ def test_the_page_never_scrolls_sideways(browser: Browser, address: str, width: 
     page.evaluate("document.querySelectorAll('details').forEach((part) => { part.open = true; })")
 
     assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert page.evaluate(OVER_THE_EDGE) == []  # a name that runs over its value
 
 
 def test_charts_never_shrink_their_text_at_400_pixels(browser: Browser, address: str) -> None:
