@@ -50,7 +50,7 @@ def show(
     if format_ is BaselineFormat.JSON:
         typer.echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
-    state = "put back since" if found.at_baseline else "not put back yet"
+    state = "put back" if found.at_baseline else "not put back yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
     say(f"{found.vm} ({found.path}) as it was before {found.run}, {when}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}

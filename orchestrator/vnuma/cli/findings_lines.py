@@ -13,9 +13,9 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
     """How many there are, and in full those that block, or all."""
     count = {level: sum(f.severity == level for f in findings) for level in ("block", "warn", "info")}
     ids = " ".join(dict.fromkeys(finding.id for finding in findings))
-    whole = "" if checks else "   in full: vnuma plan STUDY --checks"
-    counts = f"Checks   {count['block']} block, {count['warn']} warn: {ids}{whole}"
-    lines = [counts if findings else "Checks   none"]
+    lines = [f"Checks   {count['block']} block, {count['warn']} warn: {ids}" if findings else "Checks   none"]
+    if findings and not checks:
+        lines.append("         in full: vnuma plan STUDY --checks")
     for finding in findings:
         if checks or finding.severity == "block":
             lines.append(f"  {finding.severity:5} {finding.id}  {finding.what}")
