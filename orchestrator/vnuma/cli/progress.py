@@ -100,7 +100,7 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
     bar = "#" * filled + "." * (28 - filled)
     block = vm.block or (progress.blocks if vm.ended else 1)
     lines = [
-        f"{progress.run.name}  {vm.name} on {vm.host}",
+        f"{progress.run.name}  {vm.name}" + (f" on {vm.host}" if vm.host != vm.name else ""),
         f"  {vm.ended} of {vm.total}  block {block} of {progress.blocks}  [{bar}]  " + _left(progress),
     ]
     if vm.label:

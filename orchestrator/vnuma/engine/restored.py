@@ -31,4 +31,6 @@ class Restored:
     def words(self) -> str:
         """For people: what was proven, not what was hoped."""
         state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
+        if not self.settings:
+            return f"{self.vm}: no setting was the study's to change, {state}"
         return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
