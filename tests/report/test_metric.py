@@ -214,6 +214,12 @@ def test_other_figures_as_csv_are_those_of_the_document(calls: LoadedRun) -> Non
     assert {(r["figure"], r["unit"], r["better"]) for r in found} == {("spins", "per call", "lower")}
 
 
+def test_methods_tell_of_no_sentinel_that_no_boot_ran(calls: LoadedRun) -> None:
+    """The study left it on, as it is by default; this workload has none."""
+    assert calls.study.design.sentinel
+    assert "sentinel query" not in text_of(page_text(calls))
+
+
 def test_the_statistics_page_of_growth_counts_connections(calls: LoadedRun) -> None:
     """Growth is told per doubling of what the sizes count."""
     assert "points per doubling of connections" in text_of(page_text(calls))

@@ -14,12 +14,15 @@ from vnuma.analysis.drift import Drift, check_drift
 from vnuma.analysis.fit import fit
 from vnuma.analysis.records import NotEvaluated
 
+NOT_RUN = NotEvaluated("no cell ran the sentinel")
+"""The study asked for none, its workload has none, or no boot came that far."""
+
 
 def check_sentinel(boots: Sequence[Boot], labels: Sequence[str]) -> Drift | NotEvaluated:
     """Slopes of ln(median sentinel time) over blocks and within them, where boots have one."""
     watched = [boot for boot in boots if boot.sentinel_ms]
     if not watched:
-        return NotEvaluated("no cell ran the sentinel")
+        return NOT_RUN
     cells = grid(watched, labels, lambda boot: math.log(boot.sentinel_ms or 1.0))
     positions = {(boot.block, boot.label): boot.position for boot in watched if boot.position is not None}
     return check_drift(fit(cells), positions)

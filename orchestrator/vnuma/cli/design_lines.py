@@ -14,13 +14,15 @@ def design_lines(study: Study) -> list[str]:
     """Order, what runs beside the arms, and when it ends."""
     from vnuma.domain.percent import percent_text
     from vnuma.report.words import ORDER_WORDS
+    from vnuma.workloads.registry import workload_named
 
     design = study.design
+    sentinel = workload_named(study.workload.name).sentinel(study.workload, study.dataset)
     beside = [
         name
         for name, wanted in (
             ("A/A", design.a_a),
-            ("sentinel", design.sentinel),
+            ("sentinel", design.sentinel and sentinel),
             (f"positive control {study.control_arm}", study.control_arm),
         )
         if wanted

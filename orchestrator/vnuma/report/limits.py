@@ -11,6 +11,7 @@ from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.provenance import says_nothing
 from vnuma.domain.sizes import sized
@@ -53,7 +54,7 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
         _a_a(loaded, analysis),
         _control(analysis),
         _order(loaded, analysis),
-        *([] if machine_of(loaded, vm) else [_sentinel(loaded, analysis), _contention(loaded, vm)]),
+        *([] if machine_of(loaded, vm) else [_sentinel(analysis), _contention(loaded, vm)]),
         _effective(loaded, vm),
         _put_back(vm),
     ]
@@ -198,11 +199,11 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
     return Statement(_alarming(analysis.drift), "Order and drift.", words)
 
 
-def _sentinel(loaded: LoadedRun, analysis: Analysis) -> Statement:
+def _sentinel(analysis: Analysis) -> Statement:
     """The host's own drift, by a query that no arm is meant to change."""
     watched, what = analysis.sentinel, "The host itself (sentinel)."
     if not isinstance(watched, Drift):
-        kind: Kind = "not evaluated" if loaded.study.design.sentinel else "not run"
+        kind: Kind = "not run" if watched == NOT_RUN else "not evaluated"
         return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
     return Statement(_alarming(watched), what, drift_words(watched))
 

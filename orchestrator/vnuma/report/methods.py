@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.result import Analysis
+from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.design import Design
 from vnuma.domain.percent import percent_text
@@ -91,7 +92,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         f"A cell ran {_ran(study)}, {maxdop}, with "
         f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
-        _beside(loaded),
+        _beside(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         "replication is the power-cycle (boot), not the iteration.",
         _error(analysis),
@@ -109,7 +110,7 @@ def _clocked(analysis: Analysis) -> str:
     return f"; the figure is {measure.name} in {measure.unit}, {direction(measure)}."
 
 
-def _beside(loaded: LoadedRun) -> str:
+def _beside(loaded: LoadedRun, analysis: Analysis) -> str:
     """What ran beside the arms: the positive control and the drift sentinel."""
     control, parts = loaded.study.control_arm, []
     if control:
@@ -117,7 +118,7 @@ def _beside(loaded: LoadedRun) -> str:
             f"In {control}, the positive control, the tables were made under the process affinity of one "
             "vNUMA node and read under that of another, proven by the memory clerk's pages by node."
         )
-    if loaded.study.design.sentinel:
+    if analysis.sentinel != NOT_RUN:
         parts.append("Each boot also ran a short sentinel query, which only raises alarms.")
     return " ".join(parts)
 
