@@ -24,7 +24,7 @@ from vnuma.store.states import Outcome, RunState
 Load = Callable[[Story], LoadedRun]
 
 HOSTILE = "<script>alert(1)</script>"
-VOID = {"meta", "br", "link", "img", "input", "hr"}
+VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
 
 
 class Outline(HTMLParser):
