@@ -16,7 +16,7 @@ from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
 from vnuma.report import render
-from vnuma.report.configuration import configuration
+from vnuma.report.configuration import configuration, settings_rows
 from vnuma.report.model import LoadedRun
 from vnuma.report.render import write_page
 from vnuma.store.states import Outcome, RunState
@@ -470,3 +470,13 @@ def test_the_hosts_nodes_are_drawn_with_what_was_pinned(loaded: Load) -> None:
 
     assert "host node 0: 32 CPUs, 96 GB" in page
     assert "ran without CPU affinity: ESXi placed the VM" in page
+
+
+def test_a_setting_is_shown_as_its_first_change_found_it(loaded: Load) -> None:
+    """vSphere reads back the number that it assigned to an automatic setting; the change knows better."""
+    run = loaded(Story())
+    vm = replace(run.vms[0], baseline={"settings": {"numCoresPerSocket": 16}})
+
+    (row,) = settings_rows(run, vm)
+
+    assert (row.name, row.before) == ("numCoresPerSocket", "4")

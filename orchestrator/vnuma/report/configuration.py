@@ -55,12 +55,12 @@ def configuration(loaded: LoadedRun, vm: Vm) -> list[tuple[str, Pairs]]:
 
 
 def settings_rows(loaded: LoadedRun, vm: Vm) -> list[SettingRow]:
-    """Every setting that the run changed on this VM: before it, and during it."""
-    baseline = vm.baseline if isinstance(vm.baseline, Mapping) else {}
-    before: Mapping[str, Any] = baseline.get("settings") or {}
+    """Every setting that the run changed on this VM: as its first change found it, and during the run."""
+    before: dict[str, object] = {}
     during: dict[str, dict[str, None]] = {}
     for attempt in loaded.attempts_of(vm):
         for edit in attempt.change if isinstance(attempt.change, list) else []:
+            before.setdefault(edit["setting"], edit["before"])
             during.setdefault(edit["setting"], {})[shown(edit["after"])] = None
     return [
         SettingRow(name, shown(before.get(name)), "; ".join(values))

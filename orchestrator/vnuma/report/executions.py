@@ -15,6 +15,8 @@ CLOCK_WORDS = {
     "query_stats": "sys.dm_exec_query_stats, microseconds",
 }
 
+OWN_CLOCK = "the workload's own, on SQL Server"
+
 
 @dataclass
 class FormExecutions:
@@ -31,9 +33,9 @@ class FormExecutions:
     without_statistics: int = 0
 
     def add(self, known: Mapping[str, Any], times: int) -> None:
-        """A document of so many executions, as `workloads.clock` writes it."""
-        self.clocks[str(known.get("clock"))] += times
+        """A document of so many executions, as `workloads.clock` writes it; others keep theirs raw."""
         for name, counter in (
+            ("clock", self.clocks),
             ("node_id", self.nodes),
             ("scheduler_id", self.schedulers),
             ("dop", self.dops),
@@ -48,7 +50,9 @@ class FormExecutions:
     def words(self) -> str:
         """As in "clock: SET STATISTICS TIME, whole ms; node 0 (12), 1 (24); DOP 1; 1 plan; grant 0 KB"."""
         clocks = " and ".join(CLOCK_WORDS.get(name, name) for name in sorted(self.clocks))
-        parts = [f"clock: {clocks}", f"SQL node {_tallied(self.nodes)}"]
+        parts = [f"clock: {clocks or OWN_CLOCK}"]
+        if self.nodes:
+            parts.append(f"SQL node {_tallied(self.nodes)}")
         if self.dops:
             parts.append(f"DOP {_tallied(self.dops)}")
         if self.plans:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from vnuma.domain.workloads.reporting_streams import SEARCH, ReportingStreams
-from vnuma.sqlserver.tran_stats import groups, statements
+from vnuma.domain.workloads.settings import maxdop_of
+from vnuma.sqlserver.tran_stats import REPORT, groups, statements
 
 
 def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -> None:
@@ -19,6 +20,11 @@ def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -
     assert caution is not None
     assert "maximum over a search" in caution[0]
     assert ReportingStreams().caution() is None
+
+
+def test_the_hint_that_is_reported_is_the_querys() -> None:
+    """Plan and report tell the MAXDOP that the query has, not the server's own."""
+    assert REPORT.endswith(f"OPTION (MAXDOP {maxdop_of(ReportingStreams())})")
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,8 @@ class ReportingStreams(WorkloadSettings):
     node_factors: ClassVar[frozenset[str]] = frozenset({"placement"})
     changes: ClassVar[frozenset[InstanceSetting]] = frozenset({"tcp_ports"})
     needs_remote_memory: ClassVar[bool] = True
+    maxdop: ClassVar[int] = 1
+    """The hint of its query, as published; no study can set another."""
     figures: ClassVar[tuple[Metric, ...]] = (MS_PER_QUERY, MISPLACED, SPREAD, REMOTE_SCAN)
 
     name: Literal["reporting_streams"] = Field(default="reporting_streams", description="The workload.")
