@@ -90,7 +90,7 @@ class LabState:
             ca_file=Path(vcenter["ca_file"]),
             password_file=password_file,
             vms=tuple(vms),
-            machines=tuple(map(LabMachine.from_document, event["machines"])),
+            machines=tuple(map(LabMachine.from_document, event.get("machines", ()))),
         )
 
 
