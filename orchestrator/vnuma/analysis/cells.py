@@ -203,6 +203,6 @@ def _flaw(values: Sequence[Sequence[float]], sizes: Sequence[int], measure: Meas
         if not figures:
             return f"no {measure.name} at size {size}"
         if min(figures) <= 0 and statistics.median(figures) <= 0:
-            short = ": too short for the clock" if measure.unit == "ms" else ""
+            short = ": too short for the clock, use larger sizes" if measure.unit == "ms" else ""
             return f"the median at size {size} is 0 {measure.unit}{short}"
     return ""

@@ -51,11 +51,19 @@ def _up_lines(state: LabState) -> Iterator[str]:
     yield from (f"  {vm.path}  SQL Server at {vm.sql_host}:{vm.sql_port}" for vm in state.vms)
     yield from (f"  {one.name}  Linux, SSH at {one.host}:{one.port}" for one in state.machines)
     yield f"  vSphere at {state.host}:{state.port}, user {state.user}, password in {state.password_file}"
-    if state.vms or not state.machines:
-        yield "Next: vnuma plan studies/quick.yml"
+    if state.machines and not state.vms:
+        yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of studies/closson2009.yml with"
+        yield f"      vm: {state.machines[0].name}"
         return
-    yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of studies/closson2009.yml with"
-    yield f"      vm: {state.machines[0].name}"
+    yield f"Next: vnuma plan studies/{_study_of(state.scenario)}.yml"
+
+
+def _study_of(scenario: str) -> str:
+    """The shipped study that a scenario is made for: chang2005 of chang2005-null; else the quick one."""
+    from vnuma import assets
+
+    name = scenario.partition("-")[0]
+    return name if (assets.asset("studies") / f"{name}.yml").exists() else "quick"
 
 
 @app.command()

@@ -246,6 +246,12 @@ class Study(Strict):
         return any(self.arm(label).soft_numa != "keep" for label in self.labels)
 
     @property
+    def compares_shapes(self) -> bool:
+        """Do the arms differ in shape or in the instance's settings, not in the workload's factors alone?"""
+        own = [arm.model_dump(exclude={"name", "workload"}) for arm in self.arms]
+        return any(shape != own[0] for shape in own)
+
+    @property
     def labels(self) -> tuple[str, ...]:
         """The arms' names, in the order of the file."""
         return tuple(arm.label for arm in self.arms)

@@ -42,6 +42,7 @@ def page_text(loaded: LoadedRun) -> str:
         loaded=loaded,
         run=loaded.run,
         study=loaded.study,
+        asks_for_topology=loaded.study.compares_shapes,
         banner=banner(loaded.simulated),
         progress=progress_words(loaded),
         parts=parts,

@@ -85,7 +85,7 @@ def test_a_median_of_zero_is_missing() -> None:
         s._replace(elapsed_ms=0.0) if s.label == "2x8" and s.size == 500 else s for s in study.samples
     ]
     assert {gap.reason for gap in _collect(study).missing} == {
-        "the median at size 500 is 0 ms: too short for the clock"
+        "the median at size 500 is 0 ms: too short for the clock, use larger sizes"
     }
 
 

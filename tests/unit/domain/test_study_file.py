@@ -187,3 +187,14 @@ def test_published_ratios_of_a_figure_that_the_workload_does_not_tell_are_refuse
 
     assert "the workload log_spinlock tells no figure 'spins per row' beside its metric." in message
     assert "It tells spins per insert, CPU cycles per spin" in message
+
+
+@pytest.mark.parametrize(
+    ("name", "shapes"),
+    [("dakic2019", True), ("chang2005", True), ("shea2012", False), ("adkin2014", False)],
+)
+def test_a_study_of_placements_alone_compares_no_shapes(name: str, shapes: bool) -> None:
+    """Arms that differ in a workload's factors alone are one shape: their report asks for no topology."""
+    path = STUDIES / f"{name}.yml"
+
+    assert parse_study(path.read_text(encoding="utf-8"), str(path)).compares_shapes is shapes
