@@ -129,7 +129,8 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
 
     assert ran.code == 6, ran.text
     assert re.search(
-        r"failed, sql timeout\n  127\.0\.0\.1:\d+: SQL Server was not ready.*\n  See the guest's", ran.err
+        r"failed, sql timeout; given up\n  127\.0\.0\.1:\d+: SQL Server was not ready.*\n  See the guest's",
+        ran.err,
     )
     assert "0/2" in vnuma("status").out
 
