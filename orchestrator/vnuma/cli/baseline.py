@@ -52,7 +52,8 @@ def show(
         return
     state = "put back" if found.at_baseline else "not put back yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
-    say(f"{found.vm} ({found.path}) as it was before {found.run}, {when}; {state}")
+    where = "" if found.path == found.vm else f" ({found.path})"
+    say(f"{found.vm}{where} as it was before {found.run}, {when}; {state}")
     shown = found.settings if found.power is None else {**found.settings, "power": found.power}
     label = max(map(len, shown), default=0)
     for name, value in shown.items():
