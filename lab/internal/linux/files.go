@@ -86,7 +86,7 @@ func (e *entry) names() []string {
 // find is the entry of an absolute path, nil when there is none.
 func (m *Machine) find(at string) *entry {
 	var pid int
-	if n, _ := fmt.Sscanf(at, "/proc/%d/cmdline", &pid); n == 1 {
+	if _, err := fmt.Sscanf(at, "/proc/%d/cmdline", &pid); err == nil {
 		return m.commandLine(pid)
 	}
 	here := m.root
@@ -180,10 +180,11 @@ func (o *opened) copyFrom(into, all []byte) (int, error) {
 const longestPipe = 30 * time.Second
 
 func (o *opened) readPipe(into []byte) (int, error) {
-	wake := time.AfterFunc(longestPipe, o.machine.changed.Broadcast)
-	defer wake.Stop()
-	for end := time.Now().Add(longestPipe); len(o.entry.data) == 0; {
-		if time.Now().After(end) {
+	end := time.Now().Add(longestPipe) // before the alarm is set: it never rings too early
+	alarm := time.AfterFunc(longestPipe, o.machine.changed.Broadcast)
+	defer alarm.Stop()
+	for len(o.entry.data) == 0 {
+		if !time.Now().Before(end) {
 			return 0, io.EOF
 		}
 		o.machine.changed.Wait()

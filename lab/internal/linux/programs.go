@@ -32,7 +32,9 @@ func (p *process) unknown(name string, arguments []string) int {
 }
 
 func echo(p *process, arguments []string) int {
-	fmt.Fprintln(p.stream(1), strings.Join(arguments, " "))
+	if _, err := fmt.Fprintln(p.stream(1), strings.Join(arguments, " ")); err != nil {
+		return p.complain("echo", "write error", err)
+	}
 	return 0
 }
 

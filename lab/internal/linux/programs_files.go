@@ -108,7 +108,7 @@ func mktemp(p *process, arguments []string) int {
 		pattern = arguments[0]
 	}
 	stem := strings.TrimRight(pattern, "X")
-	for {
+	for range 100 {
 		name := stem
 		for range len(pattern) - len(stem) {
 			name += string("abcdefghijklmnopqrstuvwxyz0123456789"[rand.IntN(36)])
@@ -127,6 +127,7 @@ func mktemp(p *process, arguments []string) int {
 		fmt.Fprintln(p.stream(1), name)
 		return 0
 	}
+	return p.complain("mktemp", pattern, syscall.EEXIST)
 }
 
 func rm(p *process, arguments []string) int {

@@ -149,7 +149,7 @@ func dd(p *process, arguments []string) int {
 	if bytes < 0 {
 		return p.unknown("dd", arguments) // it would never end
 	}
-	seconds, err := p.copyBytes(from, to, asked.skip*asked.block, bytes)
+	seconds, err := p.copyBytes(from, to, bytes)
 	if err != nil {
 		return p.complain("dd", "error", err)
 	}
@@ -183,7 +183,7 @@ func (c copying) bytesOf(from *entry) int64 {
 // started is what it takes to copy nothing.
 const started = 20e-6 // seconds
 
-func (p *process) copyBytes(from, to *opened, skip, bytes int64) (float64, error) {
+func (p *process) copyBytes(from, to *opened, bytes int64) (float64, error) {
 	if from.entry.device != 0 {
 		if err := to.grow(bytes, p.memory); err != nil {
 			return 0, err

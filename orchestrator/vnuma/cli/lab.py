@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from vnuma.lab import LabState
 
 app = typer.Typer(
-    help="The embedded lab: a stand-in for vCenter, ESXi, guest and SQL Server.",
+    help="The embedded lab: a stand-in for vCenter, ESXi, guest and SQL Server, and for Linux machines.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
