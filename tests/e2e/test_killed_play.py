@@ -14,7 +14,7 @@ from tests.support.cli import command
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from tools.soak.points import Stage, Victim
-from tools.soak.watch import Watch, process_of
+from tools.soak.watch import Watch, found_process
 from vnuma.store import attempts, runs
 
 
@@ -34,7 +34,7 @@ def test_a_killed_process_of_a_play_is_replaced(
     ) as process:
         watch = Watch(running, vnuma_home, "small.1")
         assert watch.begins(Stage.WAITING, lambda: process.poll() is not None)
-        struck = process_of(victim, process.pid)
+        struck = found_process(victim, process.pid)
         assert struck
         os.kill(struck, signal.SIGKILL)
         _, said = process.communicate(timeout=240)

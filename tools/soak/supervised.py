@@ -12,16 +12,13 @@ from tools.soak import checks
 from tools.soak.engine import start_engine
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
 from tools.soak.points import PLAYED, Chooser, Point, Stage, Victim
-from tools.soak.watch import gone, process_of
+from tools.soak.watch import found_process, gone
 
 BLOWS = 16
 """Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
 
 DYING_S = 30.0
 """How long a play may take to die of a signal that it may handle."""
-
-FOUND_S = 0.3
-"""How long a process is looked for: between two tasks a play has no worker."""
 
 
 class SupervisedRun:
@@ -88,20 +85,12 @@ class SupervisedRun:
             self._stopping = True
         begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
-        victim = self._find(point.victim, engine) if begun else None
+        victim = found_process(point.victim, _pid(engine)) if begun else None
         struck = victim is not None and kill(victim, point.signal)
         self._ground.tally.count(point, struck=struck)
         if struck and victim:
             self._wait_for(point, victim, engine)
         self._ground.check(point)
-
-    def _find(self, victim: Victim, engine: ForkServerProcess) -> int | None:
-        until = time.monotonic() + FOUND_S
-        found = process_of(victim, _pid(engine))
-        while found is None and time.monotonic() < until and engine.is_alive():
-            time.sleep(0.01)
-            found = process_of(victim, _pid(engine))
-        return found
 
     def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
         """Until the blow has had its effect. A run that was told to stop may be struck again as it does."""

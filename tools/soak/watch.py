@@ -24,6 +24,9 @@ LOOK_S = 0.05
 """The store is read when its files have changed, and at least this often: a change within a tick of the
 kernel's clock leaves no trace in a file's time."""
 
+FOUND_S = 1.0
+"""How long a process is looked for."""
+
 
 class Watch:
     """Eyes on one run. Reads the store and the lab's events; changes nothing."""
@@ -91,7 +94,7 @@ class Watch:
             Stage.POWER_OFF: step == "shutdown" and event != "power_off",
             Stage.RECONFIGURE: step == "shutdown" and event == "power_off",
             Stage.POWER_ON: step == "power_on" and event != "boot",
-            Stage.WAITING: event in {"boot", "tools_running"} or step == "guest_ready",
+            Stage.WAITING: step == "guest_ready",
             Stage.QUERY: measuring,
             Stage.STORING: measuring and self._samples[attempt.id] > samples_before[attempt.id],
             Stage.RESTORE: False,
@@ -142,7 +145,7 @@ def _trace(file: Path) -> tuple[int, int] | None:
     return found.st_mtime_ns, found.st_size
 
 
-def process_of(victim: Victim, engine: int) -> int | None:
+def _process_of(victim: Victim, engine: int) -> int | None:
     """The process to strike: the engine, its play, or a worker of that play; None when it is not there."""
     if victim is Victim.ENGINE:
         return engine
@@ -155,6 +158,16 @@ def process_of(victim: Victim, engine: int) -> int | None:
         return play
     workers = descendants(play)
     return workers[-1] if workers else None
+
+
+def found_process(victim: Victim, engine: int) -> int | None:
+    """The process to strike, looked for a while: a play has no worker between two tasks. None if absent."""
+    until = time.monotonic() + FOUND_S
+    found = _process_of(victim, engine)
+    while found is None and time.monotonic() < until:
+        time.sleep(TICK_S)
+        found = _process_of(victim, engine)
+    return found
 
 
 def _command(pid: int) -> bytes:
