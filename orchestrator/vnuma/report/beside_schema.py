@@ -88,5 +88,12 @@ class ScalingPart(BaseModel):
     unit: str
     points: list[tuple[int, float]] = Field(description="Load and median of boot medians, in order of load.")
     peak: int
-    negative: list[int] = Field(description="Loads whose rate is 5% or more below the best at a smaller one.")
+    lower: list[int] = Field(description="Loads whose rate is 5% or more below the best at a smaller one.")
+    negative: list[int] = Field(
+        description=(
+            "Those of them at which a loss is shown: by paired one-sided intervals that hold for all pairs "
+            "of the curve's loads together at 95%, on 6 boots or more."
+        )
+    )
     worst_loss: float = Field(description="The largest loss against the best at a smaller load, as a share.")
+    reason: Reason = Field(description="Why some of `lower` are not `negative`; null where all are.")

@@ -20,7 +20,7 @@ from vnuma.report.limits import Statement, how_far
 from vnuma.report.methods import methods, scope
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
-from vnuma.report.scaling import Curve, curves
+from vnuma.report.scaling import Curve, curves, scaling_note
 from vnuma.report.scaling_chart import scaling_charts
 from vnuma.report.size_table import SizeRow, margin_of, size_rows
 from vnuma.report.strip_chart import strips
@@ -116,6 +116,7 @@ class VmPart:
     topologies: tuple[tuple[ArmTopology, Figure], ...]
     waits: tuple[WaitsTable, ...]
     scaling: tuple[Curve, ...]
+    scaling_note: str
     scaling_charts: tuple[tuple[Figure, Figure], ...]
     figures: tuple[GridTable, ...]
     verified: tuple[Verified, ...]
@@ -170,6 +171,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
         waits=tuple(waits_tables(loaded, vm.name)),
         scaling=tuple(curves(loaded, vm.name)),
+        scaling_note=scaling_note(loaded, vm.name),
         scaling_charts=tuple(
             zip(
                 scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=600),

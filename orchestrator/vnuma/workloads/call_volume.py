@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from statistics import median
+from dataclasses import dataclass
 
-from vnuma.domain.scaling import scaling
 from vnuma.domain.study import Dataset
-from vnuma.domain.workloads.call_volume import CALL_RATE, CallVolume
+from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver import call_counters, call_procedures
 from vnuma.sqlserver.connect import connect
@@ -38,7 +36,6 @@ class CallBench:
     observer: pyodbc.Connection
     callers: Callers
     schedulers: bool
-    rates: dict[str, dict[int, list[float]]] = field(default_factory=dict)
 
     def run(self, size: int, form: str) -> Reading:
         """Connect, prove that calls are remote procedure calls, call, and count a window."""
@@ -54,7 +51,6 @@ class CallBench:
         window = Window(size, before, self._edge(form))
         self.callers.stop()
         require_trustworthy(window, judge_client=not self.site.simulated)
-        self.rates.setdefault(form, {}).setdefault(size, []).append(window.rate)
         self._record(form, window)
         return Reading(
             elapsed_ms=window.seconds * 1000,
@@ -66,14 +62,6 @@ class CallBench:
 
     def _long(self, seconds: float, on_lab: float) -> float:
         return min(seconds, on_lab) if self.site.simulated else seconds
-
-    def record_scaling(self) -> None:
-        """What the boot's curves over connections show, form by form."""
-        for form, by_size in self.rates.items():
-            curve = scaling({size: median(rates) for size, rates in by_size.items()})
-            if curve:
-                said = curve.words(CALL_RATE.unit, CallVolume.size_word)
-                self.site.record("workload", {f"{form}: scaling": said})
 
     def _edge(self, form: str) -> Edge:
         earlier = self.callers.count()
@@ -156,12 +144,10 @@ class CallVolumeWorkload:
 
     @contextmanager
     def bench(self, site: Site) -> Iterator[CallBench]:
-        """Callers for this boot; their curve over connections is recorded at its end."""
+        """Callers for this boot."""
         database, client = site.dataset.database, site.client(site.settings.client)
         with connect(site.server, database) as observer, callers(site.server, database, client) as crowd:
-            bench = CallBench(site, observer, crowd, call_counters.counts_schedulers(observer))
-            yield bench
-            bench.record_scaling()
+            yield CallBench(site, observer, crowd, call_counters.counts_schedulers(observer))
 
 
 def _headroom(window: Window, *, simulated: bool) -> str:

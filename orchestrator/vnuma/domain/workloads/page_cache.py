@@ -26,6 +26,7 @@ class PageCache(WorkloadSettings):
     """`dd` of a file in the page cache, whose pages lie on a chosen NUMA node. It has no sentinel."""
 
     size_word: ClassVar[str] = "MB"
+    sizes_are_loads: ClassVar[bool] = False
     guest: ClassVar[Literal["sql_server", "linux"]] = "linux"
     replicate: ClassVar[Replicate] = "pass"
     factors: ClassVar[frozenset[str]] = frozenset({"cpu_node", "memory_node"})

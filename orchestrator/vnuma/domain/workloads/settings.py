@@ -40,6 +40,9 @@ class WorkloadSettings(Strict):
     size_word: ClassVar[str] = "rows"
     """What a size counts, in the plural: `rows a side`, `streams`, `connections`."""
 
+    sizes_are_loads: ClassVar[bool] = True
+    """Whether a larger size asks for more at once, so that a throughput's curve over sizes means scaling."""
+
     guest: ClassVar[Literal["sql_server", "linux"]] = "sql_server"
     """What has to run in the guest."""
 

@@ -1,0 +1,69 @@
+"""Does more load give less? Each pair of loads is compared within the boots, or blocks, that hold both.
+
+A loss against the best of all smaller loads is a maximum over pairs: where iterations scatter by 3%, one flat
+curve in seven (eight loads, medians of six boots) falls by 5% somewhere. Paired t, one-sided, Bonferroni over
+all pairs of the curve: a flat curve shows a loss in at most 5% of studies, whichever loads look worst.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TypeVar
+
+from vnuma.analysis.checks import BOOTS_FOR_WORDS
+from vnuma.analysis.compare import own_se
+from vnuma.analysis.distributions import t_quantile
+
+ALPHA = 0.05
+
+Unit = TypeVar("Unit", bound=Hashable)
+"""What holds several loads: a boot, or a block."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The rate at `load` over that at `smaller`: `ratio`, and the `high` end of its one-sided interval.
+
+    `high` holds for all pairs of the curve together at 95%; None where one boot or block alone holds both.
+    `pairs` counts those that do.
+    """
+
+    load: int
+    smaller: int
+    ratio: float
+    high: float | None
+    pairs: int
+
+    @property
+    def shown(self) -> bool:
+        """Is there a loss, by the interval, on as many boots as any word needs?"""
+        return self.high is not None and self.high < 1 and self.pairs >= BOOTS_FOR_WORDS
+
+
+def losses(rates: Mapping[int, Mapping[Unit, float]]) -> tuple[Loss, ...]:
+    """Every pair of loads of one curve, the smaller load first; pairs that no unit holds are left out.
+
+    `rates`: load -> unit -> its rate, above 0.
+    """
+    pairs = list(combinations(sorted(rates), 2))
+    return tuple(
+        _loss(load, smaller, d, ALPHA / len(pairs))
+        for smaller, load in pairs
+        if (d := _differences(rates[smaller], rates[load]))
+    )
+
+
+def _differences(smaller: Mapping[Unit, float], load: Mapping[Unit, float]) -> list[float]:
+    return [math.log(load[unit] / rate) for unit, rate in smaller.items() if unit in load]
+
+
+def _loss(load: int, smaller: int, d: Sequence[float], alpha: float) -> Loss:
+    mean = statistics.fmean(d)
+    high = None
+    if len(d) > 1:
+        high = math.exp(mean + t_quantile(1 - alpha, len(d) - 1) * own_se(d))
+    return Loss(load, smaller, math.exp(mean), high, len(d))
