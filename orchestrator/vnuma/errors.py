@@ -61,6 +61,10 @@ class LoginRefused(EnvironmentProblem):
     """vCenter or SQL Server does not accept the user or the password."""
 
 
+class AccountRefused(LoginRefused):
+    """vCenter does not accept the account: each further try may lock it."""
+
+
 class PrivilegeMissing(EnvironmentProblem):
     """The account may not do what the study needs."""
 

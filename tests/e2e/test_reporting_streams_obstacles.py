@@ -13,7 +13,9 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
+from vnuma.engine.claim import Nothing, claim
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
+from vnuma.store.rows import Claim
 
 SCENARIO = Path(__file__).parents[2] / "lab" / "internal" / "scenario" / "builtin" / "shea2012.yml"
 ARMS = [
@@ -85,19 +87,30 @@ def test_a_login_with_too_few_rights_is_refused(
     assert sentence in refused(tmp_path / "a", running)
 
 
-def test_a_registry_that_may_not_be_written_ends_the_first_cell_before_its_power_cycle(
+def test_a_registry_that_may_not_be_written_ends_the_vms_cells_before_the_first_power_cycle(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """Preflight writes nothing; the ports are a cell's first change, so the VM is as it was."""
+    """Preflight writes nothing; the ports are a cell's first change, so the VM is as it was.
+
+    Every further cell would end so, until the VM is taken over anew: somebody may have granted it then.
+    """
     running = lab(scenario({"registry_read_only": True}))
     before = settings_now(running)
     steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
 
+    context = steps.take()
     with pytest.raises(PrivilegeMissing, match="SQL Server could not write its TcpPort setting"):
-        steps.shape(steps.take())
+        steps.shape(context)
+    ended = claim(context)
 
+    assert isinstance(ended, Nothing)
+    assert ended.final
+    assert "another attempt would only repeat what ended the last one" in ended.why
     steps.put_back()
     assert settings_now(running) == before
+    again = claim(steps.take())
+    assert isinstance(again, Claim)
+    assert again.number == 2
 
 
 def test_too_little_memory_on_a_node_is_found_before_the_first_change(

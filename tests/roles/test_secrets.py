@@ -48,7 +48,7 @@ def test_no_password_is_printed_when_it_is_wrong(tmp_path: Path, lab: LabFactory
 
     ended = play_roles(tmp_path, inventory, {"vm_power": {}, "sql_dataset": {}}, "-vvvv")
 
-    assert ended.only("vm_power")["error"] == "LoginRefused"
+    assert ended.only("vm_power")["error"] == "AccountRefused"
     assert LITERAL not in ended.text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -52,7 +53,7 @@ def new_vm(
     return Leased(run, vm, token)
 
 
-def claim(store: Store, leased: Leased, *, max_attempts: int = 2) -> Claim:
+def claim(store: Store, leased: Leased, *, max_attempts: int = 2, uncounted: Collection[str] = ()) -> Claim:
     """Claim the VM's next cell; there must be one."""
     with store.write() as conn:
         got = cells.claim_next(
@@ -62,6 +63,7 @@ def claim(store: Store, leased: Leased, *, max_attempts: int = 2) -> Claim:
             token=leased.token,
             max_attempts=max_attempts,
             exclusive_host=True,
+            uncounted=uncounted,
         )
     assert isinstance(got, Claim)
     return got

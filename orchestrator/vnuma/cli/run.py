@@ -146,7 +146,8 @@ def _supervise(
         if vm.restore_words:
             say(f"Put back  {vm.restore_words}", sys.stderr)
         if vm.note:
-            why = "".join(f"\n  {line.strip()}" for line in (vm.note_detail or "").splitlines())
+            told = None if vm.lasting and ended.tells_what_lasts else vm.note_detail
+            why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())
             say(f"Note      {vm.name}, {vm.note}{why}", sys.stderr)
     if ended.progress.retries:
         say(f"Note      vSphere had to be asked again {ended.progress.retries} times.", sys.stderr)

@@ -104,7 +104,13 @@ class Limits(Strict):
     """When to give up."""
 
     attempts_per_cell: int = Field(
-        default=3, ge=1, le=10, description="Power-cycles for one cell, failures included."
+        default=3,
+        ge=1,
+        le=10,
+        description=(
+            "Power-cycles for one cell, failures included. A failure that any cell would repeat, as a "
+            "missing privilege, ends the VM's cells at once and is not among them."
+        ),
     )
     max_failed_cells: int = Field(
         default=3, ge=0, description="More failed cells than this stop that VM's cells."

@@ -78,11 +78,11 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
         finish(context, attempt, Outcome.INTERRUPTED, "stop_requested", str(error))
         raise
     except VnumaError as error:
-        finish(context, attempt, Outcome.FAILED, reason_word(error), str(error))
+        finish(context, attempt, Outcome.FAILED, reason_word(type(error)), str(error))
         raise
     except Exception as error:
         # A bug, or a fault of vSphere that nobody expected: left open it would pass for an interruption.
-        finish(context, attempt, Outcome.FAILED, reason_word(error), f"{type(error).__name__}: {error}")
+        finish(context, attempt, Outcome.FAILED, reason_word(type(error)), f"{type(error).__name__}: {error}")
         raise
 
 
@@ -94,6 +94,6 @@ def finish(
         attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)
 
 
-def reason_word(error: Exception) -> str:
+def reason_word(kind: type[Exception]) -> str:
     """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", type(error).__name__.rpartition(".")[2]).lower()
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()

@@ -8,11 +8,11 @@ from datetime import datetime
 
 from vnuma.domain.study import Study
 from vnuma.engine.context import VmContext
-from vnuma.engine.given_up import FOR_PEOPLE, failed_cells
+from vnuma.engine.given_up import FOR_PEOPLE, LASTING, failed_cells, what_lasts
 from vnuma.engine.hours import why_closed
 from vnuma.engine.recover import is_alive
 from vnuma.errors import VmHeld
-from vnuma.store import attempts, cells, runs
+from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
 from vnuma.store.states import CellState, Outcome
@@ -50,6 +50,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
             token=context.token,
             max_attempts=context.study.limits.attempts_per_cell,
             exclusive_host=context.study.design.neighbours == "take_turns",
+            uncounted=LASTING,
         )
     if claimed is None:
         return Nothing("every cell has ended")
@@ -86,17 +87,21 @@ def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
 def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
     """Why this VM gets no further cell now, whatever is left.
 
-    A stop, a guest that hangs, a question that nobody has answered, too many failures, or allowed hours
-    that end before a cell would.
+    A stop, a guest that hangs, a question that nobody has answered, an account that may not do what each
+    cell needs, too many failures, or allowed hours that end before a cell would.
     """
     with store.read() as connection:
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
+        lease = leases.get_lease(connection, vm.vm_key)
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
     if ended and not vm.at_baseline and ended[-1].reason in FOR_PEOPLE:
         return f"{vm.name} {FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
+    lasting = what_lasts(past)
+    if lasting and lease and lasting.token == lease.token:
+        return f"another attempt would only repeat what ended the last one: {lasting.detail}"
     failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"

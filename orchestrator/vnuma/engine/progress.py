@@ -9,7 +9,7 @@ from statistics import median
 from sqlalchemy import Connection
 
 from vnuma.engine.context import study_of
-from vnuma.engine.given_up import FOR_PEOPLE, failed_cells, without_result
+from vnuma.engine.given_up import failed_cells, waits_for_people, what_lasts, without_result
 from vnuma.engine.persist import RETRY
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
@@ -43,6 +43,8 @@ class VmProgress:
     """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
     note_detail: str | None = None
     """What happened in that attempt, and what to do, as its error said it."""
+    lasting: AttemptLine | None = None
+    """The latest attempt, where any other would end as it did until a person has put that right."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +128,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) 
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
         note_detail=trouble.detail if trouble else None,
+        lasting=what_lasts(past),
     )
 
 
@@ -147,7 +150,7 @@ def _outcome(attempt: AttemptLine, past: list[AttemptLine], failed: set[int]) ->
         return f"{attempt.outcome}, tried again"
     if attempt.cell_id in failed:
         return f"{attempt.outcome}, given up"
-    return f"{attempt.outcome}, {'waits for a person' if attempt.reason in FOR_PEOPLE else 'tried again'}"
+    return f"{attempt.outcome}, {'waits for a person' if waits_for_people(attempt) else 'tried again'}"
 
 
 def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,8 @@ from sqlalchemy import Connection
 from vnuma.domain.study import Study
 from vnuma.engine.connections import api_versions
 from vnuma.engine.context import home_folder
-from vnuma.engine.hours import LONGER, Closed, closed
+from vnuma.engine.ended import Ended, worst
+from vnuma.engine.hours import Closed, closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
@@ -28,7 +29,7 @@ from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
 from vnuma.engine.window import is_over
-from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, StoreError, VnumaError
+from vnuma.errors import NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -39,41 +40,6 @@ from vnuma.store.types import utc_now
 MAX_FRUITLESS_LAUNCHES = 3
 
 Watch = Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
-class Ended:
-    """How a run ended: where its cells stand, what was put back, and what could not be."""
-
-    progress: Progress
-    restored: tuple[Restored, ...]
-    problems: tuple[VnumaError, ...]
-    interrupted: bool
-    play_output: str = ""
-    closed: Closed | None = None
-    """Why the allowed hours end it before its last cell."""
-
-    def raise_for_outcome(self) -> None:
-        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
-        if self.problems:
-            raise _worst(self.problems)
-        run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
-        if self.closed:
-            later = f"vnuma run --resume {run}, within the allowed hours."
-            anew = f"{LONGER} That takes a new run."
-            raise CellsMissing(
-                f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
-                fix=anew if self.closed.for_good else later,
-            )
-        if self.interrupted:
-            raise Interrupted(
-                f"Stopped: {valid} of {total} cells, all kept.", fix=f"vnuma run --resume {run}"
-            )
-        if valid < total:
-            raise CellsMissing(
-                f"{run}: {total - valid} of {total} cells have no valid attempt.",
-                fix=f"vnuma results {run} says why; vnuma run --resume {run} uses the attempts left.",
-            )
 
 
 @dataclass
@@ -114,7 +80,7 @@ def supervise(
                 shut = None if asked.count else _closed(store, run, study)
                 progress = _close(store, run, problems, asked, shut)
             except StoreError as error:
-                raise _worst([*problems, error]) from error
+                raise worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
     return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
 
@@ -142,11 +108,6 @@ def put_back(
     return restored, problems
 
 
-def _worst(problems: Sequence[VnumaError]) -> VnumaError:
-    """What decides the exit code: a VM not at its baseline outranks everything else."""
-    return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
-
-
 def _held(connection: Connection, vm_key: str, run: Run) -> bool:
     lease = leases.get_lease(connection, vm_key)
     return lease is not None and lease.run_id == run.id
@@ -162,18 +123,21 @@ def _launch_until_done(
     watch: Watch,
     asked: Asked,
 ) -> str:
-    """Launch plays until every VM has no more cells; each launch is bounded, and so is their number."""
-    fruitless, output = 0, ""
-    while fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
+    """Launch plays until every VM has no more cells; each launch is bounded, and so is their number.
+
+    A VM that only a person can help is in no later one.
+    """
+    fruitless, output, going = 0, "", dict(targets)
+    while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        tokens = take_all(store, run, study, targets, Patience(study.power.vcenter_retry_s))
+        tokens = take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
         with private_folder() as folder:
-            secrets = resolve_all(targets.values())
-            versions = api_versions(targets.values())
+            secrets = resolve_all(going.values())
+            versions = api_versions(going.values())
             private = Private(url, str(home_folder()), run.name, secrets, tokens, versions).write(folder)
             played = play_study(
                 run.name,
-                _lanes(store, run, study),
+                _lanes(store, run, study, going),
                 inventory,
                 private,
                 folder / "runner",
@@ -185,15 +149,26 @@ def _launch_until_done(
         output = played.output
         after = _look(store, run)
         watch(after)
-        if _over(after, played):
+        if _over(after, played, going):
             break
+        going = _without_lasting(going, before, after)
         fruitless = 0 if after.ended > before.ended else fruitless + 1
     return output
 
 
-def _lanes(store: Store, run: Run, study: Study) -> Lanes:
+def _without_lasting(
+    going: Mapping[str, AnyTarget], before: Progress, after: Progress
+) -> dict[str, AnyTarget]:
+    """The VMs that this launch did not find to need a person; what an earlier run met may be right by now."""
+    known = {None, *(vm.lasting for vm in before.vms)}
+    ended = {vm.name for vm in after.vms if vm.lasting not in known}
+    return {name: target for name, target in going.items() if name not in ended}
+
+
+def _lanes(store: Store, run: Run, study: Study, going: Collection[str]) -> Lanes:
     with store.read() as connection:
-        return lanes(vms.vms_of_run(connection, run.id), together=study.design.neighbours == "together")
+        rows = [vm for vm in vms.vms_of_run(connection, run.id) if vm.name in going]
+    return lanes(rows, together=study.design.neighbours == "together")
 
 
 def _turns_needed(progress: Progress) -> int:
@@ -202,11 +177,11 @@ def _turns_needed(progress: Progress) -> int:
     return left + left // 2 + 2
 
 
-def _over(progress: Progress, played: Played) -> bool:
+def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
     """Whether there is nothing left to launch: all VMs are back, one cannot be, or a stop was asked for."""
     if progress.run.stop_requested or any(vm.restore_failed for vm in progress.vms):
         return True
-    return played.ok and all(vm.at_baseline for vm in progress.vms)
+    return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
 
 
 def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:

@@ -96,7 +96,7 @@ def lines_of_run(conn: Connection, run_id: int, vm_id: int | None = None) -> tup
     how = ("outcome", "reason", "detail")
     query = (
         select(
-            *(_attempt[name] for name in ("id", "cell_id", "number", *when, *how)),
+            *(_attempt[name] for name in ("id", "cell_id", "number", "token", *when, *how)),
             _cell.vm_id,
             _cell.label,
             _cell.block,

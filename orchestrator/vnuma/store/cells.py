@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, insert, select, update
@@ -70,15 +70,22 @@ def skip_cells(
 
 
 def claim_next(
-    conn: Connection, run_id: int, vm_id: int, *, token: int, max_attempts: int, exclusive_host: bool
+    conn: Connection,
+    run_id: int,
+    vm_id: int,
+    *,
+    token: int,
+    max_attempts: int,
+    exclusive_host: bool,
+    uncounted: Collection[str] = (),
 ) -> Claim | Busy | None:
     """Claim the VM's next cell and open an attempt at it, in the caller's one write transaction.
 
     The first cell by position that is pending, or whose attempts gave no result (`failed` or
-    `invalid`) fewer than `max_attempts` times; interrupted attempts do not count. None when there
-    is no such cell. Busy while this VM is being measured, or another run's on the same ESXi host, or
-    with `exclusive_host` another one of this run there. Raises LeaseLost, and StoreError for a VM
-    without a baseline.
+    `invalid`) fewer than `max_attempts` times; interrupted attempts do not count, nor do those that
+    ended for one of the reasons `uncounted`. None when there is no such cell. Busy while this VM is
+    being measured, or another run's on the same ESXi host, or with `exclusive_host` another one of
+    this run there. Raises LeaseLost, and StoreError for a VM without a baseline.
 
     Claims are serialised by locking the VM rows of the host rather than by SKIP LOCKED: skipping a
     row would take cells out of their random order, and two VMs of one host could both start.
@@ -88,7 +95,7 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    cell = _next_cell(conn, run_id, vm_id, max_attempts)
+    cell = _next_cell(conn, run_id, vm_id, max_attempts, uncounted)
     if cell is None:
         return None
     mark_changing(conn, vm_id, token)
@@ -143,10 +150,16 @@ def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
 
 
-def _next_cell(conn: Connection, run_id: int, vm_id: int, max_attempts: int) -> Cell | None:
-    without_result = (
+def _next_cell(
+    conn: Connection, run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
+) -> Cell | None:
+    used_up = (
         select(func.count())
-        .where(_attempt.cell_id == _cell.id, _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]))
+        .where(
+            _attempt.cell_id == _cell.id,
+            _attempt.outcome.in_([Outcome.FAILED, Outcome.INVALID]),
+            _attempt.reason.not_in(sorted(uncounted)),
+        )
         .scalar_subquery()
     )
     row = conn.execute(
@@ -155,7 +168,7 @@ def _next_cell(conn: Connection, run_id: int, vm_id: int, max_attempts: int) -> 
             _cell.run_id == run_id,
             _cell.vm_id == vm_id,
             _cell.state.in_([CellState.PENDING, CellState.FAILED]),
-            without_result < max_attempts,
+            used_up < max_attempts,
         )
         .order_by(_cell.position)
         .limit(1)

@@ -170,6 +170,8 @@ class AttemptLine:
     outcome: Outcome | None
     reason: str | None
     detail: str | None = None
+    token: int | None = None
+    """The fencing token with which it was begun: an attempt of an earlier hold on the VM has another."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.facts import Release
-from vnuma.errors import LoginRefused
+from vnuma.errors import AccountRefused
 from vnuma.vsphere.faults import SessionExpired, unexpected
 from vnuma.vsphere.session import About, Session
 from vnuma.vsphere.tls import context_for
@@ -20,7 +20,7 @@ __all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "c
 def connect(vcenter: VCenter) -> Session:
     """Log in; the session is a context manager that logs out.
 
-    Raises VCenterUnreachable, CertificateRejected (before anything is sent), LoginRefused,
+    Raises VCenterUnreachable, CertificateRejected (before anything is sent), AccountRefused,
     PrivilegeMissing and EnvironmentProblem.
     """
     context = context_for(vcenter)
@@ -50,7 +50,7 @@ def _login(vcenter: VCenter, content: Any) -> str:
     try:
         return str(content.sessionManager.Login(vcenter.user, vcenter.password, "en_US").key)
     except vim.fault.InvalidLogin as fault:
-        raise LoginRefused(
+        raise AccountRefused(
             f"{vcenter.host} does not accept the user {vcenter.user} or its password.",
             fix="Check vcenter.user and its password; repeated attempts may lock the account.",
         ) from fault

@@ -10,6 +10,7 @@ import pytest
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
+from vnuma.engine.given_up import LASTING
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
@@ -35,7 +36,7 @@ class Going:
 
     def claim(self) -> Claim:
         """Begin the next attempt."""
-        return claim(self.store, self.leased, max_attempts=TRIES)
+        return claim(self.store, self.leased, max_attempts=TRIES, uncounted=LASTING)
 
     def end(self, attempt: Claim, outcome: Outcome, why: str = "tools_timeout") -> None:
         """End it."""
@@ -115,3 +116,18 @@ def test_an_interrupted_attempt_is_no_try(going: Going) -> None:
 
     (vm,) = going.seen().vms
     assert (vm.ended, vm.last) == (0, (("arm0", "interrupted"),))
+
+
+def test_what_lasts_waits_for_a_person_and_uses_up_no_attempt(going: Going) -> None:
+    """However often a resumed run meets it; a valid attempt after it tells of nothing that lasts."""
+    for _ in range(TRIES):
+        going.end(going.claim(), Outcome.FAILED, "privilege_missing")
+    (vm,) = going.seen().vms
+
+    assert (vm.ended, vm.last[0]) == (0, ("arm0", "failed, waits for a person"))
+    assert vm.lasting
+    assert vm.lasting.reason == "privilege_missing"
+
+    going.end(going.claim(), Outcome.VALID)
+    (vm,) = going.seen().vms
+    assert (vm.ended, vm.lasting) == (1, None)

@@ -1,0 +1,54 @@
+"""Which attempts end a VM's cells for now, and which a cell's own."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.report.build import study_text
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.given_up import FOR_PEOPLE, LASTING, failed_cells, waits_for_people, what_lasts
+from vnuma.errors import ToolsTimeout
+from vnuma.store.rows import AttemptLine
+from vnuma.store.states import Outcome
+
+STUDY = parse_study(study_text(), "quick")
+BEGAN = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
+VALID = AttemptLine(1, 1, 1, "1x16", 1, 1, None, None, BEGAN, BEGAN, Outcome.VALID, None, token=1)
+
+passing = st.sampled_from([ToolsTimeout.reason, "login_refused", "sql_failed"])
+reasons = st.one_of(passing, st.sampled_from(sorted(LASTING)), st.sampled_from(sorted(FOR_PEOPLE)))
+
+
+def ended(number: int, reason: str | None) -> AttemptLine:
+    """The attempt of that number at one cell, which failed for this reason or, with none, was valid."""
+    outcome = Outcome.FAILED if reason else Outcome.VALID
+    return replace(VALID, id=number, number=number, outcome=outcome, reason=reason)
+
+
+@given(st.lists(reasons, max_size=12))
+def test_a_cell_is_given_up_by_the_attempts_whose_end_may_pass(past: list[str]) -> None:
+    """What lasts uses up none of them, wherever among them it stands."""
+    lines = [ended(number, reason) for number, reason in enumerate(past, start=1)]
+    counted = [reason for reason in past if reason not in LASTING]
+
+    assert failed_cells(lines, STUDY) == ({1} if len(counted) >= STUDY.limits.attempts_per_cell else set())
+
+
+@given(st.lists(st.one_of(st.none(), reasons), min_size=1, max_size=12))
+def test_only_the_latest_attempt_tells_what_lasts(past: list[str | None]) -> None:
+    """One that was tried again since, whatever came of it, is over."""
+    lines = [ended(number, reason) for number, reason in enumerate(past, start=1)]
+
+    assert what_lasts(lines) == (lines[-1] if past[-1] in LASTING else None)
+
+
+def test_what_an_account_may_not_do_lasts_and_a_login_after_a_boot_may_pass() -> None:
+    """vCenter's refusal of the account lasts; SQL Server's own comes after each boot anew."""
+    assert {"privilege_missing", "account_refused"} <= LASTING
+    assert "login_refused" not in LASTING
+    assert waits_for_people(ended(1, "privilege_missing"))
+    assert not waits_for_people(ended(1, "login_refused"))
