@@ -65,8 +65,11 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     assert named == {"D04", "P00", "P08", "P21", "P25", "P27", "P28"}
     assert f"privilege {lacking} is missing on sql16" in ran.err
     assert "sql16 is under study by ann@host, run theirs.7" in ran.err
-    checks = vnuma("plan", study, "-i", inventory, "--checks").out
-    assert all(f"warn  {warning}" in checks for warning in ("P06", "P10", "P14"))
+    planned = vnuma("plan", study, "-i", inventory, "--checks")
+    assert all(f"warn  {warning}" in planned.out for warning in ("P06", "P10", "P14"))
+    assert "Start: vnuma run" not in planned.out  # it would be refused
+    assert planned.err.count("P08") == 1
+    assert f"then again: vnuma plan {study} -i {inventory}" in planned.err
     assert "No run yet" in vnuma("status").out
     page = tmp_path / "board.html"
     assert vnuma("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5

@@ -22,3 +22,10 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
             if finding.fix:
                 lines.append(f"             fix: {finding.fix}")
     return lines
+
+
+def closing_line(findings: Sequence[Finding], start: str) -> str:
+    """That a plan changes nothing, and the command that begins the study, unless something blocks it."""
+    from vnuma.engine.findings import blocking
+
+    return "Nothing was changed." + ("" if blocking(findings) else f"  Start: {start}")

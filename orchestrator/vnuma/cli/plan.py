@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.design_lines import at_most, design_lines
-from vnuma.cli.findings_lines import findings_lines
+from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
@@ -54,7 +54,7 @@ def plan(
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json;
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
-    from vnuma.engine.findings import refuse_blocked
+    from vnuma.engine.findings import refuse_blocked, refuse_shown
     from vnuma.engine.inventory import study_targets
     from vnuma.engine.permit import Permit
     from vnuma.engine.plan import VmPlan
@@ -69,7 +69,7 @@ def plan(
     if format_ is PlanFormat.JSON:
         typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
     else:
-        start = _start(study, inventory, production=production, ticket=ticket)
+        start = _command("run", study, inventory, production=production, ticket=ticket)
         for machine in machines:
             say(machine_text(parsed, machine, start, checks))
         for one in plans:
@@ -78,14 +78,18 @@ def plan(
         from vnuma.cli.plan_document import write_document
 
         typer.echo(f"Wrote {write_document(parsed, text, every, permit, document)}", err=True)
-    refuse_blocked(finding for one in every for finding in one.findings)
+    findings = [finding for one in every for finding in one.findings]
+    if format_ is PlanFormat.JSON:
+        refuse_blocked(findings)
+    else:
+        refuse_shown(findings, _command("plan", study, inventory, production=production, ticket=ticket))
 
 
-def _start(study: Path, inventory: Path | None, *, production: bool, ticket: str | None) -> str:
-    """The command that begins what was planned: for the same VMs, under the same permit."""
+def _command(verb: str, study: Path, inventory: Path | None, *, production: bool, ticket: str | None) -> str:
+    """The command for what was planned: for the same VMs, under the same permit."""
     where = ["-i", str(inventory)] if inventory else []
     permit = [*(["--production"] if production else []), *(["--ticket", ticket] if ticket else [])]
-    return shlex.join(["vnuma", "run", str(study), *where, *permit])
+    return shlex.join(["vnuma", verb, str(study), *where, *permit])
 
 
 def _text(study: Study, plan: VmPlan, start: str, checks: bool) -> str:
@@ -114,7 +118,7 @@ def _text(study: Study, plan: VmPlan, start: str, checks: bool) -> str:
         *_detects(study),
         *findings_lines(plan.findings, checks),
         "",
-        f"Nothing was changed.  Start: {start}",
+        closing_line(plan.findings, start),
     ]
     return "\n".join(lines)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import at_most, design_lines
-from vnuma.cli.findings_lines import findings_lines
+from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.screen import duration, plural, simulated_banner
 from vnuma.domain.replicate import counted
 
@@ -34,7 +34,7 @@ def machine_text(study: Study, plan: MachinePlan, start: str, checks: bool) -> s
         "         A cell is a pass with caches dropped before it, not a boot: boots may differ more.",
         *findings_lines(plan.findings, checks),
         "",
-        f"Nothing was changed.  Start: {start}",
+        closing_line(plan.findings, start),
     ]
     return "\n".join(lines)
 

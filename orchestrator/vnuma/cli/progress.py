@@ -98,10 +98,10 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
 def _one(progress: Progress, vm: VmProgress) -> list[str]:
     filled = round(28 * vm.ended / vm.total) if vm.total else 0
     bar = "#" * filled + "." * (28 - filled)
-    block = vm.block or (progress.blocks if vm.ended else 1)
     lines = [
         f"{progress.run.name}  {vm.name}" + (f" on {vm.host}" if vm.host != vm.name else ""),
-        f"  {vm.ended} of {vm.total}  block {block} of {progress.blocks}  [{bar}]  " + _left(progress),
+        f"  {vm.ended} of {vm.total}  block {vm.block or 1} of {progress.blocks}  [{bar}]  "
+        + _left(progress),
     ]
     if vm.label:
         lines.append(f"  now   {vm.label:12} {step_words(vm)}")

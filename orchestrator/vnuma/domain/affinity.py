@@ -156,8 +156,9 @@ def _refuse_unknown_nodes(nodes: Sequence[int], host: HostFacts, field: str) -> 
     known = sorted(node.id for node in host.numa_nodes)
     unknown = sorted(set(nodes) - set(known))
     if unknown:
+        has = "one NUMA node" if len(known) == 1 else f"the NUMA nodes {', '.join(map(str, known))}"
         raise ArmImpossible(
             "T17",
-            f"{field} names NUMA node {unknown[0]}, but {host.name} has {', '.join(map(str, known))}.",
-            fix="Correct the list.",
+            f"{field} names NUMA node {unknown[0]}, but {host.name} has {has}.",
+            fix="Correct the list." if len(known) > 1 else "Use a host with several NUMA nodes.",
         )

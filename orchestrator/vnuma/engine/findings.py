@@ -27,12 +27,27 @@ def worst_first(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda finding: (order[finding.severity], finding.id))
 
 
+def blocking(findings: Iterable[Finding]) -> list[Finding]:
+    """Those that keep the study from starting."""
+    return [finding for finding in findings if finding.severity == "block"]
+
+
 def refuse_blocked(findings: Iterable[Finding]) -> None:
     """Raise PreflightBlocked that lists every blocking finding."""
-    blocks = [finding for finding in findings if finding.severity == "block"]
+    blocks = blocking(findings)
     if blocks:
         lines = [
             f"{finding.id} {finding.what}" + (f"\n  {finding.fix}" if finding.fix else "")
             for finding in blocks
         ]
         raise PreflightBlocked("\n".join(lines) + "\nNothing was changed.")
+
+
+def refuse_shown(findings: Iterable[Finding], again: str) -> None:
+    """Raise PreflightBlocked that names what blocks and stands above. `again` is the command to repeat."""
+    ids = list(dict.fromkeys(finding.id for finding in blocking(findings)))
+    if ids:
+        raise PreflightBlocked(
+            f"{', '.join(ids)} {'blocks' if len(ids) == 1 else 'block'} the study. Nothing was changed.",
+            fix=f"Do what stands above beside fix:, then again: {again}",
+        )

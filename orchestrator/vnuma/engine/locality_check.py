@@ -17,11 +17,25 @@ _INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more 
 
 def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
     """What needs two vNUMA nodes on two physical nodes: some workloads, in every arm; else the control."""
-    if study.workload.needs_remote_memory:
-        for label in study.labels:
-            yield from _two_nodes(study, label, f"workload {study.workload.name}", vm, host)
-    elif study.control_arm is not None:
-        yield from _two_nodes(study, study.reference, "design.control", vm, host)
+    remote = study.workload.needs_remote_memory
+    if not remote and study.control_arm is None:
+        return
+    who = f"workload {study.workload.name}" if remote else "design.control"
+    if len(host.numa_nodes) < 2:
+        yield _one_host_node(who, host)
+        return
+    for label in study.labels if remote else (study.reference,):
+        yield from _two_nodes(study, label, who, vm, host)
+
+
+def _one_host_node(who: str, host: HostFacts) -> Finding:
+    """Whatever the arms are, there is no remote memory."""
+    return Finding(
+        "C03",
+        "block",
+        f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
+        "Use a host with two, and without node interleaving in its BIOS; or leave it out.",
+    )
 
 
 def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:

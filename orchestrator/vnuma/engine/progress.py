@@ -27,6 +27,7 @@ class VmProgress:
     total: int
     label: str | None
     block: int | None
+    """Of the present attempt; between two, of the latest one. None before the first."""
     step: str | None
     since: datetime | None
     repeated: int
@@ -116,7 +117,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) 
         valid=sum(cell.state == "valid" for cell in planned),
         total=len(planned),
         label=now.label if now else None,
-        block=now.block if now else None,
+        block=_block(now, ended),
         step=now.step if now else None,
         since=now.step_at if now else None,
         repeated=sum(attempt.number > 1 for attempt in past),
@@ -130,6 +131,11 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) 
         note_detail=trouble.detail if trouble else None,
         lasting=what_lasts(past),
     )
+
+
+def _block(now: AttemptLine | None, ended: list[AttemptLine]) -> int | None:
+    latest = now or next(iter(ended), None)
+    return latest.block if latest else None
 
 
 def _note(trouble: AttemptLine | None, past: list[AttemptLine], failed: set[int]) -> str | None:

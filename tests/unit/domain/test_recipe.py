@@ -222,7 +222,7 @@ def test_a_number_of_nodes_that_no_setting_gives_is_refused(
         ({"memory_reservation": 131072}, "reserves 131072 MB, but sql16 has 65536 MB"),
         ({"affinity": [0, 1, 2]}, "lists 3 CPUs for 16 vCPUs"),
         ({"affinity": [*range(64)]}, "lists every logical CPU"),
-        ({"affinity": {"physical_cores": [2]}}, "names NUMA node 2, but esx01 has 0, 1"),
+        ({"affinity": {"physical_cores": [2]}}, "names NUMA node 2, but esx01 has the NUMA nodes 0, 1"),
         ({"affinity": {"physical_cores": [0], "spare": 1}}, "NUMA node 0 of esx01 has 16 physical cores"),
         ({"numa_node_affinity": [5]}, "numa_node_affinity names NUMA node 5"),
         ({"topology": "4x16"}, "64 vCPUs are more than the 32 physical cores"),

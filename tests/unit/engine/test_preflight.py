@@ -10,7 +10,8 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
-from vnuma.engine.findings import Finding, refuse_blocked
+from vnuma.engine.findings import Finding, refuse_blocked, refuse_shown
+from vnuma.engine.locality_check import locality_findings
 from vnuma.engine.preflight import check, touched_settings
 from vnuma.errors import PreflightBlocked
 
@@ -108,6 +109,31 @@ def test_blocking_findings_are_refused_together_and_warnings_are_not() -> None:
     assert "P02" in str(caught.value)
     assert str(caught.value).endswith("Nothing was changed.")
     refuse_blocked(check(study(), vm_of(), host_of()))
+
+
+def test_what_was_shown_in_full_is_named_once_with_the_command_to_repeat() -> None:
+    """A plan says what blocks; its error does not say it all again."""
+    findings = check(study(), replace(vm_of(), is_template=True, question="Why?"), host_of())
+
+    with pytest.raises(PreflightBlocked) as caught:
+        refuse_shown(findings, "vnuma plan s.yml")
+
+    assert str(caught.value).startswith("P01, P02 block the study. Nothing was changed.")
+    assert "then again: vnuma plan s.yml" in (caught.value.fix or "")
+    refuse_shown(check(study(), vm_of(), host_of()), "vnuma plan s.yml")
+
+
+def test_a_host_with_one_numa_node_is_named_once_whatever_the_arms_are() -> None:
+    """No affinity and no number of vCPUs would help there."""
+    streams = study(
+        vcpus=16, workload={"name": "reporting_streams", "sizes": [2]}, reference="2x8", arms=["2x8", "4x4"]
+    )
+    host = host_of()
+
+    (finding,) = locality_findings(streams, vm_of(), replace(host, numa_nodes=host.numa_nodes[:1]))
+
+    assert (finding.id, finding.severity) == ("C03", "block")
+    assert "but esx01 has one NUMA node" in finding.what
 
 
 def test_the_settings_that_arms_touch_decide_which_privileges_are_asked_for() -> None:

@@ -66,6 +66,21 @@ def test_a_cell_that_is_tried_again_has_not_ended_before_its_second_attempt_nor_
     assert counts == [0, 0, 0, 0, 0, 1]
 
 
+def test_between_two_cells_the_run_stands_in_the_block_of_the_latest(going: Going) -> None:
+    """A run that stops does not seem to be in its last block."""
+    with going.store.write() as connection:
+        run = runs.create_run(connection, runs.save_study(connection, "quick", study_text()), seed=7)
+    several = Going(going.store, new_vm(going.store, run, key="vc/2", arms=1, blocks=3))
+    blocks = []
+    for _ in range(2):
+        attempt = several.claim()
+        blocks.append(several.seen().vms[0].block)
+        several.end(attempt, Outcome.VALID)
+        blocks.append(several.seen().vms[0].block)
+
+    assert blocks == [0, 0, 1, 1]
+
+
 def test_a_cell_without_a_result_has_ended_with_its_last_attempt(going: Going) -> None:
     """Given up after the study's attempts_per_cell, and said so."""
     counts = []

@@ -87,7 +87,8 @@ def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:
         if "@@ uid" not in answer.stdout:
             raise PreflightBlocked(
                 f"{name}: Ansible cannot become root there: {answer.last_words.rstrip('.')}.",
-                fix="Give ansible_become_password (in a vault), or let the user do sudo without a password.",
+                fix="Be root there, or let the user do sudo: without a password, or with "
+                "ansible_become_password (in a vault).",
             ) from None
         raise PreflightBlocked(
             f"{name} did not tell its NUMA nodes: {answer.last_words}.",
