@@ -34,7 +34,9 @@ def calls_text(name: str = "calls", blocks: int = 6) -> str:
     published = """\
 published:
   title: Somebody 2020
-  figures: {seek: {500: {1x16: 4900, 16x1: 5000}}}
+  figures: {seek: {500: {1x16: 4900, 16x1: 5000}, 1000: {1x16: 40000, 16x1: 10000}}}
   ratios: {seek: {1x16: 1.0, 4x4: 1.017, 8x2: 0.5}}
+  size_ratios: {seek: {500: {1x16: 2.0, 2x8: 2.004}}}
+  lower_bounds: {seek: {1000: [1x16]}}
 """
     return head.replace("workload: {", "workload: {name: calls, ") + published

@@ -7,7 +7,7 @@ import io
 import json
 import re
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pytest
 
@@ -18,6 +18,7 @@ from tests.report.test_page import text_of
 from vnuma.domain.replicate import Replicate
 from vnuma.domain.workloads import kinds
 from vnuma.errors import InputError
+from vnuma.report.beside import PublishedRow, published_rows, to_reference
 from vnuma.report.comparison.condition import parse_condition
 from vnuma.report.csv_export import TABLES
 from vnuma.report.figures import named_figures
@@ -156,13 +157,72 @@ def test_published_figures_and_ratios_stand_beside_ours(calls: LoadedRun) -> Non
     text = text_of(page_text(calls))
 
     assert [(row["size"], row["arm"], row["published"]) for row in rows] == [
-        *((500, "1x16", 4900), (500, "16x1", 5000), (None, "4x4", None), (None, "8x2", None))
+        *((500, "1x16", 4900), (500, "16x1", 5000), (500, "2x8", None)),
+        *((1000, "1x16", 40000), (1000, "16x1", 10000)),
+        *((None, "4x4", None), (None, "8x2", None)),
     ]
     assert rows[1]["published_ratio"] == pytest.approx(5000 / 4900)
     assert rows[1]["unit"] == "calls/s"
-    assert rows[3]["published_is"] == "below our interval"
+    assert rows[-1]["published_is"] == "below our interval"
     assert "seek all sizes 8x2 ratio only all sizes calls/s -50.0%" in text
     assert re.search(r"all sizes +8x2 .*-50\.0 .*below", as_text(calls))
+
+
+def test_a_ratio_is_read_to_the_studys_reference_at_the_size_it_was_published_for(calls: LoadedRun) -> None:
+    """2.004 beside a reference of 2 is 1.002; our own ratio at that size stands beside it."""
+    document = json.loads(as_json(calls))
+    (row,) = (row for row in document["published"]["rows"] if row["arm"] == "2x8" and row["size"] == 500)
+    (ours,) = (arm for arm in document["analyses"][0]["sizes"][0]["arms"] if arm["arm"] == "2x8")
+
+    assert row["published_ratio"] == pytest.approx(1.002)
+    assert (row["measured"], row["ratio"]) == (ours["median"], ours["ratio"])
+    assert row["reason"] == "only a ratio was published"
+    assert to_reference({"a": 2.0, "b": 3.0}, "b") == {"a": pytest.approx(2 / 3), "b": 1.0}
+
+
+def two_bounds(calls: LoadedRun, arm: str) -> PublishedRow:
+    """The arm's row at 1,000 connections, were its published figure a lower bound as the reference's is."""
+    assert calls.study.published is not None
+    bounds = {"seek": {1000: [calls.study.reference, arm]}}
+    published = calls.study.published.model_copy(update={"lower_bounds": bounds})
+    study = calls.study.model_copy(update={"published": published})
+    rows = published_rows(calls.result.primary[0], study)
+    return next(row for row in rows if (row.size, row.arm) == (1000, arm))
+
+
+def test_a_lower_bound_is_no_figure_that_ours_could_miss(calls: LoadedRun) -> None:
+    """40,000 or more for the reference: a quarter at most, below ours. Two of them bound no ratio."""
+    rows = {(row["size"], row["arm"]): row for row in json.loads(as_json(calls))["published"]["rows"]}
+    shown = text_of(page_text(calls))
+
+    assert rows[1000, "16x1"]["published_bound"] == "at most"
+    assert rows[1000, "16x1"]["published_is"] == "below our interval"
+    assert two_bounds(calls, "16x1").where == "not comparable"
+    assert "≥ 40,000" in shown
+    assert "≤ -75.0%" in shown
+    assert "outside ours is no proof of a difference" in shown
+    assert "outside ours is no proof of a difference" in " ".join(as_text(calls).split())
+
+
+@pytest.mark.parametrize(
+    ("bound", "ratio", "where"),
+    [
+        ("at most", 0.9, "below our interval"),
+        ("at most", 1.0, "a bound that ours keeps"),
+        ("at most", 1.1, "a bound that ours keeps"),
+        ("at least", 0.9, "a bound that ours keeps"),
+        ("at least", 1.1, "above our interval"),
+        (None, 1.1, "above our interval"),
+    ],
+)
+def test_a_bound_is_contradicted_from_one_side_alone(
+    calls: LoadedRun, bound: Literal["at most", "at least"] | None, ratio: float, where: str
+) -> None:
+    """Our interval is about 1: only a bound that excludes all of it is outside."""
+    arm = next(arm for arm in calls.result.primary[0].arms if arm.arm == "2x8")
+    row = PublishedRow(*("seek", 500, "2x8", "calls/s", "boot", None, None, ratio, arm.verdict), bound=bound)
+
+    assert row.where == where
 
 
 def test_other_figures_have_a_table_with_unit_and_direction(calls: LoadedRun) -> None:

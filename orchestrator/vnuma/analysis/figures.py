@@ -41,7 +41,8 @@ def figure_rows(
     )
     for sample in samples:
         boot = (sample.label, sample.block)
-        if sample.figures and not sample.warmup and boot in valid:
+        measured = sample.outcome == "measured" and not sample.warmup
+        if sample.figures and measured and boot in valid:
             for name, figure in sample.figures.items():
                 found[name, sample.size, sample.arm][boot].append(figure)
     arms = tuple(dict.fromkeys(column.arm for column in design.columns))

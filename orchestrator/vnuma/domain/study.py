@@ -138,7 +138,20 @@ class Published(Strict):
             "ours over all sizes stands beside it."
         ),
     )
-
+    size_ratios: dict[str, dict[int, dict[str, Above0]]] = Field(
+        default={},
+        description=(
+            "Form -> size -> arm -> the same ratio, where it was published for a size; ours at that size "
+            "stands beside it."
+        ),
+    )
+    lower_bounds: dict[str, dict[int, list[str]]] = Field(
+        default={},
+        description=(
+            "Form -> size -> arms whose published figure is a lower bound, as in `more than 34,000`: ours "
+            "is told to contradict it only where it does."
+        ),
+    )
     figure_ratios: dict[str, dict[str, dict[str, Above0]]] = Field(
         default={},
         description=(
@@ -149,8 +162,10 @@ class Published(Strict):
 
     @model_validator(mode="after")
     def _publishes_something(self) -> Published:
-        if not (self.elapsed_ms or self.figures or self.ratios or self.figure_ratios):
-            raise ValueError("published has no figures: give elapsed_ms, figures, ratios or figure_ratios")
+        if not (self.elapsed_ms or self.figures or self.ratios or self.size_ratios or self.figure_ratios):
+            raise ValueError(
+                "published has no figures: give elapsed_ms, figures, ratios, size_ratios or figure_ratios"
+            )
         return self
 
 

@@ -19,7 +19,10 @@ class PublishedPart(BaseModel):
     unit: str
     published: float | None = Field(description="Their figure; null: only a ratio was published.")
     measured: float | None = Field(description="Our median.")
-    published_ratio: float | None = Field(description="To their reference.")
+    published_ratio: float | None = Field(description="To the study's reference arm.")
+    published_bound: Literal["at most", "at least"] | None = Field(
+        description="What that ratio is where a lower bound was published; null: the ratio itself."
+    )
     ratio: float | None
     interval: Limits
     published_is: str | None = Field(description="Where their ratio lies, by our interval.")

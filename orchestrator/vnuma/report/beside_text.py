@@ -6,10 +6,11 @@ import textwrap
 from collections.abc import Sequence
 
 from vnuma.analysis.result import Analysis
-from vnuma.report.beside import PublishedRow, published_rows
+from vnuma.report.beside import ALLOWED, PublishedRow, published_rows
 from vnuma.report.model import LoadedRun
 
 _OUR_INTERVAL = " our interval"
+_KEPT = "kept"
 
 
 def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
@@ -31,11 +32,13 @@ def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
 def _cells(row: PublishedRow) -> tuple[str, ...]:
     """As the headings say; inside, below and above are by our interval."""
     size = "all sizes" if row.size is None else f"{row.size:,}" if row.size > 9999 else str(row.size)
-    figures = ("", "") if row.size is None else (row.their_figure, row.our_figure)
+    theirs = "" if row.theirs is None else row.their_figure
+    figures = (theirs, "" if row.size is None else row.our_figure)
     if row.verdict is None:
         return (size, row.arm, *figures, "ref", "ref", "")
     differences = [text.replace("%", "") for text in (row.their_difference, row.our_difference)]
-    return (size, row.arm, *figures, *differences, row.where.removesuffix(_OUR_INTERVAL))
+    where = _KEPT if row.where == ALLOWED else row.where.removesuffix(_OUR_INTERVAL)
+    return (size, row.arm, *figures, *differences, where)
 
 
 def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from vnuma.analysis.figures import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
 from vnuma.domain.replicate import medians
+from vnuma.report.beside import to_reference
 from vnuma.report.grid import GridTable, as_screen
 from vnuma.report.model import LoadedRun
 
@@ -89,7 +90,8 @@ def _published(loaded: LoadedRun, row: FigureRow) -> Mapping[str, float]:
     """Somebody else's ratios of that figure to their reference arm, by arm."""
     if loaded.published is None:
         return {}
-    return loaded.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
+    ratios = loaded.published.figure_ratios.get(row.form, {}).get(row.metric.name, {})
+    return to_reference(ratios, loaded.study.reference)
 
 
 def _ratio(row: FigureRow, cell: FigureCell) -> float | None:

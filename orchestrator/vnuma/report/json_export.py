@@ -103,13 +103,14 @@ def _published_row(row: PublishedRow) -> dict[str, Any]:
         "published": row.theirs,
         "measured": row.ours,
         "published_ratio": row.their_ratio,
+        "published_bound": row.bound,
         "ratio": verdict.ratio if verdict else None,
         "interval": limits(verdict.interval) if verdict else None,
         "published_is": row.where or None,
         "reason": "the reference arm"
         if verdict is None
-        else "a ratio over all sizes was published"
-        if row.size is None
+        else "only a ratio was published"
+        if row.theirs is None
         else None
         if row.ours is not None and row.their_ratio is not None
         else f"{none_valid(row.replicate)}, or no published reference",

@@ -11,7 +11,7 @@ from vnuma.analysis.wording import growth_sentence, limits, listed, signed
 from vnuma.domain.replicate import medians, none_valid, plural
 from vnuma.domain.sizes import sized
 from vnuma.report import charts
-from vnuma.report.beside import PublishedRow, published_figures, published_rows
+from vnuma.report.beside import PublishedRow, published_exact, published_rows
 from vnuma.report.configuration import Pairs, SettingRow, configuration, settings_rows
 from vnuma.report.figures import figures_tables
 from vnuma.report.grid import GridTable
@@ -252,7 +252,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
         form, measure = analysis.form, analysis.measure
         most = MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY
         drawn = len(loaded.vms) <= most
-        published = published_figures(analysis, loaded.study)
+        published = published_exact(analysis, loaded.study)
         parts.append(
             FormPart(
                 form=form,

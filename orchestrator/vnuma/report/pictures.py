@@ -16,7 +16,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.assets import asset
 from vnuma.domain.replicate import plural
 from vnuma.report import charts
-from vnuma.report.beside import published_figures
+from vnuma.report.beside import published_exact
 from vnuma.report.host_drawing import host_figures, host_map
 from vnuma.report.model import LoadedRun
 from vnuma.report.order_chart import order
@@ -71,7 +71,7 @@ def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figur
     difference = (
         f"{metric}; difference from {reference} in %, {faster_side(measure)}; {boots}; lines: intervals that "
     )
-    published = published_figures(analysis, loaded.study)
+    published = published_exact(analysis, loaded.study)
     difference += "hold for all arms together; shaded: too small to matter"
     yield "forest", charts.forest(analysis, key="forest", width=560), difference
     for size, figure in zip(

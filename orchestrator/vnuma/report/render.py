@@ -6,6 +6,7 @@ from pathlib import Path
 
 from vnuma.domain.provenance import mark
 from vnuma.errors import InputError
+from vnuma.report.beside import NO_TEST
 from vnuma.report.contents import contents
 from vnuma.report.model import LoadedRun
 from vnuma.report.page import vm_parts
@@ -42,6 +43,7 @@ def page_text(loaded: LoadedRun) -> str:
         loaded=loaded,
         run=loaded.run,
         study=loaded.study,
+        no_test=NO_TEST,
         asks_for_topology=loaded.study.compares_shapes,
         banner=banner(loaded.simulated),
         progress=progress_words(loaded),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.replicate import medians, none_valid, plural
+from vnuma.report.beside import NO_TEST
 from vnuma.report.beside_text import beside_text
 from vnuma.report.csv_export import as_csv
 from vnuma.report.figures import figures_text
@@ -59,6 +60,8 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def _notes(loaded: LoadedRun) -> Iterator[str]:
     """What the figures above are, for those who have not read the documentation."""
     yield "Differences are within-block ratios: they need not equal the gap of medians."
+    if loaded.published is not None:
+        yield NO_TEST
     several = [found for found in loaded.result.primary if len(found.sizes) > 1]
     verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
     if verdicts:
