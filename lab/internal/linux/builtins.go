@@ -28,22 +28,31 @@ func (s *shell) nothing([]string) { s.status = 0 }
 
 // export sets variables: all of them go to what the shell starts anyway.
 func (s *shell) export(words []string) {
+	s.status = 0
 	for _, word := range words {
-		if name, value, set := strings.Cut(word, "="); set {
-			s.env[name] = value
+		name, value, set := strings.Cut(word, "=")
+		switch {
+		case strings.HasPrefix(word, "-"):
+			s.fail("sh: the lab's shell has no export %s", word)
+		case set:
+			s.let(name, value)
 		}
 	}
-	s.status = 0
 }
 
-func (s *shell) await([]string) {
+// await is `wait`, for everything.
+func (s *shell) await(words []string) {
+	if len(words) > 0 {
+		s.fail("sh: the lab's shell waits for everything alone, not for %s", words[0])
+		return
+	}
 	s.wait()
 	s.status = 0
 }
 
 // start runs a program, or another shell, in a child.
 func (s *shell) start(words []string) int {
-	if s.tooDeep() {
+	if s.exhausted() {
 		return 2
 	}
 	child := s.fork(words)
@@ -73,29 +82,50 @@ func (p *process) runShell(words []string) int {
 	if len(parameters) == 0 {
 		parameters = words[:1]
 	}
-	inner := newShell(p, parameters)
-	status := inner.script(words[2])
-	inner.wait()
-	return status
+	return newShell(p, parameters).script(words[2])
 }
 
 func (s *shell) exit(words []string) {
-	if len(words) > 0 {
-		s.status, _ = strconv.Atoi(words[0])
-	}
 	s.leaving = true
+	if len(words) == 0 {
+		return
+	}
+	status, err := strconv.ParseUint(words[0], 10, 31)
+	if err != nil {
+		s.fail("sh: 1: exit: Illegal number: %s", words[0])
+		return
+	}
+	s.status = int(status & 0xff)
 }
 
 // replace is `exec`: the program in the shell's place, or redirections that stay.
 func (s *shell) replace(words []string) {
 	if len(words) > 0 {
 		s.status = s.start(words)
-		s.leaving = true
+		s.atExit, s.leaving = "", true
 	}
 }
 
-// readLine is `read NAME`.
+// readLine is `read NAME`, or `read -r NAME`, which are the same for lines without backslashes.
 func (s *shell) readLine(words []string) {
+	raw := len(words) > 0 && words[0] == "-r"
+	if raw {
+		words = words[1:]
+	}
+	if len(words) != 1 || strings.HasPrefix(words[0], "-") {
+		s.fail("sh: the lab's shell reads into one variable alone")
+		return
+	}
+	line := s.line()
+	if !raw && strings.Contains(line, `\`) {
+		s.fail("sh: the lab's shell reads backslashes with read -r alone")
+		return
+	}
+	s.let(words[0], strings.TrimSpace(line))
+}
+
+// line is the next line of the standard input; the status is 1 when that ends before.
+func (s *shell) line() string {
 	s.status = 0
 	var line strings.Builder
 	one := make([]byte, 1)
@@ -104,15 +134,13 @@ func (s *shell) readLine(words []string) {
 		if n == 1 && one[0] == '\n' {
 			break
 		}
-		if err != nil || line.Len() > 1<<16 {
+		if err != nil || line.Len() >= longestValue {
 			s.status = 1
 			break
 		}
 		line.Write(one[:n])
 	}
-	if len(words) > 0 {
-		s.env[words[len(words)-1]] = strings.TrimSpace(line.String())
-	}
+	return line.String()
 }
 
 func (s *shell) set(words []string) {
@@ -135,7 +163,7 @@ func (s *shell) trap(words []string) {
 		s.fail("sh: the lab's shell has traps for EXIT alone")
 		return
 	}
-	s.atExit, s.status = words[0], 0
+	s.atExit, s.status = strings.TrimPrefix(words[0], "-"), 0
 }
 
 // which is `command -v NAME`.
@@ -144,10 +172,14 @@ func (s *shell) which(words []string) {
 		s.fail("sh: the lab's shell has command -v alone")
 		return
 	}
-	if programs[words[1]] == nil && builtins[words[1]] == nil {
-		s.status = 127
-		return
-	}
+	name := words[1]
 	s.status = 0
-	io.WriteString(s.stream(1), "/bin/"+words[1]+"\n")
+	switch {
+	case s.functions[name] != nil || builtins[name] != nil:
+		io.WriteString(s.stream(1), name+"\n")
+	case programs[name] != nil:
+		io.WriteString(s.stream(1), "/bin/"+name+"\n")
+	default:
+		s.status = 127
+	}
 }

@@ -1,11 +1,13 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +18,8 @@ type entry struct {
 	name     string
 	mode     fs.FileMode
 	inMemory bool // of /dev/shm
+	fixed    bool // there since the start, and for good
+	gone     bool // removed, and perhaps still open
 	children map[string]*entry
 
 	data []byte // what was written; none of a file that is only a size
@@ -63,6 +67,14 @@ func setting(name, value string, accept func(string) (string, error)) *entry {
 func (e *entry) isFolder() bool { return e.mode.IsDir() }
 func (e *entry) isPipe() bool   { return e.mode&fs.ModeNamedPipe != 0 }
 
+// fix says of all that is below that it stays.
+func (e *entry) fix() {
+	e.fixed = true
+	for _, child := range e.children {
+		child.fix()
+	}
+}
+
 // each calls `do` for every file below.
 func (e *entry) each(do func(*entry)) {
 	for _, name := range e.names() {
@@ -85,12 +97,14 @@ func (e *entry) names() []string {
 
 // find is the entry of an absolute path, nil when there is none.
 func (m *Machine) find(at string) *entry {
-	var pid int
-	if _, err := fmt.Sscanf(at, "/proc/%d/cmdline", &pid); err == nil {
-		return m.commandLine(pid)
+	at = path.Clean(at)
+	if number, of := strings.CutPrefix(path.Dir(at), "/proc/"); of && path.Base(at) == "cmdline" {
+		if pid, err := strconv.Atoi(number); err == nil {
+			return m.commandLine(pid)
+		}
 	}
 	here := m.root
-	for _, name := range strings.Split(strings.Trim(path.Clean(at), "/"), "/") {
+	for _, name := range strings.Split(strings.Trim(at, "/"), "/") {
 		if name == "" {
 			continue
 		}
@@ -134,12 +148,29 @@ func (m *Machine) remove(at string) error {
 		return syscall.ENOENT
 	}
 	gone := above.children[name]
-	if gone.isFolder() {
-		gone.each(m.memory.forget)
+	if gone.fixed {
+		return syscall.EPERM
 	}
-	m.memory.forget(gone)
+	if gone.isFolder() {
+		gone.each(m.lose)
+	} else {
+		m.lose(gone)
+	}
 	delete(above.children, name)
 	return nil
+}
+
+// lose empties a file that has no name any more.
+func (m *Machine) lose(file *entry) {
+	m.empty(file)
+	file.gone = file.mode.IsRegular()
+}
+
+// empty gives back what a file has on the disk and in the page cache.
+func (m *Machine) empty(file *entry) {
+	m.memory.forget(file)
+	m.writtenBytes -= len(file.data)
+	file.data, file.size = nil, 0
 }
 
 // opened is an open file; copies of a descriptor share it.
@@ -159,13 +190,17 @@ func (o *opened) Read(into []byte) (int, error) {
 	case o.entry.device == 'n':
 		return 0, io.EOF
 	case o.entry.device != 0:
-		clear(into)
-		return len(into), nil
+		return 0, errEndless
+	case o.entry.isFolder():
+		return 0, syscall.EISDIR
 	case o.entry.read != nil:
 		return o.copyFrom(into, []byte(o.content))
 	}
 	return o.copyFrom(into, o.entry.data)
 }
+
+// errEndless is what a program is told that would read all of a device.
+var errEndless = errors.New("the lab has no end of it: dd and head -c say how much")
 
 func (o *opened) copyFrom(into, all []byte) (int, error) {
 	if o.at >= int64(len(all)) {
@@ -194,6 +229,12 @@ func (o *opened) readPipe(into []byte) (int, error) {
 	return n, nil
 }
 
+// What the lab keeps of what was really written, in bytes.
+const (
+	pipeRoom = 64 << 10 // of a named pipe (pipe(7)); who writes more is not kept waiting, but told
+	diskRoom = 1 << 20  // of all files together; what `grow` writes takes none of it
+)
+
 func (o *opened) Write(data []byte) (int, error) {
 	o.machine.mu.Lock()
 	defer o.machine.mu.Unlock()
@@ -207,10 +248,22 @@ func (o *opened) Write(data []byte) (int, error) {
 		return len(data), nil
 	case o.entry.read != nil:
 		return 0, syscall.EACCES
+	case o.entry.gone:
+		return len(data), nil
+	case o.entry.isPipe():
+		if len(o.entry.data)+len(data) > pipeRoom {
+			return 0, syscall.EAGAIN
+		}
+		o.entry.data = append(o.entry.data, data...)
+		o.machine.changed.Broadcast()
+		return len(data), nil
 	}
+	if o.machine.writtenBytes+len(data) > diskRoom {
+		return 0, syscall.ENOSPC
+	}
+	o.machine.writtenBytes += len(data)
 	o.entry.data = append(o.entry.data, data...)
-	o.entry.size = max(o.entry.size, int64(len(o.entry.data)))
-	o.machine.changed.Broadcast()
+	o.entry.size += int64(len(data))
 	return len(data), nil
 }
 
@@ -218,7 +271,7 @@ func (o *opened) Write(data []byte) (int, error) {
 func (o *opened) grow(bytes int64, by policy) error {
 	o.machine.mu.Lock()
 	defer o.machine.mu.Unlock()
-	if !o.entry.mode.IsRegular() || o.entry.read != nil {
+	if !o.entry.mode.IsRegular() || o.entry.read != nil || o.entry.gone {
 		return nil
 	}
 	o.entry.size += bytes

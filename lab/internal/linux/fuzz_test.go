@@ -13,6 +13,8 @@ func FuzzScript(f *testing.F) {
 	f.Add(file + onNode + "--membind=1" + read)
 	f.Add("f() { f; }; f")
 	f.Add("export X='sh -c \"$X\"'; sh -c \"$X\"")
+	f.Add("seq 3 | head -n 2 | wc -l; cat < /dev/zero; numactl -H > f; timeout 5 sleep 1")
+	f.Add("dd if=/dev/zero of=/dev/shm/x bs=1M count=3 skip=1; (f() { :; }) & f() { :; }; wait")
 	f.Add("at=$(mktemp -d /tmp/a.XXX); mkfifo $at/p; exec 3<> $at/p; echo x >&3; read y < $at/p; echo $y; rm -rf $at /")
 	f.Fuzz(func(t *testing.T, script string) {
 		m := published(t)

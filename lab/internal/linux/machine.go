@@ -47,6 +47,8 @@ type Machine struct {
 	passed  time.Duration // virtual time since the start that did not really pass
 	passes  int           // how often the caches were dropped
 	reads   int           // commands that read a file, since then
+
+	writtenBytes int // that its files hold
 }
 
 // New is a machine that has just started.
@@ -54,6 +56,7 @@ func New(config Config) *Machine {
 	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes), nextPID: 400, running: map[int]*process{}}
 	m.changed = sync.NewCond(&m.mu)
 	m.root = m.files()
+	m.root.fix()
 	return m
 }
 

@@ -34,16 +34,25 @@ func pages(t *testing.T, m *Machine) []int {
 func TestPagesLieWhereThePolicyPutsThem(t *testing.T) {
 	const whole = 1472000000 / (1 << 20)
 	for policy, wanted := range map[string][2]int{
-		"--membind=0":      {whole, 0},
-		"--membind=1":      {0, whole},
-		"--interleave=0,1": {whole / 2, whole / 2},
-		"--localalloc":     {whole, 0},
+		"--membind=0":                  {whole, 0},
+		"--membind=1":                  {0, whole},
+		"--interleave=0,1":             {whole / 2, whole / 2},
+		"--localalloc":                 {whole, 0},
+		"--membind=1 --cpunodebind=0":  {0, whole}, // in either order
+		"--localalloc --cpunodebind=1": {0, whole},
 	} {
 		m := published(t)
 		_, stderr, status := ran(m, file+onNode+policy+read)
 		if got := pages(t, m); status != 0 || got[0] != wanted[0] || got[1] != wanted[1] {
 			t.Errorf("%s: %v MB, wanted %v (%d %s)", policy, got, wanted, status, stderr)
 		}
+	}
+}
+
+func TestTheNodesAreToldToAFileToo(t *testing.T) {
+	out, _, status := ran(published(t), "numactl --hardware > /tmp/nodes; cat /tmp/nodes")
+	if status != 0 || !strings.Contains(out, "node 1 free: 7987 MB") {
+		t.Errorf("%d %q", status, out)
 	}
 }
 

@@ -3,7 +3,6 @@ package linux
 import (
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"path"
 	"strings"
@@ -30,8 +29,9 @@ type process struct {
 
 // session is all programs of one command that came over the connection.
 type session struct {
-	jobs atomic.Int32 // in the background and not yet waited for
-	read int          // which read of the pass it is; 0: it has read nothing
+	jobs       atomic.Int32 // in the background and not yet waited for
+	statements atomic.Int64 // that it has run
+	read       int          // which read of the pass it is; 0: it has read nothing
 }
 
 // Run runs a command as the root user's shell does, and returns its exit status.
@@ -75,14 +75,21 @@ func (p *process) fork(args []string) *process {
 	return &child
 }
 
-// deepest bounds scripts that start themselves.
-const deepest = 200
+// What bounds scripts that start themselves.
+const (
+	deepest       = 200  // processes and functions within each other
+	mostProcesses = 1000 // of the machine at once
+)
 
-func (p *process) tooDeep() bool {
-	if p.depth > deepest {
+// exhausted is whether this process may start no other, which it says.
+func (p *process) exhausted() bool {
+	p.machine.mu.Lock()
+	tooMany := p.depth > deepest || len(p.machine.running) >= mostProcesses
+	p.machine.mu.Unlock()
+	if tooMany {
 		fmt.Fprintln(p.stream(2), "sh: Cannot fork")
 	}
-	return p.depth > deepest
+	return tooMany
 }
 
 // reap ends a child that has run: its clock is the parent's too.
@@ -154,8 +161,7 @@ func (p *process) create(name string, keep bool) (*opened, error) {
 	case found.isFolder():
 		return nil, syscall.EISDIR
 	case found.mode.IsRegular() && found.read == nil && !keep:
-		p.machine.memory.forget(found)
-		found.data, found.size = nil, 0
+		p.machine.empty(found)
 	}
 	return p.openEntry(found), nil
 }
@@ -182,8 +188,6 @@ func (p *process) contents(name string) (string, error) {
 		return "", err
 	case file.entry.isFolder():
 		return "", syscall.EISDIR
-	case file.entry.mode&fs.ModeDevice != 0:
-		return "", nil
 	}
 	all, err := io.ReadAll(file)
 	return string(all), err

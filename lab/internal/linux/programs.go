@@ -31,8 +31,17 @@ func (p *process) unknown(name string, arguments []string) int {
 	return 2
 }
 
+// echo knows -n. A backslash is refused: shells differ in what it means.
 func echo(p *process, arguments []string) int {
-	if _, err := fmt.Fprintln(p.stream(1), strings.Join(arguments, " ")); err != nil {
+	end := "\n"
+	if len(arguments) > 0 && arguments[0] == "-n" {
+		arguments, end = arguments[1:], ""
+	}
+	said := strings.Join(arguments, " ")
+	if strings.Contains(said, `\`) {
+		return p.unknown("echo", arguments)
+	}
+	if _, err := io.WriteString(p.stream(1), said+end); err != nil {
 		return p.complain("echo", "write error", err)
 	}
 	return 0
@@ -75,12 +84,14 @@ func seq(p *process, arguments []string) int {
 	return 0
 }
 
-// shortRest lets others go on while a process sleeps on the machine's own clock.
-const shortRest = time.Millisecond
+const (
+	shortRest   = time.Millisecond // lets others go on while a process sleeps on the machine's own clock
+	longestRest = 1e6              // seconds
+)
 
 func sleep(p *process, arguments []string) int {
 	seconds, err := strconv.ParseFloat(strings.Join(arguments, " "), 64)
-	if err != nil || seconds < 0 {
+	if err != nil || !(seconds >= 0 && seconds <= longestRest) {
 		return p.unknown("sleep", arguments)
 	}
 	p.now += time.Duration(seconds * float64(time.Second))
@@ -93,12 +104,17 @@ func timeout(p *process, arguments []string) int {
 	if len(arguments) < 2 {
 		return p.unknown("timeout", arguments)
 	}
+	if _, err := strconv.ParseFloat(arguments[0], 64); err != nil {
+		return p.unknown("timeout", arguments)
+	}
 	return p.run(arguments[1:])
 }
 
 func cat(p *process, names []string) int {
 	if len(names) == 0 {
-		io.Copy(p.stream(1), p.input()) // whoever reads it sees its end
+		if _, err := io.Copy(p.stream(1), p.input()); err != nil {
+			return p.complain("cat", "-", err)
+		}
 		return 0
 	}
 	status := 0
@@ -108,7 +124,9 @@ func cat(p *process, names []string) int {
 			status = p.complain("cat", name, err)
 			continue
 		}
-		io.WriteString(p.stream(1), text)
+		if _, err := io.WriteString(p.stream(1), text); err != nil {
+			return p.complain("cat", "write error", err)
+		}
 	}
 	return status
 }
@@ -117,11 +135,14 @@ func head(p *process, arguments []string) int {
 	switch {
 	case len(arguments) == 2 && arguments[0] == "-n":
 		lines, err := strconv.Atoi(arguments[1])
-		if err != nil {
+		if err != nil || lines < 0 {
 			return p.unknown("head", arguments)
 		}
-		text, _ := io.ReadAll(p.input())
-		all := strings.SplitAfter(string(text), "\n")
+		text, status := p.text("head", nil)
+		if status != 0 {
+			return status
+		}
+		all := strings.SplitAfter(text, "\n")
 		io.WriteString(p.stream(1), strings.Join(all[:min(lines, len(all))], ""))
 		return 0
 	case len(arguments) == 3 && arguments[0] == "-c":
@@ -151,7 +172,9 @@ func wc(p *process, arguments []string) int {
 	if !slices.Equal(arguments, []string{"-l"}) {
 		return p.unknown("wc", arguments)
 	}
-	text, _ := io.ReadAll(p.input())
-	fmt.Fprintln(p.stream(1), strings.Count(string(text), "\n"))
-	return 0
+	text, status := p.text("wc", nil)
+	if status == 0 {
+		fmt.Fprintln(p.stream(1), strings.Count(text, "\n"))
+	}
+	return status
 }

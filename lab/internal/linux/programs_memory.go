@@ -2,6 +2,7 @@ package linux
 
 import (
 	"fmt"
+	"io"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,7 +20,7 @@ func numactl(p *process, arguments []string) int {
 			p.hardware()
 			return 0
 		case option == "--localalloc":
-			p.memory = policy{kind: local, nodes: []int{p.cpuNode}}
+			p.memory = policy{kind: local}
 		case option == "--cpunodebind" || option == "--membind" || option == "--interleave":
 			nodes, ok := p.nodes(value)
 			if !ok {
@@ -30,6 +31,9 @@ func numactl(p *process, arguments []string) int {
 		case strings.HasPrefix(word, "-"):
 			return p.unknown("numactl", arguments)
 		default:
+			if p.memory.kind == local {
+				p.memory.nodes = []int{p.cpuNode}
+			}
 			return p.run(arguments[i:])
 		}
 	}
@@ -40,7 +44,6 @@ func (p *process) bind(option string, nodes []int) {
 	switch option {
 	case "--cpunodebind":
 		p.cpuNode = nodes[0]
-		p.memory = policy{kind: local, nodes: nodes[:1]}
 	case "--membind":
 		p.memory = policy{kind: bind, nodes: nodes}
 	case "--interleave":
@@ -68,10 +71,15 @@ func (p *process) nodes(list string) ([]int, bool) {
 	return nodes, true
 }
 
+// hardware writes when it has everything: the output may be a file of the machine.
 func (p *process) hardware() {
-	m, out := p.machine, p.stream(1)
+	io.WriteString(p.stream(1), p.machine.hardware())
+}
+
+func (m *Machine) hardware() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	out := &strings.Builder{}
 	fmt.Fprintf(out, "available: %d nodes (%s)\n", len(m.config.Nodes), m.nodeList())
 	cpu := 0
 	for node, has := range m.config.Nodes {
@@ -90,6 +98,7 @@ func (p *process) hardware() {
 	for node := range m.config.Nodes {
 		fmt.Fprintf(out, "%3d:  %s\n", node, strings.ReplaceAll(m.distances(node), " ", "  "))
 	}
+	return out.String()
 }
 
 // copying is what a dd is asked for.
@@ -109,7 +118,7 @@ func (p *process) copying(arguments []string) (copying, bool) {
 		if value != "" && factors[value[len(value)-1]] != 0 {
 			factor, value = factors[value[len(value)-1]], value[:len(value)-1]
 		}
-		number, err := strconv.ParseInt(value, 10, 40)
+		number, err := strconv.ParseInt(value, 10, 32)
 		switch name {
 		case "if":
 			asked.from, number, err = file, 0, nil
@@ -128,8 +137,15 @@ func (p *process) copying(arguments []string) (copying, bool) {
 			return asked, false
 		}
 	}
-	return asked, asked.from != "" && asked.to != "" && asked.block > 0
+	fits := asked.block > 0 && asked.block <= longestBlock && max(asked.count, asked.skip) <= longestCopy/asked.block
+	return asked, fits && asked.from != "" && asked.to != ""
 }
+
+// What dd is asked for at most, in bytes: more than any machine here has.
+const (
+	longestBlock = 1 << 40
+	longestCopy  = 1 << 50
+)
 
 // dd copies from a file or a device to a file or a device, and tells how long the machine took for it.
 func dd(p *process, arguments []string) int {
@@ -146,7 +162,7 @@ func dd(p *process, arguments []string) int {
 		return p.complain("dd", "failed to open '"+asked.to+"'", err)
 	}
 	bytes := asked.bytesOf(from.entry)
-	if bytes < 0 {
+	if bytes < 0 || from.entry.isPipe() {
 		return p.unknown("dd", arguments) // it would never end
 	}
 	seconds, err := p.copyBytes(from, to, bytes)

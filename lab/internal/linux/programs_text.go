@@ -11,7 +11,10 @@ import (
 // text is all of the files named, or of the standard input.
 func (p *process) text(program string, names []string) (string, int) {
 	if len(names) == 0 {
-		all, _ := io.ReadAll(p.input())
+		all, err := io.ReadAll(p.input())
+		if err != nil {
+			return "", p.complain(program, "-", err)
+		}
 		return string(all), 0
 	}
 	var all strings.Builder
@@ -33,18 +36,14 @@ func lines(text string) []string {
 }
 
 var (
-	awkField  = regexp.MustCompile(`^\$(\d+) == "([^"]*)" \{ print \$(\d+) \}$`)
-	awkNumber = regexp.MustCompile(`^NR == (\d+) \{ print \$(\d+) \}$`)
+	awkField  = regexp.MustCompile(`^\$([1-9]\d?) == "([^"\\]*)" \{ print \$([1-9]\d?) \}$`)
+	awkNumber = regexp.MustCompile(`^NR == (\d+) \{ print \$([1-9]\d?) \}$`)
 )
 
 // awk knows two programs: `$3 == "TEXT" { print $4 }` and `NR == 2 { print $4 }`.
 func awk(p *process, arguments []string) int {
 	if len(arguments) == 0 {
 		return p.unknown("awk", arguments)
-	}
-	text, status := p.text("awk", arguments[1:])
-	if status != 0 {
-		return status
 	}
 	column := func(row []string, number string) string {
 		n, _ := strconv.Atoi(number)
@@ -54,22 +53,20 @@ func awk(p *process, arguments []string) int {
 		return row[n-1]
 	}
 	byField, byNumber := awkField.FindStringSubmatch(arguments[0]), awkNumber.FindStringSubmatch(arguments[0])
+	if byField == nil && byNumber == nil {
+		return p.unknown("awk", arguments)
+	}
+	text, status := p.text("awk", arguments[1:])
 	for number, line := range lines(text) {
 		row := strings.Fields(line)
 		switch {
-		case byField != nil:
-			if column(row, byField[1]) == byField[2] {
-				fmt.Fprintln(p.stream(1), column(row, byField[3]))
-			}
-		case byNumber != nil:
-			if strconv.Itoa(number+1) == byNumber[1] {
-				fmt.Fprintln(p.stream(1), column(row, byNumber[2]))
-			}
-		default:
-			return p.unknown("awk", arguments)
+		case byField != nil && column(row, byField[1]) == byField[2]:
+			fmt.Fprintln(p.stream(1), column(row, byField[3]))
+		case byNumber != nil && strconv.Itoa(number+1) == byNumber[1]:
+			fmt.Fprintln(p.stream(1), column(row, byNumber[2]))
 		}
 	}
-	return 0
+	return status
 }
 
 var sedPrint = regexp.MustCompile(`^s/([^/]+)/([^/\\&]*)/p$`)

@@ -13,12 +13,18 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"golang.org/x/crypto/ssh"
 )
 
 // User is the one account of every machine.
 const User = "root"
+
+const (
+	longestLogin = 30 * time.Second // from the connection to the login
+	acceptPause  = 50 * time.Millisecond
+)
 
 // Server is a machine's SSH server: commands by `exec`, one user, one key.
 type Server struct {
@@ -120,8 +126,13 @@ func (s *Server) Close() {
 func (s *Server) accept() {
 	for {
 		connection, err := s.listener.Accept()
-		if err != nil {
-			return // closed
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // out of descriptors, say: others may leave
+			s.log.Error("accepting a connection", "problem", err)
+			time.Sleep(acceptPause)
+			continue
 		}
 		if !s.keep(connection) {
 			connection.Close()
@@ -149,7 +160,9 @@ func (s *Server) serve(connection net.Conn) {
 		delete(s.connections, connection)
 		s.mu.Unlock()
 	}()
+	connection.SetDeadline(time.Now().Add(longestLogin))
 	_, channels, requests, err := ssh.NewServerConn(connection, s.config)
+	connection.SetDeadline(time.Time{})
 	if err != nil {
 		if !errors.Is(err, io.EOF) {
 			s.log.Info("ssh", "problem", err)
@@ -172,7 +185,7 @@ func (s *Server) serve(connection net.Conn) {
 
 // session runs the one command of a channel. A terminal puts everything on the standard output, lines ended by CR LF.
 func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
-	var terminal bool
+	var terminal, runs bool
 	for request := range requests {
 		switch request.Type {
 		case "pty-req":
@@ -182,9 +195,10 @@ func (s *Server) session(channel ssh.Channel, requests <-chan *ssh.Request) {
 			request.Reply(true, nil)
 		case "exec":
 			var asked struct{ Command string }
-			known := ssh.Unmarshal(request.Payload, &asked) == nil
-			request.Reply(known, nil)
-			if known {
+			accepted := ssh.Unmarshal(request.Payload, &asked) == nil && !runs
+			request.Reply(accepted, nil)
+			if accepted {
+				runs = true
 				go s.run(channel, asked.Command, terminal)
 			}
 		default:

@@ -80,6 +80,39 @@ func TestATerminalEndsLinesAsTerminalsDo(t *testing.T) {
 	}
 }
 
+func TestAChannelRunsOneCommand(t *testing.T) {
+	s := served(t)
+	client, err := dial(t, s, User, s.KeyFile())
+	if err != nil {
+		t.Fatal(err)
+	}
+	channel, requests, err := client.OpenChannel("session", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go ssh.DiscardRequests(requests)
+	command := ssh.Marshal(struct{ Command string }{"read waits; id -u"})
+	for _, wanted := range []bool{true, false} {
+		if accepted, err := channel.SendRequest("exec", true, command); accepted != wanted || err != nil {
+			t.Errorf("%v %v, wanted %v", accepted, err, wanted)
+		}
+	}
+}
+
+func TestTheMachineGoesOnWhenItsClientsGo(t *testing.T) {
+	s := served(t)
+	for range 5 {
+		session := loggedIn(t, s)
+		if err := session.Start("while true; do echo x; done"); err != nil {
+			t.Fatal(err)
+		}
+		session.Close()
+	}
+	if out, err := loggedIn(t, s).Output("id -u"); err != nil || string(out) != "0\n" {
+		t.Errorf("%q %v", out, err)
+	}
+}
+
 func TestNobodyElseLogsIn(t *testing.T) {
 	s, other := served(t), served(t)
 	if _, err := dial(t, s, "somebody", s.KeyFile()); err == nil {

@@ -1,9 +1,10 @@
 package linux
 
 import (
-	"bytes"
 	"fmt"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -31,24 +32,13 @@ func newShell(p *process, parameters []string) *shell {
 	return &shell{process: p, parameters: parameters, functions: map[string]*syntax.Stmt{}}
 }
 
-// script runs a whole script and what it set a trap for, and returns the exit status.
+// script runs a whole script, and returns the exit status.
 func (s *shell) script(text string) int {
-	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
-	if err != nil {
-		fmt.Fprintf(s.stream(2), "sh: syntax error: %v\n", err)
-		return 2
-	}
-	s.statements(parsed.Stmts)
-	status := s.status
-	if s.atExit != "" {
-		trap := s.atExit
-		s.atExit, s.leaving, s.errexit = "", false, false
-		s.evaluate(trap)
-	}
-	return status
+	s.evaluate(text)
+	return s.ended()
 }
 
-// evaluate runs further text in this shell.
+// evaluate runs text in this shell.
 func (s *shell) evaluate(text string) {
 	parsed, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(text), "")
 	if err != nil {
@@ -68,9 +58,16 @@ func (s *shell) statements(all []*syntax.Stmt) {
 		if s.leaving {
 			return
 		}
+		if s.session.statements.Add(1) > mostStatements {
+			s.fail("sh: more than %d statements: the lab takes that for a loop without end", mostStatements)
+			return
+		}
 		s.statement(one)
 	}
 }
+
+// mostStatements bounds what one command that came over the connection runs.
+const mostStatements = 300_000
 
 func (s *shell) statement(one *syntax.Stmt) {
 	if one.Background {
@@ -82,11 +79,11 @@ func (s *shell) statement(one *syntax.Stmt) {
 		defer func() { s.tested-- }()
 	}
 	before := s.files
-	s.files = copied(before)
+	s.files = maps.Clone(before)
 	permanent := isBareExec(one.Cmd)
 	if err := s.redirect(one.Redirs); err != nil {
 		fmt.Fprintf(s.stream(2), "sh: 1: %s\n", err)
-		s.status = 2
+		s.status, s.leaving = 2, isSpecial(one.Cmd)
 	} else if one.Cmd != nil {
 		s.command(one.Cmd)
 	} else {
@@ -104,20 +101,16 @@ func (s *shell) statement(one *syntax.Stmt) {
 
 // perhapsLeave is what `set -e` does: lists and conditions decide for themselves.
 func (s *shell) perhapsLeave(command syntax.Command) {
-	switch command.(type) {
+	counts := false
+	switch c := command.(type) {
 	case *syntax.CallExpr, *syntax.Subshell, nil:
-		if s.errexit && s.tested == 0 && s.status != 0 {
-			s.leaving = true
-		}
+		counts = true
+	case *syntax.BinaryCmd:
+		counts = c.Op == syntax.Pipe
 	}
-}
-
-func copied(files map[int]any) map[int]any {
-	all := make(map[int]any, len(files))
-	for number, file := range files {
-		all[number] = file
+	if counts && s.errexit && s.tested == 0 && s.status != 0 {
+		s.leaving = true
 	}
-	return all
 }
 
 // isBareExec is `exec` with redirections alone: they stay.
@@ -125,6 +118,14 @@ func isBareExec(command syntax.Command) bool {
 	call, ok := command.(*syntax.CallExpr)
 	return ok && len(call.Args) == 1 && call.Args[0].Lit() == "exec"
 }
+
+// isSpecial is whether a command is a special built-in utility of POSIX: redirections of it that fail end the shell.
+func isSpecial(command syntax.Command) bool {
+	call, ok := command.(*syntax.CallExpr)
+	return ok && len(call.Args) > 0 && slices.Contains(special, call.Args[0].Lit())
+}
+
+var special = []string{":", "exec", "exit", "export", "set", "trap"}
 
 func (s *shell) command(command syntax.Command) {
 	switch c := command.(type) {
@@ -152,15 +153,24 @@ func (s *shell) command(command syntax.Command) {
 
 func (s *shell) binary(c *syntax.BinaryCmd) {
 	if c.Op == syntax.Pipe {
-		var between bytes.Buffer
-		s.child([]*syntax.Stmt{c.X}, map[int]any{1: &between})
-		s.status = s.child([]*syntax.Stmt{c.Y}, map[int]any{0: &between})
+		s.pipe(c)
 		return
 	}
 	s.condition([]*syntax.Stmt{c.X})
 	if !s.leaving && (s.status == 0) == (c.Op == syntax.AndStmt) {
 		s.statement(c.Y)
 	}
+}
+
+// pipe runs one side after the other.
+func (s *shell) pipe(c *syntax.BinaryCmd) {
+	var between gathered
+	s.child([]*syntax.Stmt{c.X}, map[int]any{1: &between})
+	if between.tooMuch {
+		s.fail("sh: a pipe: %v", errTooMuch)
+		return
+	}
+	s.status = s.child([]*syntax.Stmt{c.Y}, map[int]any{0: &between.bytes})
 }
 
 // condition runs statements whose status is asked for, and says whether it was 0.
@@ -185,21 +195,18 @@ func (s *shell) choose(c *syntax.IfClause) {
 	s.status = 0
 }
 
-// mostTurns bounds a loop that would never end.
-const mostTurns = 100_000
-
 func (s *shell) loop(c *syntax.WhileClause) {
-	for range mostTurns {
-		if s.condition(c.Cond) == c.Until || s.leaving {
-			s.status = map[bool]int{true: s.status, false: 0}[s.leaving]
-			return
-		}
+	last := 0
+	for s.condition(c.Cond) != c.Until && !s.leaving {
 		s.statements(c.Do)
 		if s.leaving {
 			return
 		}
+		last = s.status
 	}
-	s.fail("sh: a loop of more than %d turns", mostTurns)
+	if !s.leaving {
+		s.status = last
+	}
 }
 
 func (s *shell) forEach(c *syntax.ForClause) {
@@ -208,9 +215,13 @@ func (s *shell) forEach(c *syntax.ForClause) {
 		s.fail("sh: the lab's shell has no %T", c.Loop)
 		return
 	}
+	values := s.parameters[1:]
+	if words.InPos.IsValid() {
+		values = s.fields(words.Items)
+	}
 	s.status = 0
-	for _, value := range s.fields(words.Items) {
-		s.env[words.Name.Value] = value
+	for _, value := range values {
+		s.let(words.Name.Value, value)
 		s.statements(c.Do)
 		if s.leaving {
 			return

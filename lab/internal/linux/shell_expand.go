@@ -17,8 +17,13 @@ func (s *shell) expansions() *expand.Config {
 	return &expand.Config{
 		Env: environment{s},
 		CmdSubst: func(to io.Writer, c *syntax.CmdSubst) error {
-			s.substituted = s.child(c.Stmts, map[int]any{1: to})
-			return nil
+			var said gathered
+			s.substituted = s.child(c.Stmts, map[int]any{1: &said})
+			if said.tooMuch {
+				return errTooMuch
+			}
+			_, err := said.bytes.WriteTo(to)
+			return err
 		},
 		ReadDir2: s.readFolder,
 	}
@@ -84,14 +89,29 @@ type environment struct{ *shell }
 
 // Get is a variable's value.
 func (e environment) Get(name string) expand.Variable {
+	if name == "@" || name == "*" {
+		return expand.Variable{Set: len(e.parameters) > 1, Kind: expand.Indexed, List: e.parameters[1:]}
+	}
 	value, set := e.parameter(name)
 	return expand.Variable{Set: set, Kind: expand.String, Str: value}
 }
 
 // Set is what an expansion assigns.
 func (e environment) Set(name string, value expand.Variable) error {
-	e.env[name] = value.String()
+	e.let(name, value.String())
 	return nil
+}
+
+// longestValue is how long a word may be that a program is given (MAX_ARG_STRLEN of Linux).
+const longestValue = 128 << 10
+
+// let gives a variable its value.
+func (s *shell) let(name, value string) {
+	if len(value) > longestValue {
+		s.fail("sh: %s: Argument list too long", name)
+		return
+	}
+	s.env[name] = value
 }
 
 // Each yields every variable.
@@ -103,7 +123,13 @@ func (e environment) Each(yield func(string, expand.Variable) bool) {
 	}
 }
 
+// homeOf begins the name under which the library asks for another user's home, before it asks the real machine.
+const homeOf = "HOME "
+
 func (e environment) parameter(name string) (string, bool) {
+	if user, asked := strings.CutPrefix(name, homeOf); asked {
+		return map[bool]string{true: "/root", false: "~" + user}[user == User], true
+	}
 	switch name {
 	case "$":
 		return strconv.Itoa(e.pid), true
@@ -111,8 +137,6 @@ func (e environment) parameter(name string) (string, bool) {
 		return strconv.Itoa(e.status), true
 	case "#":
 		return strconv.Itoa(len(e.parameters) - 1), true
-	case "@", "*":
-		return strings.Join(e.parameters[1:], " "), len(e.parameters) > 1
 	}
 	if number, err := strconv.Atoi(name); err == nil {
 		if number < len(e.parameters) {

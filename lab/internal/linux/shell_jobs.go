@@ -1,6 +1,7 @@
 package linux
 
 import (
+	"maps"
 	"strconv"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -16,13 +17,13 @@ type job struct {
 func (s *shell) sub() *shell {
 	child := *s
 	child.process = s.fork(s.args)
-	child.env, child.jobs, child.atExit = child.process.env, nil, ""
+	child.functions, child.jobs, child.atExit = maps.Clone(s.functions), nil, ""
 	return &child
 }
 
 // child runs statements in a subshell, some of its files replaced, and returns the status.
 func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
-	if s.tooDeep() {
+	if s.exhausted() {
 		s.leaving = true
 		return 2
 	}
@@ -31,16 +32,22 @@ func (s *shell) child(statements []*syntax.Stmt, files map[int]any) int {
 		child.files[number] = file
 	}
 	child.statements(statements)
+	status := child.ended()
 	s.reap(child.process)
-	return child.status
+	return status
 }
 
-// background starts a statement and goes on.
+// background starts a statement, which reads nothing unless it says what, and goes on.
 func (s *shell) background(one *syntax.Stmt) {
+	if s.exhausted() {
+		s.status, s.leaving = 2, true
+		return
+	}
 	foreground := *one
 	foreground.Background = false
 	child := s.sub()
-	child.tested, child.errexit = 0, s.errexit
+	child.tested = 0
+	delete(child.files, 0)
 	started := &job{process: child.process, done: make(chan struct{})}
 	s.jobs = append(s.jobs, started)
 	s.session.jobs.Add(1)
@@ -49,7 +56,23 @@ func (s *shell) background(one *syntax.Stmt) {
 	go func() {
 		defer close(started.done)
 		child.statement(&foreground)
+		child.ended()
 	}()
+}
+
+// ended runs what a trap was set for, waits for what goes on in the background, and returns the exit status.
+func (s *shell) ended() int {
+	status := s.status
+	if s.atExit != "" {
+		trap := s.atExit
+		s.atExit, s.leaving, s.errexit = "", false, false
+		s.evaluate(trap)
+		if s.leaving {
+			status = s.status
+		}
+	}
+	s.wait()
+	return status
 }
 
 // wait waits for everything in the background. What was started together counts as such until the last has ended.

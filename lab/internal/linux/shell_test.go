@@ -56,6 +56,25 @@ var asDash = []string{
 	`sh -c 'echo from sh'`,
 	`seq 4 | head -n 2`,
 	`echo 'single $x' "double \$x"`,
+	`f() { for a in "$@"; do echo "<$a>"; done; }; f "x y" z`,
+	`f() { for a; do echo "<$a>"; done; echo $# "$*"; }; f "x y" z; f`,
+	`(f() { echo in; }); f`,
+	`(trap 'echo x' EXIT; echo y); echo z`,
+	`trap 'echo bye' EXIT; exec echo hi`,
+	`trap 'exit 5' EXIT; exit 3`,
+	`trap 'echo bye' EXIT; trap - EXIT; echo x`,
+	`set -e; true | false; echo not reached`,
+	`set -e; f() { false; echo in; }; f || echo or; echo on`,
+	`exit abc`,
+	`exit 300`,
+	`echo -n a; echo b`,
+	`x=$( (sleep 0.01; echo late) & ); echo "[$x]"`,
+	`(echo a & wait) | cat`,
+	`i=0; while [ $i -lt 1 ]; do i=1; false; done; echo $?`,
+	`: > /nosuch/y; echo not reached`,
+	`exec 3< /nosuch; echo not reached`,
+	`f() { :; }; command -v f; command -v :; command -v nosuch; echo $?`,
+	`cat & wait; echo $?`,
 }
 
 func TestTheShellSaysWhatARealOneSays(t *testing.T) {
@@ -91,7 +110,7 @@ for n in $(seq 5); do cat "$at/$n"; done`)
 func TestWhatTheMachineDoesNotHaveIsSaid(t *testing.T) {
 	for script, said := range map[string]string{
 		"perl -e 1":                                "perl: not found",
-		"awk '{ print }' /dev/x":                   "No such file",
+		"awk 'NR == 1 { print $1 }' /dev/x":        "No such file",
 		"case a in a) ;; esac":                     "the lab's shell has no",
 		"dd if=/nowhere of=/dev/null":              "failed to open '/nowhere': No such file or directory",
 		"echo (":                                   "syntax error",
@@ -100,12 +119,69 @@ func TestWhatTheMachineDoesNotHaveIsSaid(t *testing.T) {
 		"echo x > /proc/sys/kernel/numa_balancing": "write error: Invalid argument",
 		"cat /proc/401/status":                     "No such file or directory",
 		"for n in $(seq 40); do mktemp /tmp/a.X; done; false": "File exists",
-		"while true; do :; done":                              "a loop of more than",
+		"echo 'a\\tb'":              "echo: the lab's echo does not know",
+		"echo a | { read x y; }":    "reads into one variable alone",
+		"wait 1":                    "waits for everything alone",
+		"export -p":                 "has no export -p",
+		"timeout -k 1 2 id":         "does not know",
+		"seq 3 | head -n -1":        "does not know: -n -1",
+		"awk '{ print }' /dev/null": "does not know",
+		"cat < /dev/zero":           "has no end of it",
+		"cat /dev/urandom":          "has no end of it",
+		"cat < /tmp":                "Is a directory",
+		"sleep inf":                 "does not know: inf",
+		"rm -rf /proc":              "Operation not permitted",
+		"cat /proc/400/cmdline/x":   "No such file",
+		"dd if=/dev/zero of=/tmp/f bs=1G count=1G": "does not know",
 	} {
 		_, stderr, status := ran(published(t), script)
 		if status == 0 || !strings.Contains(stderr, said) {
 			t.Errorf("%s: %d %q", script, status, stderr)
 		}
+	}
+}
+
+func TestAScriptThatWouldNeverEndIsEnded(t *testing.T) {
+	for script, said := range map[string]string{
+		"while true; do :; done":                                                     "more than 300000 statements",
+		"f() { f & f & }; f; false":                                                  "Cannot fork",
+		"for n in $(seq 2000); do : & done; wait":                                    "Cannot fork",
+		"x=aaaaaaaa; while true; do x=$x$x; done":                                    "Argument list too long",
+		"set -e; echo x > f; while true; do cat f f >> g; cat g g >> f; done":        "No space left on device",
+		"echo x > f; cat < f >> f":                                                   "No space left on device",
+		"seq 40000 > f; x=$(while cat f; do :; done)":                                "the lab carries no more",
+		"set -e; mkfifo p; seq 4000 > f; exec 1<> p; while cat f; do :; done; false": "temporarily unavailable",
+	} {
+		m := published(t)
+		_, stderr, status := ran(m, script)
+		if status == 0 || !strings.Contains(stderr, said) {
+			t.Errorf("%s: %d %.300q", script, status, stderr)
+		}
+		if len(m.running) > 0 {
+			t.Errorf("%s: %d processes are left", script, len(m.running))
+		}
+	}
+}
+
+func TestWhatIsRemovedTakesNoRoom(t *testing.T) {
+	m := published(t)
+	_, stderr, _ := ran(m, `mkdir a; echo x > a/f; echo y > g; exec 3> h; rm -rf a g h; echo z >&3`)
+	if m.writtenBytes != 0 || stderr != "" {
+		t.Errorf("%d bytes: %s", m.writtenBytes, stderr)
+	}
+}
+
+func TestNothingOfTheRealMachineIsTold(t *testing.T) {
+	out, _, _ := ran(published(t), "echo ~ ~root ~daemon ~nobody/x; echo /*; echo $USER $SHELL $PPID")
+	if out != "/root /root ~daemon ~nobody/x\n/bin /dev /etc /proc /root /sys /tmp /var\nroot\n" {
+		t.Errorf("%q", out)
+	}
+}
+
+func TestFunctionsAreDefinedInSeveralShellsAtOnce(t *testing.T) {
+	out, _, status := ran(published(t), `for n in $(seq 20); do (f() { echo $n; }; f) & f() { echo; }; done; wait`)
+	if status != 0 || strings.Count(out, "\n") != 20 {
+		t.Errorf("%d %q", status, out)
 	}
 }
 

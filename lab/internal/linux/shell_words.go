@@ -1,8 +1,10 @@
 package linux
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+	"syscall"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -28,8 +30,12 @@ func (s *shell) redirect(all []*syntax.Redirect) error {
 
 func (s *shell) redirected(one *syntax.Redirect) (any, error) {
 	name := s.literal(one.Word)
-	cannot := func(what string, err error) error {
-		return fmt.Errorf("cannot %s %s: %s", what, name, message(err))
+	cannot := func(what string, err error, missing string) error {
+		said := message(err)
+		if errors.Is(err, syscall.ENOENT) {
+			said = missing
+		}
+		return fmt.Errorf("cannot %s %s: %s", what, name, said)
 	}
 	switch one.Op {
 	case syntax.DplOut, syntax.DplIn:
@@ -41,13 +47,13 @@ func (s *shell) redirected(one *syntax.Redirect) (any, error) {
 	case syntax.RdrIn:
 		file, err := s.open(name)
 		if err != nil {
-			return nil, cannot("open", err)
+			return nil, cannot("open", err, "No such file")
 		}
 		return file, nil
 	case syntax.RdrOut, syntax.ClbOut, syntax.AppOut, syntax.RdrInOut:
 		file, err := s.create(name, one.Op == syntax.AppOut || one.Op == syntax.RdrInOut)
 		if err != nil {
-			return nil, cannot("create", err)
+			return nil, cannot("create", err, "Directory nonexistent")
 		}
 		return file, nil
 	}
@@ -63,7 +69,9 @@ func (s *shell) call(c *syntax.CallExpr) {
 	}
 	if len(words) == 0 {
 		s.assign(c.Assigns)
-		s.status = s.substituted
+		if !s.leaving {
+			s.status = s.substituted
+		}
 		return
 	}
 	if len(c.Assigns) > 0 {
@@ -82,7 +90,7 @@ func (s *shell) call(c *syntax.CallExpr) {
 }
 
 func (s *shell) function(body *syntax.Stmt, words []string) {
-	if s.tooDeep() {
+	if s.exhausted() {
 		s.status, s.leaving = 2, true
 		return
 	}
@@ -101,6 +109,6 @@ func (s *shell) assign(all []*syntax.Assign) {
 		if one.Value != nil {
 			value = s.literal(one.Value)
 		}
-		s.env[one.Name.Value] = value
+		s.let(one.Name.Value, value)
 	}
 }
