@@ -58,7 +58,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
                 return {"changed": False, "claimed": False, "why": why}
             token = unsupervised.take(store, row, study, vm, target)
     context = VmContext(store, row, study, vm_of_run(store, row, target.name), target, token, home_folder())
-    with _living(context):
+    with _working(context):
         claimed = claim(context)
         while isinstance(claimed, Nothing) and not claimed.final:
             sleep(LOOK_AGAIN_S)
@@ -172,7 +172,7 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
     context.fence()
     store, row, vm, rules = context.store, context.run, context.vm, PowerRules.of(context.study)
     try:
-        with _living(context):
+        with _working(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
@@ -239,8 +239,15 @@ def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterato
     """Context and attempt of one step, for as long as it works."""
     attempt = attempt_of(document)
     context = open_context(run, target, attempt.token)
-    with _living(context):
+    with _working(context):
         yield context, attempt
+
+
+@contextmanager
+def _working(context: VmContext) -> Iterator[None]:
+    """One connection to the store while a step works, and whoever looks knows that it does."""
+    with context.store.one_connection(), _living(context):
+        yield
 
 
 def _living(context: VmContext) -> AbstractContextManager[None]:

@@ -11,6 +11,7 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -47,15 +48,19 @@ class Private:
     def read(cls) -> Private | None:
         """The private file that this process was started with, if any."""
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
-        if not path:
-            return None
-        try:
-            return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
-        except OSError as error:
-            raise EnvironmentProblem(
-                f"The run's private file {path} cannot be read ({error.strerror}).",
-                fix="Start again: vnuma run --resume RUN",
-            ) from error
+        return _kept(path) if path else None
+
+
+@lru_cache(maxsize=1)
+def _kept(path: str) -> Private:
+    """The file is written once. A worker whose play was killed outlives it, and is stopped by its token."""
+    try:
+        return Private(**json.loads(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"The run's private file {path} cannot be read ({error.strerror}).",
+            fix="Start again: vnuma run --resume RUN",
+        ) from error
 
 
 def resolve(secret: Secret) -> str:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Row, Select, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
-from vnuma.store.leases import AttemptOwner, check_attempt, ownership
+from vnuma.store.leases import AttemptOwner, check_attempt
 from vnuma.store.rows import Attempt, AttemptLine
 from vnuma.store.states import CellState, Outcome
 from vnuma.store.types import utc_now
@@ -123,21 +123,6 @@ def changes_of_vm(conn: Connection, vm_id: int) -> tuple[Any, ...]:
         .distinct()
     )
     return tuple(conn.scalars(query))
-
-
-def rehearse(conn: Connection) -> None:
-    """Write what every step writes about an attempt that does not exist: nothing changes.
-
-    SQLAlchemy compiles a statement when it first meets it. A process that forks can do that for its children.
-    """
-    conn.execute(ownership(0)).one_or_none()
-    for names in (
-        ("step", "step_at", "timings_json"),
-        ("intended_json", "change_json", "predicted_json"),
-        ("effective_json",),
-        ("outcome", "reason", "detail", "ended_at", "timings_json"),
-    ):
-        _update(conn, 0, **dict.fromkeys(names))
 
 
 def _timings(owner: AttemptOwner, now: datetime) -> dict[str, float]:

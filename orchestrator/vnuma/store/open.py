@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -23,12 +26,21 @@ LOCK_WAIT_S = 30
 _CONNECT_WAIT_S = 10
 
 
+@dataclass(frozen=True)
+class _Kept:
+    """A thread's connection, and the file that it was made to."""
+
+    connection: Connection
+    file: tuple[int, int] | None
+
+
 class Store:
     """An open store. It keeps no connection between units of work, so it survives a fork."""
 
     def __init__(self, place: Place, engine: Engine) -> None:
         self.place = place
         self._engine = engine
+        self._own = threading.local()
 
     def __repr__(self) -> str:
         return f"Store({str(self.place)!r})"
@@ -37,11 +49,7 @@ class Store:
     def read(self) -> Iterator[Connection]:
         """A consistent snapshot; a write inside it is refused. StoreError on database errors."""
         options = {} if self.place.is_sqlite else _SNAPSHOT
-        with (
-            translated(self.place),
-            self._engine.connect().execution_options(vnuma_write=False, **options) as conn,
-            conn.begin(),
-        ):
+        with self._unit(vnuma_write=False, **options) as conn, conn.begin():
             yield conn
 
     @contextmanager
@@ -51,12 +59,49 @@ class Store:
         On SQLite it takes the write lock at once (BEGIN IMMEDIATE): a transaction that reads first
         and then wants to write fails as soon as another wrote in between, whatever the timeout.
         """
-        with (
-            translated(self.place),
-            self._engine.connect().execution_options(vnuma_write=True) as conn,
-            conn.begin(),
-        ):
+        with self._unit(vnuma_write=True) as conn, conn.begin():
             yield conn
+
+    @contextmanager
+    def rehearsal(self) -> Iterator[Connection]:
+        """A transaction that is undone, whatever is written in it: the store stays as it is."""
+        with self._unit(vnuma_write=True) as conn:
+            transaction = conn.begin()
+            try:
+                yield conn
+            finally:
+                transaction.rollback()
+
+    @contextmanager
+    def one_connection(self) -> Iterator[None]:
+        """Units of work of this thread, one after the other, share a connection to a SQLite file.
+
+        A new one reads the file's schema anew, ten times as much work as a small unit has itself. Nothing
+        may be forked inside that uses the store.
+        """
+        if not self.place.is_sqlite:
+            yield
+            return
+        with translated(self.place), self._engine.connect() as connection:
+            self._own.kept = _Kept(connection, _identity(self.place))
+            try:
+                yield
+            finally:
+                del self._own.kept
+
+    @contextmanager
+    def _unit(self, **options: object) -> Iterator[Connection]:
+        """The connection for one unit of work: the thread's own one, unless that is in a unit already.
+
+        Nor if the file is another one by now, or none: what is written must be found again by its name.
+        """
+        own: _Kept | None = getattr(self._own, "kept", None)
+        with translated(self.place):
+            if own and not own.connection.in_transaction() and own.file == _identity(self.place):
+                yield own.connection.execution_options(**options)
+                return
+            with self._engine.connect().execution_options(**options) as conn:
+                yield conn
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -76,6 +121,15 @@ class Store:
             yield
         finally:
             connection.close()
+
+
+def _identity(place: Place) -> tuple[int, int] | None:
+    """Which file the store's path names now; None for no file."""
+    try:
+        status = os.stat(place.path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 _SNAPSHOT = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
@@ -143,8 +197,8 @@ def _set_pragmas(connection: DBAPIConnection, _record: object) -> None:
 
 def _begin(conn: Connection) -> None:
     write = conn.get_execution_options().get("vnuma_write")
-    if write is False:
-        conn.exec_driver_sql("PRAGMA query_only = ON")
+    if write is not None:
+        conn.exec_driver_sql(f"PRAGMA query_only = {'OFF' if write else 'ON'}")
     conn.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
 
 

@@ -92,3 +92,14 @@ def test_a_vault_file_is_read_with_ansibles_own_password(
     assert resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="sql")) == "s3cret"
     with pytest.raises(EnvironmentProblem, match="has no key 'vcenter'"):
         resolve(Secret(vault=str(tmp_path / "secrets.yml"), key="vcenter"))
+
+
+def test_a_worker_outlives_the_private_file_of_its_play(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file goes with a play that was killed; its worker's attempt does not fail for want of it."""
+    path = Private("sqlite:///x.db", str(tmp_path), "quick.1", {"env:X": "hidden"}).write(tmp_path)
+    monkeypatch.setenv(PRIVATE_FILE_VARIABLE, str(path))
+    before = Private.read()
+    path.unlink()
+    assert Private.read() == before
