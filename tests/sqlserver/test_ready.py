@@ -66,7 +66,7 @@ def test_an_unreachable_server_is_asked_less_and_less_often_until_the_deadline(s
             clock=clock,
         )
 
-    assert clock.naps == pytest.approx([0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 3.8])
+    assert clock.naps == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 3.65])
 
 
 def test_refused_logins_are_retried_and_only_then_reported(lab: LabFactory) -> None:

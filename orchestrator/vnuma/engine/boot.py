@@ -70,14 +70,14 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
     limits = context.study.power
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
-        vm = read.read_vm(session, ref)
-        if tries > 1 and vm.power is Power.ON:  # asked for already; only the answer was lost
+        state, host_moid = read.read_power(session, ref)
+        if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
             power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
             return
         power_on(
             session,
             ref,
-            vm.host_moid,
+            host_moid,
             tools_timeout_s=limits.tools_timeout_s,
             task_timeout_s=limits.task_timeout_s,
             fence=context.fence,
@@ -133,8 +133,7 @@ class _Inside:
 
 
 def _look(session: Session, ref: VmRef, wanted: Evidence) -> _Looked:
-    vm = read.read_vm(session, ref)
-    host = read.read_host(session, session.host(vm.host_moid))
+    vm, host = read.read_vm_on_host(session, ref)
     began = powered_on_at(session, ref)
     return _Looked(vm, host, began, seconds_since(session, began), evidence.fetch(session, vm, wanted))
 

@@ -171,8 +171,7 @@ def look_and_plan(
 
     Raises HostChanged, SomebodysChange, ArmImpossible.
     """
-    vm = read.read_vm(session, ref)
-    host = read.read_host(session, session.host(vm.host_moid))
+    vm, host = read.read_vm_on_host(session, ref)
     if vm.host_name != context.vm.esxi_host:
         raise HostChanged(
             f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",

@@ -17,7 +17,7 @@ from vnuma.sqlserver.quiet import Quietness, QuietRule, Reading
 
 __all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
 
-_FIRST_PAUSE_S = 0.2
+_FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
 _LOGIN_TIMEOUT_S = 5.0
 _ANSWER_S = 15.0

@@ -11,6 +11,7 @@ from pyVmomi import vim, vmodl
 from vnuma.errors import HostChanged, PowerFailed, ReconfigureRefused, ShutdownTimeout, ToolsTimeout
 from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.faults import describe, what_helps
+from vnuma.vsphere.question import QUESTION
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
 
@@ -48,7 +49,7 @@ def shut_down(
     Tools to ask: ShutdownTimeout, and the VM runs on; with `on_timeout` "power_off" a hard
     power-off instead. Raises PowerFailed and QuestionPending.
     """
-    start = session.read(ref, ("name", "config.guestId", _POWER, _INSTALLED)).values
+    start = session.read(ref, ("name", "config.guestId", _POWER, _TOOLS, _INSTALLED, QUESTION)).values
     name = start["name"]
     if _is(start, _POWER, "poweredOff"):
         return
@@ -99,16 +100,18 @@ def _shut_down_guest(
         return f"VMware Tools are not installed in {name}, so {guest} cannot be asked to shut down"
     deadline = clock() + timeout_s
     try:
-        seen = wait_for(
-            session,
-            ref,
-            (_POWER, _TOOLS),
-            _off_or_tools,
-            timeout_s,
-            f"{name}: no Tools",
-            vm=ref,
-            clock=clock,
-        )
+        seen = start
+        if QUESTION in start or not _off_or_tools(start):
+            seen = wait_for(
+                session,
+                ref,
+                (_POWER, _TOOLS),
+                _off_or_tools,
+                timeout_s,
+                f"{name}: no Tools",
+                vm=ref,
+                clock=clock,
+            )
     except WaitTimeout as error:
         return (
             f"VMware Tools did not run in {name} within {spell(timeout_s)}, "

@@ -9,6 +9,7 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.facts import HostFacts, VmFacts
+from vnuma.domain.setting import Power
 from vnuma.errors import EnvironmentProblem
 from vnuma.vsphere.facts import (
     HOST_PATHS,
@@ -31,6 +32,7 @@ __all__ = [
     "find_vm",
     "find_vm_by_uuid",
     "read_host",
+    "read_power",
     "read_vm",
     "read_vm_on_host",
 ]
@@ -52,6 +54,15 @@ def read_vm_on_host(session: Session, ref: vim.VirtualMachine) -> tuple[VmFacts,
     objects = _objects(session, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
     vm = _vm(session, ref, objects)
     return vm, _host(session, session.host(vm.host_moid), objects)
+
+
+def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
+    """A VM's power state and the host that it is on, by its managed object id.
+
+    Raises PrivilegeMissing and VmNotFound.
+    """
+    values = session.read(ref, ("runtime.powerState", "runtime.host")).values
+    return Power(str(values["runtime.powerState"])), values["runtime.host"]._GetMoId()
 
 
 def _objects(session: Session, filters: Query.FilterSpec) -> dict[Any, Found]:
