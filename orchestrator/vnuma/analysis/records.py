@@ -81,7 +81,8 @@ class AnalysisDesign:
     `forms[0]` in its own measure is primary; columns stand in the order of the study file.
     `measures` are by form, elapsed time for any that is not named; `figures` are the other declared
     ones. `caution` is what the workload says against its own result, and what to do.
-    `size_word` says what a size counts, as in "rows a side"; `replicate` what is repeated.
+    `size_word` says what a size counts, as in "rows a side"; `replicate` what is repeated. `fixed_work`:
+    iterations of a size do the same, so that CPU time and the client's clock can be compared as well.
     """
 
     reference: str
@@ -94,6 +95,7 @@ class AnalysisDesign:
     measures: Mapping[str, Measure] = field(default_factory=dict)
     figures: tuple[Metric, ...] = ()
     size_word: str = "rows a side"
+    fixed_work: bool = True
     replicate: Replicate = "boot"
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
@@ -139,6 +141,7 @@ def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisD
         measures={form: measure_of(workload.metric(form)) for form in workload.forms},
         figures=workload.figures,
         size_word=workload.size_word,
+        fixed_work=workload.fixed_work,
         replicate=workload.replicate,
         equivalence=study.design.equivalence,
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,

@@ -56,11 +56,18 @@ def sentence(verdict: Verdict) -> str:
         text += f": {signed(verdict.ratio, places)} ({level}: {limits(inner, places)})"
         if verdict.detectable:
             text += "; detectable, too small to matter"
-    if verdict.beyond_margin:
+    if verdict.beyond_margin and _at_least_the_margin(verdict):
         text += f", by at least {_margin(verdict)}"
     if verdict.rank_supports is False:
         text += "; not supported by the rank method"
     return text
+
+
+def _at_least_the_margin(verdict: Verdict) -> bool:
+    """Downwards the band ends at 1/(1 + margin): 9.1% below, not 10%, where the margin is 10%."""
+    assert verdict.interval is not None
+    nearest = min(abs(percent(verdict.interval.low)), abs(percent(verdict.interval.high)))
+    return nearest >= verdict.margin * 100
 
 
 def together(arms: Sequence[tuple[str, Verdict]]) -> str:

@@ -80,6 +80,15 @@ def test_a_measured_value_has_no_companions_without_samples() -> None:
     assert [(item.metric, item.primary) for item in both] == [("value", True), ("cpu_ms", False)]
 
 
+def test_a_window_of_time_has_no_companions() -> None:
+    """More calls in as long a window take more CPU time: no word is said of it."""
+    study = by_throughput(study_of(G1_MS, columns_of()))
+    study.samples = [s._replace(cpu_ms=s.value, client_ms=20_000.0) for s in study.samples]
+    study.design = dataclasses.replace(study.design, fixed_work=False)
+
+    assert [item.metric for item in analyse(study.samples, study.cells, study.design).analyses] == ["value"]
+
+
 def test_a_value_that_is_missing_is_named_with_its_measure() -> None:
     """Reasons speak of what was to be measured, in its unit."""
     study = by_throughput(study_of(G1_MS, columns_of()))

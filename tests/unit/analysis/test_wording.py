@@ -52,6 +52,17 @@ def test_slower() -> None:
     assert sentence(verdict) == "slower by 3.7% (3.2 to 4.2), by at least 1%"
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "said"), [(-9.8, -9.2, False), (-11.0, -10.1, True), (10.1, 11.0, True)]
+)
+def test_at_least_is_true_of_the_percentage_shown(low: float, high: float, said: bool) -> None:
+    """9.2% less lies beyond a band of 10%, which ends at 1/1.1, and is not "at least 10%"."""
+    word = Word.SLOWER if low > 0 else Word.FASTER
+    verdict = _verdict(word, (low + high) / 2, low, high, beyond_margin=True, margin=0.10)
+
+    assert ("by at least 10%" in sentence(verdict)) is said
+
+
 def test_faster_is_told_with_positive_numbers() -> None:
     """Faster mirrors the interval: smaller limit first, no sign."""
     assert headline(_verdict(Word.FASTER, -3.676, -4.172, -3.183)) == "faster by 3.7% (3.2 to 4.2)"

@@ -60,6 +60,7 @@ class CallVolume(WorkloadSettings):
     """Remote procedure calls from 1 to N connections, each a process: calls per second (Chang 2005)."""
 
     size_word: ClassVar[str] = "connections"
+    fixed_work: ClassVar[bool] = False  # a window is as long whatever was called in it
     figures: ClassVar[tuple[Metric, ...]] = (
         CPU_PER_CALL,
         CLIENT_RATE,

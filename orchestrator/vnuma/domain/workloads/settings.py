@@ -40,6 +40,9 @@ class WorkloadSettings(Strict):
     size_word: ClassVar[str] = "rows"
     """What a size counts, in the plural: `rows a side`, `streams`, `connections`."""
 
+    fixed_work: ClassVar[bool] = True
+    """Whether each iteration of a size does as much work: else its CPU time and duration compare nothing."""
+
     sizes_are_loads: ClassVar[bool] = True
     """Whether a larger size asks for more at once, so that a throughput's curve over sizes means scaling."""
 
