@@ -215,8 +215,8 @@ func (o *opened) copyFrom(into, all []byte) (int, error) {
 const longestPipe = 30 * time.Second
 
 func (o *opened) readPipe(into []byte) (int, error) {
-	end := time.Now().Add(longestPipe) // before the alarm is set: it never rings too early
-	alarm := time.AfterFunc(longestPipe, o.machine.changed.Broadcast)
+	end := time.Now().Add(o.machine.pipeWait) // before the alarm is set: it never rings too early
+	alarm := time.AfterFunc(o.machine.pipeWait, o.machine.changed.Broadcast)
 	defer alarm.Stop()
 	for len(o.entry.data) == 0 {
 		if !time.Now().Before(end) {

@@ -18,6 +18,7 @@ func FuzzScript(f *testing.F) {
 	f.Add("at=$(mktemp -d /tmp/a.XXX); mkfifo $at/p; exec 3<> $at/p; echo x >&3; read y < $at/p; echo $y; rm -rf $at /")
 	f.Fuzz(func(t *testing.T, script string) {
 		m := published(t)
+		m.pipeWait = time.Millisecond // each wait of its own: many in one script, and none is a hang
 		done := make(chan struct{})
 		go func() { ran(m, script); close(done) }()
 		select {

@@ -49,11 +49,12 @@ type Machine struct {
 	reads   int           // commands that read a file, since then
 
 	writtenBytes int // that its files hold
+	pipeWait     time.Duration
 }
 
 // New is a machine that has just started.
 func New(config Config) *Machine {
-	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes), nextPID: 400, running: map[int]*process{}}
+	m := &Machine{config: config, started: time.Now(), memory: newMemory(config.Nodes), nextPID: 400, running: map[int]*process{}, pipeWait: longestPipe}
 	m.changed = sync.NewCond(&m.mu)
 	m.root = m.files()
 	m.root.fix()
