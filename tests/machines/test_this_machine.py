@@ -21,10 +21,11 @@ design: {{blocks: 1, a_a: false, sentinel: false, warmups: 0, iterations: 1}}
 workload: {{name: page_cache, sizes: [16], forms: [single], folder: {folder}}}
 """
 ONE_NODE = not Path("/sys/devices/system/node/node1").exists()
+ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="the page cache is dropped, and asked about, by root")
 UNREACHABLE = "all: {hosts: {away: {ansible_host: 127.0.0.1, ansible_port: 1, ansible_user: nobody}}}\n"
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="dropping the page cache needs root")
+@ROOT
 @pytest.mark.skipif(shutil.which("numactl") is None, reason="numactl is not installed")
 def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) -> None:
     """Its cells are valid, an arm that one node cannot have is left out aloud, the file is gone."""
@@ -41,6 +42,7 @@ def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) 
     assert not (tmp_path / "vnuma-page-cache").exists()
 
 
+@ROOT
 def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: Path) -> None:
     """Passes, not boots; the files; what one node cannot have. Nothing of a vCenter; 80 columns."""
     study, page = tmp_path / "here.yml", tmp_path / "board.html"
@@ -74,6 +76,7 @@ def test_a_vm_of_a_vcenter_is_refused_to_a_workload_of_linux_machines(tmp_path: 
     assert "reached by SSH" in planned.text
 
 
+@ROOT
 def test_doctor_asks_a_machine_what_a_study_needs_of_it() -> None:
     """Nodes, kernel settings, root and numactl; no SQL Server's driver is looked for."""
     asked = vnuma("doctor", "localhost")

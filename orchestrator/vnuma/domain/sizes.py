@@ -11,3 +11,8 @@ def sized(size: int, size_word: str) -> str:
     """`500 rows a side`, `8 streams`, `1 connection`, `1,472 MB`."""
     word = _PLURAL.sub(r"\1", size_word) if size == 1 else size_word
     return f"{size:,} {word}"
+
+
+def in_table(size: int) -> str:
+    """As a table's first column has it: `500`, `1472`, `2,000,000`."""
+    return f"{size:,}" if size > 9999 else str(size)

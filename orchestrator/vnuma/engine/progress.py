@@ -93,6 +93,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
             [cell for cell in planned if cell.vm_id == vm.id],
             [attempt for attempt in every if attempt.vm_id == vm.id],
             failed,
+            asked=run.stop_requested is not None,
         )
         for vm in vms.vms_of_run(connection, run.id)
     ]
@@ -100,7 +101,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     return Progress(run, tuple(rows), max(kept, default=0), facts.count_of_run(connection, run.id, RETRY))
 
 
-def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) -> VmProgress:
+def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], *, asked: bool) -> VmProgress:
     now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
@@ -108,7 +109,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) 
     ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
     planned = [cell for cell in planned if cell.state != "skipped"]
     done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
-    trouble = next((attempt for attempt in ended if attempt.outcome != "valid"), None)
+    trouble = _trouble(ended, asked=asked)
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     return VmProgress(
         name=vm.name,
@@ -131,6 +132,15 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int]) 
         note_detail=trouble.detail if trouble else None,
         lasting=what_lasts(past),
     )
+
+
+def _trouble(ended: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
+    """The latest attempt that did not count; one that a person stopped is no news to that person."""
+    for attempt in ended:
+        by_wish = asked and attempt.reason == "stop_requested"
+        if attempt.outcome != "valid" and not by_wish:
+            return attempt
+    return None
 
 
 def _block(now: AttemptLine | None, ended: list[AttemptLine]) -> int | None:

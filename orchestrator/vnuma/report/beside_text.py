@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from vnuma.analysis.result import Analysis
+from vnuma.domain.sizes import in_table
 from vnuma.report.beside import ALLOWED, PublishedRow, published_rows
 from vnuma.report.model import LoadedRun
 
@@ -31,7 +32,7 @@ def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
 
 def _cells(row: PublishedRow) -> tuple[str, ...]:
     """As the headings say; inside, below and above are by our interval."""
-    size = "all sizes" if row.size is None else f"{row.size:,}" if row.size > 9999 else str(row.size)
+    size = "all sizes" if row.size is None else in_table(row.size)
     theirs = "" if row.theirs is None else row.their_figure
     figures = (theirs, "" if row.size is None else row.our_figure)
     if row.verdict is None:

@@ -10,6 +10,7 @@ from typing import Any
 from vnuma.analysis.figures import FigureCell, FigureRow
 from vnuma.analysis.wording import amount
 from vnuma.domain.replicate import medians
+from vnuma.domain.sizes import in_table
 from vnuma.report.beside import to_reference
 from vnuma.report.grid import GridTable, as_screen
 from vnuma.report.model import LoadedRun
@@ -79,7 +80,7 @@ def _table(loaded: LoadedRun, rows: Sequence[FigureRow]) -> GridTable:
 
 def _table_lines(loaded: LoadedRun, row: FigureRow) -> Iterator[tuple[str, ...]]:
     """One size: the figures, and ratios to the reference arm where somebody published them."""
-    yield (f"{row.size:,}", *_figures(row))
+    yield (in_table(row.size), *_figures(row))
     theirs = _published(loaded, row)
     if theirs:
         yield ("  ratio", *(_times(_ratio(row, cell)) for cell in row.cells))

@@ -10,6 +10,7 @@ from vnuma.analysis.table import TableRow
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.replicate import medians
+from vnuma.domain.sizes import in_table
 from vnuma.report.grid import GridTable
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import banner, boots_words, direction, level_words, named, places
@@ -46,7 +47,7 @@ def paper_rows(analysis: Analysis, size_word: str, *, secondary: bool) -> Iterat
     yield PaperRow(size_word, [cell.arm for cell in analysis.table[0].cells])
     for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
         medians = ["-" if cell.median is None else amount(cell.median, unit) for cell in table.cells]
-        yield PaperRow(f"{table.size:,}" if table.size > 9999 else str(table.size), medians)
+        yield PaperRow(in_table(table.size), medians)
         verdicts = [arm.verdict for arm in sizes.arms]
         if not secondary:
             yield PaperRow(f"  {unit}", ["ref", *_amounts(table, unit)])

@@ -113,8 +113,7 @@ def require_state(permissions: Permissions, server: str) -> None:
     right = "VIEW SERVER PERFORMANCE STATE" if newer else "VIEW SERVER STATE"
     raise PrivilegeMissing(
         f"{server}: the login may not see the server's state, so the effective topology cannot be read.",
-        fix=f"GRANT {right} TO the login (VIEW SERVER STATE until SQL Server 2019, "
-        "VIEW SERVER PERFORMANCE STATE since 2022).",
+        fix=f"GRANT {right} TO the login.",
     )
 
 

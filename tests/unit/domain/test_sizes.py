@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.sizes import sized
+from vnuma.domain.sizes import in_table, sized
 
 
 @pytest.mark.parametrize(
@@ -22,3 +22,9 @@ from vnuma.domain.sizes import sized
 def test_one_is_told_in_the_singular(size: int, word: str, words: str) -> None:
     """Words that count nothing stay as they are."""
     assert sized(size, word) == words
+
+
+@pytest.mark.parametrize(("size", "shown"), [(1, "1"), (9999, "9999"), (10_000, "10,000")])
+def test_a_tables_first_column_parts_only_sizes_of_five_digits(size: int, shown: str) -> None:
+    """The same in every table of a page."""
+    assert in_table(size) == shown

@@ -16,7 +16,7 @@ from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim
-from vnuma.store.states import Outcome
+from vnuma.store.states import Outcome, StopRequest
 
 TRIES = 3
 """attempts_per_cell of a study that does not say."""
@@ -79,6 +79,19 @@ def test_between_two_cells_the_run_stands_in_the_block_of_the_latest(going: Goin
         blocks.append(several.seen().vms[0].block)
 
     assert blocks == [0, 0, 1, 1]
+
+
+def test_a_boot_that_a_person_stopped_is_no_note_to_that_person(going: Going) -> None:
+    """What went wrong before is told; what ended by hours, and not by wish, is told too."""
+    going.end(going.claim(), Outcome.FAILED)
+    going.end(going.claim(), Outcome.INTERRUPTED, "stop_requested")
+    by_hours = going.seen().vms[0].note
+    with going.store.write() as connection:
+        runs.request_stop(connection, going.leased.run.id, StopRequest.NOW)
+
+    assert by_hours is not None
+    assert "interrupted, stop requested" in by_hours
+    assert "failed, tools timeout" in (going.seen().vms[0].note or "")
 
 
 def test_a_cell_without_a_result_has_ended_with_its_last_attempt(going: Going) -> None:

@@ -33,8 +33,8 @@ def _machine(name: str, machine: MachineFacts) -> Iterator[Diagnosis]:
     if machine.provenance:
         yield Diagnosis("warn", "machine", says_nothing(machine.provenance))
     nodes = tuple(
-        f"node {node.id}: CPUs {len(node.cpus)}, {node.memory_mb:,} MB, {node.free_mb + node.cached_mb:,} MB "
-        "free or cache"
+        f"node {node.id}: {len(node.cpus)} CPU{'' if len(node.cpus) == 1 else 's'}, {node.memory_mb:,} MB, "
+        f"{node.free_mb + node.cached_mb:,} MB free or cache"
         for node in machine.nodes
     )
     if len(machine.nodes) == 1:
