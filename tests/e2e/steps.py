@@ -8,6 +8,7 @@ from typing import Any
 
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
+from tests.support.stores import new_store
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.attempt import Attempt
@@ -53,7 +54,8 @@ class Steps:
         text = write_study(home, **changes).read_text(encoding="utf-8")
         study = parse_study(text, "study")
         targets = read_targets(inventory, study.vms)
-        store = open_store(f"sqlite:///{home / 'vnuma.db'}")
+        place = home / "vnuma.db"
+        store = open_store(f"sqlite:///{place}") if place.exists() else new_store(place)
         run = create_run(store, prepare(study, text, targets), inventory)
         return cls(home, store, study, run, targets[study.vms[0]])
 

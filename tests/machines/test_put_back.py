@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.store.build import Leased
+from tests.support.stores import new_store
 from vnuma.domain.study import Study
 from vnuma.domain.study_file import parse_study
 from vnuma.engine import actions_on_machines
@@ -25,7 +26,7 @@ from vnuma.engine.restored import Restored
 from vnuma.engine.target import Machine as Box
 from vnuma.errors import NotAtBaseline, RestoreConflict
 from vnuma.store import facts, leases, runs, vms
-from vnuma.store.open import Store, open_store
+from vnuma.store.open import Store
 from vnuma.store.states import RestoreOutcome
 from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.shell import Output
@@ -102,7 +103,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
         monkeypatch.setitem(kernel.WHERE, name, str(folder / name))
     monkeypatch.setattr(scripts, "BALLAST", str(tmp_path / "shm-ballast"))
     text = STUDY.format(folder=tmp_path)
-    store = open_store(f"sqlite:///{tmp_path}/store.db")
+    store = new_store(tmp_path / "store.db")
     with store.write() as connection:
         run = runs.create_run(connection, runs.save_study(connection, "held", text), seed=1)
         vm = vms.add_vm(connection, run.id, vm_key="linux/box", name="box", path="box", esxi_host="box")

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import numpy as np
+from sqlalchemy import Connection
 
 from vnuma.domain.order import PlannedCell, plan_cells
 from vnuma.domain.prediction import HostShape, Prediction, predict
@@ -104,24 +105,31 @@ class Story:
     )
 
 
-def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS, base: float = 19_350.0) -> BootMs:
-    """Boot medians with seeded noise between boots: the same arguments give the same times."""
+@dataclass(frozen=True)
+class Noisy:
+    """Boot medians with seeded noise between boots. Equal ones give equal times, and make equal stories."""
 
-    def ms(label: str, block: int, size: int, form: str) -> float:
+    sd: float
+    effects: Mapping[str, float]
+    base: float = 19_350.0
+
+    def __call__(self, label: str, block: int, size: int, form: str) -> float:
+        """The boot's median in ms."""
         seed = zlib.crc32(f"{label}/{block}".encode())
-        boot = float(np.random.default_rng(seed).normal(0.0, sd))
-        per_size = float(np.random.default_rng(seed + size).normal(0.0, sd / 3))
-        arm = label.removesuffix(" (A/A)")
+        boot = float(np.random.default_rng(seed).normal(0.0, self.sd))
+        per_size = float(np.random.default_rng(seed + size).normal(0.0, self.sd / 3))
+        effect = self.effects.get(label.removesuffix(" (A/A)"), 0.0)
         share = {"client": 1.0, "server": 0.12, "into": 0.3}.get(form, 1.0)
-        return (
-            base * share * (size / 1000) ** 2 * (1 + effects.get(arm, 0.0)) * float(np.exp(boot + per_size))
-        )
+        return self.base * share * (size / 1000) ** 2 * (1 + effect) * float(np.exp(boot + per_size))
 
-    return ms
+
+def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS) -> Noisy:
+    """The usual ones."""
+    return Noisy(sd, effects)
 
 
 def build(store: Store, story: Story | None = None) -> Run:
-    """Write a whole run: plan, boots, samples, facts, and the VM put back."""
+    """Write a whole run, in one unit of work: plan, boots, samples, facts, and the VM put back."""
     story = story or Story()
     study = parse_study(story.text, "study.yml")
     with store.write() as conn:
@@ -134,58 +142,48 @@ def build(store: Store, story: Story | None = None) -> Run:
             driver={"name": "FreeTDS", "kind": "freetds", "version": "1.3.17", "path": None},
             inventory="inventory/hosts.yml",
         )
-    for index, name in enumerate(study.vms):
-        _build_vm(store, run, study, story, name, index)
-    with store.write() as conn:
+        for index, name in enumerate(study.vms):
+            _build_vm(conn, run, study, story, name, index)
         runs.set_run_state(conn, run.id, story.state)
         return runs.get_run(conn, run.name)
 
 
-def _build_vm(store: Store, run: Run, study: Study, story: Story, name: str, index: int) -> None:
+def _build_vm(conn: Connection, run: Run, study: Study, story: Story, name: str, index: int) -> None:
     order = plan_cells(study, index)
-    with store.write() as conn:
-        vm = vms.add_vm(
-            conn, run.id, vm_key=f"vc/{name}", name=name, path=f"/DC1/vm/{name}", esxi_host=story.host
-        )
-        token = leases.take_lease(conn, vm.vm_key, run.id, "ops@ctl1")
-        vms.save_baseline(
-            conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host}
-        )
-        cells.add_cells(conn, vm.id, [NewCell(c.arm, c.label, c.block, c.position) for c in order])
-        facts.add_vm_facts(conn, vm.id, "host", host_document(story))
-        facts.add_vm_facts(conn, vm.id, "vm", vm_document(name))
-        facts.add_vm_facts(conn, vm.id, "preflight", {item["id"]: item for item in story.preflight})
+    path = f"/DC1/vm/{name}"
+    vm = vms.add_vm(conn, run.id, vm_key=f"vc/{name}", name=name, path=path, esxi_host=story.host)
+    token = leases.take_lease(conn, vm.vm_key, run.id, "ops@ctl1")
+    vms.save_baseline(conn, vm.id, token, {"settings": settings(4), "power": "poweredOn", "host": story.host})
+    cells.add_cells(conn, vm.id, [NewCell(c.arm, c.label, c.block, c.position) for c in order])
+    facts.add_vm_facts(conn, vm.id, "host", host_document(story))
+    facts.add_vm_facts(conn, vm.id, "vm", vm_document(name))
+    facts.add_vm_facts(conn, vm.id, "preflight", {item["id"]: item for item in story.preflight})
     for cell in order[: story.stop_after]:
-        _run_cell(store, run, study, story, vm, token, cell)
+        _run_cell(conn, run, study, story, vm, token, cell)
     if story.state is RunState.FINISHED:
         words = f"{name}: 31 of 31 settings read back equal, powered on"
-        with store.write() as conn:
-            vms.set_restored(conn, vm.id, token, RestoreOutcome.RESTORED, {"words": words})
+        vms.set_restored(conn, vm.id, token, RestoreOutcome.RESTORED, {"words": words})
 
 
 def _run_cell(
-    store: Store, run: Run, study: Study, story: Story, vm: Vm, token: int, cell: PlannedCell
+    conn: Connection, run: Run, study: Study, story: Story, vm: Vm, token: int, cell: PlannedCell
 ) -> None:
     key = (cell.label, cell.block)
     lost = story.lost.get(key, ())
     if key in story.given_up:
         lost = lost or (Lost(), Lost(), Lost())
     for attempt in lost:
-        claim = _claim(store, run, vm, token)
-        with store.write() as conn:
-            samples.add_samples(conn, claim.attempt_id, token, list(_absurd(study)))
-            attempts.finish(
-                conn, claim.attempt_id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail
-            )
+        claim = _claim(conn, run, vm, token)
+        samples.add_samples(conn, claim.attempt_id, token, list(_absurd(study)))
+        attempts.finish(
+            conn, claim.attempt_id, token, attempt.outcome, reason=attempt.reason, detail=attempt.detail
+        )
     if key not in story.given_up:
-        claim = _claim(store, run, vm, token)
-        with store.write() as conn:
-            _write_boot(conn, study, story, claim, token)
+        _write_boot(conn, study, story, _claim(conn, run, vm, token), token)
 
 
-def _claim(store: Store, run: Run, vm: Vm, token: int) -> Claim:
-    with store.write() as conn:
-        got = cells.claim_next(conn, run.id, vm.id, token=token, max_attempts=3, exclusive_host=False)
+def _claim(conn: Connection, run: Run, vm: Vm, token: int) -> Claim:
+    got = cells.claim_next(conn, run.id, vm.id, token=token, max_attempts=3, exclusive_host=False)
     assert isinstance(got, Claim)
     return got
 

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import Lost, Story, build, study_text
+from tests.support.stores import new_store
 from vnuma.report.archive.write import default_path, export_run
 from vnuma.report.model import LoadedRun, load_run
-from vnuma.store.open import Store, open_store
+from vnuma.store.open import Store
 
 ARCHIVED = Story(
     text=study_text(sizes="500", forms="client"),
@@ -22,7 +23,7 @@ ARCHIVED = Story(
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """An empty SQLite store."""
-    return open_store(f"sqlite:///{tmp_path / 'vnuma.db'}")
+    return new_store(tmp_path / "vnuma.db")
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +32,7 @@ def told() -> list[tuple[Story, LoadedRun]]:
     return []
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def loaded(
     told: list[tuple[Story, LoadedRun]], tmp_path_factory: pytest.TempPathFactory
 ) -> Callable[[Story], LoadedRun]:
@@ -40,7 +41,7 @@ def loaded(
     def load(story: Story) -> LoadedRun:
         known = next((run for past, run in told if past == story), None)
         if known is None:
-            store = open_store(f"sqlite:///{tmp_path_factory.mktemp('told') / 'vnuma.db'}")
+            store = new_store(tmp_path_factory.mktemp("told") / "vnuma.db")
             known = load_run(store, build(store, story).name)
             told.append((story, known))
         return known
@@ -52,7 +53,7 @@ def loaded(
 def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun, Path]:
     """A run with a repeated attempt and a missing cell, and its archive."""
     folder = tmp_path_factory.mktemp("exported")
-    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+    store = new_store(folder / "vnuma.db")
     loaded = load_run(store, build(store, ARCHIVED).name)
     path = folder / default_path(loaded).name
     export_run(store, loaded, path)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -40,11 +39,11 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture
-def address(loaded: Load, tmp_path: Path) -> str:
+@pytest.fixture(scope="module")
+def address(loaded: Load, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with everything on it, as a file."""
     story = Story(text=study_text(sizes="500, 1000, 2000"), lost={("4x4", 3): (Lost(),)})
-    return write_page(loaded(story), tmp_path / "page.html").as_uri()
+    return write_page(loaded(story), tmp_path_factory.mktemp("page") / "page.html").as_uri()
 
 
 def opened(browser: Browser, address: str, width: int, **context: bool) -> tuple[Page, list[str], list[str]]:

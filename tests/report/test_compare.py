@@ -13,6 +13,7 @@ from scipy import stats
 from typer.testing import CliRunner
 
 from tests.report.build import ARMS, Story, build, noisy, study_text
+from tests.support.stores import new_store
 from vnuma.analysis.between import changes
 from vnuma.analysis.verdict import Withheld, Word
 from vnuma.cli.main import app
@@ -21,7 +22,6 @@ from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
 from vnuma.report.model import LoadedRun, load_run
-from vnuma.store.open import open_store
 from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")
@@ -60,7 +60,7 @@ class Runs:
     """The stories as runs of one store, each written when it is first asked for."""
 
     def __init__(self, folder: Path) -> None:
-        self.store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+        self.store = new_store(folder / "vnuma.db")
         self._known: dict[str, LoadedRun] = {}
 
     def __getitem__(self, name: str) -> LoadedRun:

@@ -7,16 +7,22 @@ from pathlib import Path
 import pytest
 
 from tests.support.postgresql import Cluster
+from tests.support.stores import new_store
 from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.place import parse_place
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of a store that does not exist yet, on each database in turn."""
+    """Where no store is yet, on each database in turn; beside `store`, where an empty one is."""
+    exists = "store" in request.fixturenames
     if request.param == "sqlite":
-        return default_url(tmp_path)
+        url = default_url(tmp_path)
+        if exists:
+            new_store(parse_place(url).path)
+        return url
     server: Cluster = request.getfixturevalue("postgresql")
-    return server.new_database()
+    return server.new_store() if exists else server.new_database()
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from pathlib import Path
 
 import psycopg
 
+from vnuma.store.open import open_store
+
 ACCOUNT = "nobody"
 """PostgreSQL refuses to run as root; then this account runs it."""
 
@@ -35,13 +37,18 @@ class Cluster:
     folder: Path
     process: subprocess.Popen[bytes]
     numbers: count[int] = field(default_factory=count)
+    template: str = ""
 
     def new_database(self) -> str:
         """Create a database and return its URL."""
-        name = f"store{next(self.numbers)}"
-        with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
-            conn.execute(f"CREATE DATABASE {name}")
-        return f"postgresql://owner@/{name}?host={self.folder}"
+        return self._url(self._created("template1"))
+
+    def new_store(self) -> str:
+        """Create a database with an empty store, which is made once and then copied, and return its URL."""
+        if not self.template:
+            self.template = self._created("template1")
+            open_store(self._url(self.template))
+        return self._url(self._created(self.template))
 
     def is_up(self) -> bool:
         """Whether it accepts connections."""
@@ -56,6 +63,15 @@ class Cluster:
         self.process.terminate()
         self.process.wait(timeout=30)
         shutil.rmtree(self.folder)
+
+    def _created(self, template: str) -> str:
+        name = f"store{next(self.numbers)}"
+        with psycopg.connect(self._dsn("postgres"), autocommit=True) as conn:
+            conn.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        return name
+
+    def _url(self, database: str) -> str:
+        return f"postgresql://owner@/{database}?host={self.folder}"
 
     def _dsn(self, database: str) -> str:
         return f"host={self.folder} user=owner dbname={database} connect_timeout=5"

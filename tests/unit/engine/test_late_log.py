@@ -9,10 +9,11 @@ import pytest
 from sqlalchemy import text
 
 from tests.store.build import new_run
+from tests.support.stores import new_store
 from vnuma.engine import late_log
 from vnuma.engine.audit import Journal
 from vnuma.errors import StoreError
-from vnuma.store.open import Store, open_store
+from vnuma.store.open import Store
 
 NOBODY: Any = None
 """No session is needed where nothing is fetched."""
@@ -21,7 +22,7 @@ NOBODY: Any = None
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """A store of one test."""
-    return open_store(f"sqlite:///{tmp_path / 'vnuma.db'}")
+    return new_store(tmp_path / "vnuma.db")
 
 
 def test_a_store_that_fails_does_not_keep_a_vm_from_being_put_back(store: Store) -> None:
