@@ -14,7 +14,7 @@ from pyVmomi import vim
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, settings_now
-from tests.support.playbook import Played, Result, play, play_roles
+from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
 
 
@@ -193,11 +193,11 @@ def test_check_mode_of_a_restore_shows_all_that_it_then_does(
     """Settings, power, SQL Server's soft-NUMA, the mark and the dataset; and no more than that."""
     running = lab(vms=[{"name": "sql16", "power": power_at_start}])
     inventory = write_inventory(tmp_path, running)
-    arms = ["1x16", {"topology": "1x16", "name": "whole", "soft_numa": "off"}]
-    changes = {"arms": arms} if power_at_start == "on" else {}
+    arms = [{"topology": "1x16", "name": "whole", "soft_numa": "off"}, "1x16"]
+    changes = {"arms": arms, "design": {"order": "fixed"}} if power_at_start == "on" else {}
     run = create(tmp_path, inventory, **changes)
-    while not done_with_soft_numa(by_hand(tmp_path, inventory, "cell", run), power_at_start):
-        pass
+    measured = by_hand(tmp_path, inventory, "cell", run)
+    assert measured.code == 0, measured.text
 
     checked = by_hand(tmp_path, inventory, "restore", run, "--check", "--diff")
     restored = by_hand(tmp_path, inventory, "restore", run, "--diff").only("vm_restore")
@@ -214,12 +214,6 @@ def test_check_mode_of_a_restore_shows_all_that_it_then_does(
         assert "power" not in edits
     else:
         assert edits["power"] == ("poweredOn", "poweredOff")
-
-
-def done_with_soft_numa(played: Played, power_at_start: str) -> bool:
-    """Whether the cell just measured was the one that switched soft-NUMA off; any cell without one."""
-    assert played.code == 0, played.text
-    return power_at_start == "off" or played.only("cell_claim")["attempt"]["label"] == "whole"
 
 
 def in_short(restored: Result) -> dict[str, Any]:
@@ -304,18 +298,16 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
     assert settings_now(running) == before
 
 
-@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
-def test_something_that_is_no_attempt_is_refused(
-    tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]
-) -> None:
+def test_something_that_is_no_attempt_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """The message says where an attempt comes from; check mode says so too."""
     variables = {"vm_power_run": "small.1", "vm_power_attempt": {"number": 1}}
     inventory = write_inventory(tmp_path, lab())
 
-    failed = play_roles(tmp_path, inventory, {"vm_power": variables}, *arguments).only("vm_power")
+    steps = [Step("vm_power", variables, check) for check in (True, False)]
+    refused = play_each(tmp_path, inventory, steps).all("vm_power")
 
-    assert (failed["error"], failed["exit_code"]) == ("InputError", 3)
-    assert "cell_claim" in failed["msg"]
+    assert [(failed["error"], failed["exit_code"]) for failed in refused] == [("InputError", 3)] * 2
+    assert all("cell_claim" in failed["msg"] for failed in refused)
 
 
 @pytest.mark.parametrize(

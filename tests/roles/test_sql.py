@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.support.lab import LabHandle
-from tests.support.playbook import Played, play_roles
+from tests.support.playbook import Played, Step, play_each, play_roles
 from tests.support.site import write_inventory
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.driver import discover
@@ -63,19 +64,19 @@ def test_a_dataset_is_made_once_and_dropped(tmp_path: Path, lab: LabFactory) -> 
     }
     assert "vnuma_study" in databases(running)
 
-    again = dataset(tmp_path, inventory).only("sql_dataset")
+    present, absent = Step("sql_dataset", SMALL), Step("sql_dataset", SMALL | {"sql_dataset_state": "absent"})
+    looks = [present, replace(present, check=True), replace(absent, check=True)]
+    again, checked, planned = play_each(tmp_path, inventory, looks).all("sql_dataset")
     assert not again.changed
     assert again["dataset"]["tables"] == made["dataset"]["tables"]
-    assert not dataset(tmp_path, inventory, "--check").only("sql_dataset").changed
-
-    gone = {"sql_dataset_state": "absent"}
-    planned = dataset(tmp_path, inventory, "--check", "--diff", **gone).only("sql_dataset")
+    assert not checked.changed
     assert planned.changed
     assert "vnuma_study" in databases(running)
-    dropped = dataset(tmp_path, inventory, **gone).only("sql_dataset")
+
+    dropped, again = play_each(tmp_path, inventory, [absent, absent]).all("sql_dataset")
     assert (dropped.changed, dropped["diff"]) == (True, planned["diff"])
     assert "vnuma_study" not in databases(running)
-    assert not dataset(tmp_path, inventory, **gone).only("sql_dataset").changed
+    assert not again.changed
 
 
 @pytest.mark.long
@@ -90,20 +91,22 @@ def test_check_mode_predicts_that_another_size_is_made_anew(tmp_path: Path, lab:
     assert not dataset(tmp_path, inventory, **larger).only("sql_dataset").changed
 
 
-@pytest.mark.parametrize("state", ["present", pytest.param("absent", marks=pytest.mark.long)])
-@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
-def test_somebody_else_s_database_is_refused(
-    tmp_path: Path, lab: LabFactory, state: str, arguments: tuple[str, ...]
-) -> None:
+def test_somebody_else_s_database_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """It is neither filled nor dropped, and check mode says so beforehand."""
     running = lab()
     with connect(server_of(running)) as connection:
         run(connection, "CREATE DATABASE [theirs]")
-    options = {"sql_dataset_database": "theirs", "sql_dataset_state": state}
+    steps = [
+        Step("sql_dataset", SMALL | {"sql_dataset_database": "theirs", "sql_dataset_state": state}, check)
+        for state in ("present", "absent")
+        for check in (True, False)
+    ]
 
-    failed = dataset(tmp_path, write_inventory(tmp_path, running), *arguments, **options).only("sql_dataset")
+    refused = play_each(tmp_path, write_inventory(tmp_path, running), steps).all("sql_dataset")
 
-    assert (failed.status, failed["error"], failed["exit_code"]) == ("failed", "ForeignDatabase", 4)
+    assert [(failed.status, failed["error"], failed["exit_code"]) for failed in refused] == [
+        ("failed", "ForeignDatabase", 4)
+    ] * 4
     assert "theirs" in databases(running)
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import LabFactory
 from tests.support.lab import LabHandle
 from tests.support.looking import mark_by_hand, settings_now
-from tests.support.playbook import Played, play_roles
+from tests.support.playbook import Played, Step, play_each, play_roles
 from tests.support.site import write_inventory
 
 
@@ -43,8 +43,8 @@ def test_check_apply_apply_again(tmp_path: Path, lab: LabFactory, begin: str, st
     assert (applied.changed, applied["power"]) == (True, state)
     assert power_now(running) == end
 
-    assert not power(tmp_path, inventory, state).only("vm_power").changed
-    assert not power(tmp_path, inventory, state, "--check").only("vm_power").changed
+    again = [Step("vm_power", {"vm_power_state": state}, check) for check in (False, True)]
+    assert [task.changed for task in play_each(tmp_path, inventory, again).all("vm_power")] == [False, False]
 
 
 def test_tools_that_never_come_give_the_reason_as_a_word(tmp_path: Path, lab: LabFactory) -> None:
@@ -59,17 +59,15 @@ def test_tools_that_never_come_give_the_reason_as_a_word(tmp_path: Path, lab: La
     assert (failed.status, failed["reason"], failed["exit_code"]) == ("failed", "tools_timeout", 6)
 
 
-@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
-def test_a_vm_under_study_keeps_its_power_state(
-    tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]
-) -> None:
+def test_a_vm_under_study_keeps_its_power_state(tmp_path: Path, lab: LabFactory) -> None:
     """A VM that carries a run's mark is refused, in check mode too."""
     running = lab()
     mark_by_hand(running, "whatever somebody wrote")
 
-    failed = power(tmp_path, write_inventory(tmp_path, running), "off", *arguments).only("vm_power")
+    steps = [Step("vm_power", {"vm_power_state": "off"}, check) for check in (True, False)]
+    refused = play_each(tmp_path, write_inventory(tmp_path, running), steps).all("vm_power")
 
-    assert (failed["error"], failed["exit_code"]) == ("VmHeld", 8)
+    assert [(failed["error"], failed["exit_code"]) for failed in refused] == [("VmHeld", 8)] * 2
     assert power_now(running) == "poweredOn"
 
 

@@ -6,12 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
-from tests.support.playbook import Played, play_roles
+from tests.support.playbook import Played, Step, play_each, play_roles
 from tests.support.site import write_inventory
 
 TWO_BY_EIGHT = {"topology": "2x8", "affinity": "physical_cores", "memory_reservation": "locked"}
@@ -20,6 +18,11 @@ TWO_BY_EIGHT = {"topology": "2x8", "affinity": "physical_cores", "memory_reserva
 def shape(folder: Path, inventory: Path, arm: Any, *arguments: str, **options: Any) -> Played:
     """Play the role with this arm."""
     return play_roles(folder, inventory, {"vm_topology": {"vm_topology_arm": arm, **options}}, *arguments)
+
+
+def to(arm: Any, *, check: bool = False, **options: Any) -> Step:
+    """The role with this arm as one step of a play."""
+    return Step("vm_topology", {"vm_topology_arm": arm, **options}, check)
 
 
 def test_check_predicts_apply_changes_and_a_second_apply_does_not(tmp_path: Path, lab: LabFactory) -> None:
@@ -45,9 +48,10 @@ def test_check_predicts_apply_changes_and_a_second_apply_does_not(tmp_path: Path
     assert after["affinity"] == list(range(0, 32, 2))
     assert after["power"] == "poweredOff"
 
-    again = shape(tmp_path, inventory, TWO_BY_EIGHT).only("vm_topology")
+    twice = play_each(tmp_path, inventory, [to(TWO_BY_EIGHT), to(TWO_BY_EIGHT, check=True)])
+    again, checked_again = twice.all("vm_topology")
     assert (again.changed, again["changes"], again["powered_off"]) == (False, [], False)
-    assert not shape(tmp_path, inventory, TWO_BY_EIGHT, "--check").only("vm_topology").changed
+    assert not checked_again.changed
     assert settings_now(running) == after
 
 
@@ -68,37 +72,33 @@ def test_on_esxi_8_check_and_apply_agree_on_the_numa_keys(tmp_path: Path, lab: L
     inventory = write_inventory(tmp_path, running)
 
     predicted = shape(tmp_path, inventory, {"topology": "2x8"}, "--check").only("vm_topology")
-    applied = shape(tmp_path, inventory, {"topology": "2x8"}).only("vm_topology")
+    both = play_each(tmp_path, inventory, [to({"topology": "2x8"}), to({"topology": "2x8"})])
+    applied, again = both.all("vm_topology")
 
     assert applied["changes"] == predicted["changes"]
     keys = {name.lower(): value for name, value in settings_now(running)["keys"].items()}
     assert keys["numa.vcpu.followcorespersocket"] == "1"
-    assert not shape(tmp_path, inventory, {"topology": "2x8"}).only("vm_topology").changed
+    assert not again.changed
 
 
-@pytest.mark.parametrize(
-    ("arm", "said"),
-    [
-        ({}, "option arm is wrong: topology: Field required."),
-        ({"topology": "2x8", "speed": 1}, "option arm is wrong: speed: "),
-        ({"topology": "2 by 8"}, "option arm is wrong: topology: "),
-        ({"topology": "2x8", "memory_mb": "much"}, "option arm is wrong: memory_mb"),
-    ],
-    ids=["missing", "unknown field", "not a topology", "not a number"],
-)
-def test_a_wrong_arm_is_one_clear_sentence(
-    tmp_path: Path, lab: LabFactory, arm: dict[str, Any], said: str
-) -> None:
+WRONG_ARMS: list[tuple[dict[str, Any], str]] = [
+    ({}, "option arm is wrong: topology: Field required."),
+    ({"topology": "2x8", "speed": 1}, "option arm is wrong: speed: "),
+    ({"topology": "2 by 8"}, "option arm is wrong: topology: "),
+    ({"topology": "2x8", "memory_mb": "much"}, "option arm is wrong: memory_mb"),
+]
+
+
+def test_a_wrong_arm_is_one_clear_sentence(tmp_path: Path, lab: LabFactory) -> None:
     """The message names the field; nothing is changed; the exit code says that the input is wrong."""
     running = lab()
     before = settings_now(running)
 
-    ended = shape(tmp_path, write_inventory(tmp_path, running), arm)
+    ended = play_each(tmp_path, write_inventory(tmp_path, running), [to(arm) for arm, _ in WRONG_ARMS])
 
-    failed = ended.only("vm_topology")
-    assert ended.code == 2
-    assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 3, "InputError")
-    assert said in failed["msg"]
+    for (_, said), failed in zip(WRONG_ARMS, ended.all("vm_topology"), strict=True):
+        assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 3, "InputError")
+        assert said in failed["msg"]
     assert "Traceback" not in ended.text
     assert settings_now(running) == before
 
@@ -112,8 +112,7 @@ def test_a_shape_that_the_host_cannot_give_is_refused_before_anything_changes(
     inventory = write_inventory(tmp_path, running)
     arm = {"topology": "8x16", "affinity": "physical_cores"}
 
-    checked = shape(tmp_path, inventory, arm, "--check").only("vm_topology")
-    failed = shape(tmp_path, inventory, arm).only("vm_topology")
+    checked, failed = play_each(tmp_path, inventory, [to(arm, check=True), to(arm)]).all("vm_topology")
 
     assert (failed["error"], failed["exit_code"]) == ("ArmImpossible", 5)
     assert failed["msg"] == checked["msg"]
@@ -145,17 +144,19 @@ def test_a_vm_that_vcenter_does_not_have_is_an_error_of_the_environment(
     assert "/DC0/vm/nobody" in failed["msg"]
 
 
-@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
-def test_a_vm_under_study_is_refused(tmp_path: Path, lab: LabFactory, arguments: tuple[str, ...]) -> None:
+def test_a_vm_under_study_is_refused(tmp_path: Path, lab: LabFactory) -> None:
     """A VM that carries a run's mark is left alone by hand, and check mode says so beforehand."""
     running = lab()
     mark_by_hand(running, '{"run": "theirs.7", "holder": "ann@host", "since": "2026-01-01T00:00:00Z"}')
     before = settings_now(running)
 
-    failed = shape(tmp_path, write_inventory(tmp_path, running), TWO_BY_EIGHT, *arguments).only("vm_topology")
+    steps = [to(TWO_BY_EIGHT, check=True), to(TWO_BY_EIGHT)]
+    refused = play_each(tmp_path, write_inventory(tmp_path, running), steps).all("vm_topology")
 
-    assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 8, "VmHeld")
-    assert "ann@host, run theirs.7" in failed["msg"]
+    assert len(refused) == 2
+    for failed in refused:
+        assert (failed.status, failed["exit_code"], failed["error"]) == ("failed", 8, "VmHeld")
+        assert "ann@host, run theirs.7" in failed["msg"]
     assert settings_now(running) == before
 
 
@@ -164,35 +165,29 @@ PRODUCTION = {"name": "sql16", "test_clone": False} | {
 }
 
 
-@pytest.mark.parametrize("arguments", [(), ("--check",)], ids=["apply", "check"])
-@pytest.mark.parametrize(
-    ("permit", "code", "said"),
-    [
-        ({}, 5, "P07 sql16 is not marked as a test clone."),
-        ({"vm_topology_ticket": "CHG0031234"}, 5, "options production: true and ticket: CHG..."),
-        ({"vm_topology_production": True}, 3, "needs the change ticket under which the VM may be changed."),
-        ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is no change ticket's id."),
-    ],
-    ids=["nothing", "ticket only", "production only", "no ticket's form"],
-)
-def test_a_production_vm_is_refused_without_a_ticket(
-    tmp_path: Path, lab: LabFactory, permit: dict[str, Any], code: int, said: str, arguments: tuple[str, ...]
-) -> None:
+NOT_PERMITTED: list[tuple[dict[str, Any], int, str]] = [
+    ({}, 5, "P07 sql16 is not marked as a test clone."),
+    ({"vm_topology_ticket": "CHG0031234"}, 5, "options production: true and ticket: CHG..."),
+    ({"vm_topology_production": True}, 3, "needs the change ticket under which the VM may be changed."),
+    ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is no change ticket's id."),
+]
+
+
+def test_a_production_vm_is_refused_without_a_ticket(tmp_path: Path, lab: LabFactory) -> None:
     """By hand as in a run, and check mode says so beforehand."""
     running = lab()
     before = settings_now(running)
+    cases = [(*case, check) for case in NOT_PERMITTED for check in (True, False)]
+    steps = [
+        to(TWO_BY_EIGHT, check=check, vm_topology_target=PRODUCTION, **permit)
+        for permit, _, _, check in cases
+    ]
 
-    failed = shape(
-        tmp_path,
-        write_inventory(tmp_path, running),
-        TWO_BY_EIGHT,
-        *arguments,
-        vm_topology_target=PRODUCTION,
-        **permit,
-    ).only("vm_topology")
+    refused = play_each(tmp_path, write_inventory(tmp_path, running), steps).all("vm_topology")
 
-    assert (failed.status, failed["exit_code"]) == ("failed", code)
-    assert said in failed["msg"]
+    for (permit, code, said, check), failed in zip(cases, refused, strict=True):
+        assert (failed.status, failed["exit_code"]) == ("failed", code), (permit, check)
+        assert said in failed["msg"], (permit, check)
     assert settings_now(running) == before
 
 

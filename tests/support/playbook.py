@@ -6,13 +6,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 CALLBACKS = Path(__file__).parent / "callbacks"
-TIMEOUT_S = 300
+TIMEOUT_S = 600
 
 Task = dict[str, Any]
 
@@ -83,6 +83,27 @@ def play(
     return Played(done.returncode, done.stdout + done.stderr, tuple(Result(**json.loads(x)) for x in lines))
 
 
+@dataclass(frozen=True)
+class Step:
+    """A role with its variables; `check` plays it in check mode."""
+
+    role: str
+    variables: Task
+    check: bool = False
+
+
+def play_each(folder: Path, inventory: Path, steps: Sequence[Step]) -> Played:
+    """Play steps in one play, in order, each whatever has become of the one before.
+
+    A step that fails is rescued: its result says so, the play's exit status does not.
+    """
+    return _play_tasks(
+        folder,
+        inventory,
+        [{"block": [_task(step)], "rescue": [{"ansible.builtin.meta": "noop"}]} for step in steps],
+    )
+
+
 def play_roles(
     folder: Path,
     inventory: Path,
@@ -91,11 +112,25 @@ def play_roles(
     env: Mapping[str, str] | None = None,
 ) -> Played:
     """Play roles of the collection, in order, each with its variables, on every VM of the inventory."""
+    tasks = [_task(Step(role, variables)) for role, variables in roles.items()]
+    return _play_tasks(folder, inventory, tasks, *arguments, env=env)
+
+
+def _task(step: Step) -> Task:
+    role: Task = {"name": f"vnuma.vnuma.{step.role}"}
+    if step.check:
+        role["apply"] = {"check_mode": True}
+    return {"ansible.builtin.include_role": role, "vars": step.variables}
+
+
+def _play_tasks(
+    folder: Path,
+    inventory: Path,
+    tasks: Sequence[Task],
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+) -> Played:
     playbook = folder / "play.yml"
-    tasks = [
-        {"ansible.builtin.include_role": {"name": f"vnuma.vnuma.{role}"}, "vars": variables}
-        for role, variables in roles.items()
-    ]
     document = [{"hosts": "vnuma_vms", "gather_facts": False, "tasks": tasks}]
     playbook.write_text(json.dumps(document), encoding="utf-8")
     return play(folder, inventory, playbook, *arguments, env=env)
