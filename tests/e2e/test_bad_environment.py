@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,10 @@ import pytest
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory, write_study
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.start import prepare
+from vnuma.errors import VnumaError
 
 
 def free_port() -> int:
@@ -22,8 +27,10 @@ def free_port() -> int:
 
 @pytest.mark.parametrize(
     ("there", "sentence"),
-    [(False, "There is no ODBC driver at"), (True, "The ODBC driver could not be loaded: ")],
-    ids=["no library", "no library that loads"],
+    [
+        pytest.param(False, "There is no ODBC driver at", marks=pytest.mark.long, id="no library"),
+        pytest.param(True, "The ODBC driver could not be loaded: ", id="no library that loads"),
+    ],
 )
 def test_no_odbc_driver_says_what_to_install(
     tmp_path: Path, lab: LabFactory, there: bool, sentence: str
@@ -109,11 +116,13 @@ def test_a_vm_that_cannot_be_studied_is_refused(
     text = inventory.read_text(encoding="utf-8").replace(running.ready["vms"][0]["path"], vm)
     inventory.write_text(text, encoding="utf-8")
     name = next(iter(running.vms)).strip("/").replace("/", "_")
+    study = write_study(tmp_path, vm=name).read_text(encoding="utf-8")
+    parsed = parse_study(study, "study")
 
-    ran = vnuma("run", write_study(tmp_path, vm=name), "-i", inventory)
+    with pytest.raises(VnumaError, match=re.escape(sentence)) as refused:
+        prepare(parsed, study, read_targets(inventory, parsed.vms))
 
-    assert ran.code == code, ran.text
-    assert sentence in ran.err
+    assert refused.value.exit_code == code
     assert not [event for event in running.events if event["event"] == "power_off"]
 
 

@@ -15,10 +15,15 @@ from tests.support.site import write_study
     ("changes", "sentence"),
     [
         ({"afinity": "none"}, "unknown field 'afinity'."),
-        ({"arms": ["1x16", "3x5"]}, "topology 3x5 makes 15 vCPUs, but vcpus is 16."),
-        ({"arms": ["1x16", "4x4", "4x4"]}, "arm '4x4' is already the second arm."),
-        ({"reference": "8x2"}, "the reference arm '8x2' is not among the arms."),
         ({"workload": {"sizes": [201]}}, "size 201 is more rows than the smaller table has (200)."),
+        *(
+            pytest.param(changes, sentence, marks=pytest.mark.long)  # tests/unit/domain has the rules
+            for changes, sentence in (
+                ({"arms": ["1x16", "3x5"]}, "topology 3x5 makes 15 vCPUs, but vcpus is 16."),
+                ({"arms": ["1x16", "4x4", "4x4"]}, "arm '4x4' is already the second arm."),
+                ({"reference": "8x2"}, "the reference arm '8x2' is not among the arms."),
+            )
+        ),
     ],
 )
 def test_a_wrong_study_is_refused_with_its_line_and_exit_3(

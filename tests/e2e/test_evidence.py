@@ -20,9 +20,9 @@ from vnuma.store.states import Outcome
 from vnuma.vsphere.power import shut_down
 
 
-def boots(run: str) -> list[dict[str, Any]]:
+def boots(run: str, *options: str) -> list[dict[str, Any]]:
     """The effective topologies of a run's boots, in the order run."""
-    document = json.loads(vnuma("results", run, "--format", "json").out)
+    document = json.loads(vnuma("results", run, "--format", "json", *options).out)
     return list(document["effective"][0]["boots"])
 
 
@@ -39,12 +39,14 @@ def test_every_boot_is_seen_from_three_sides_and_a_log_never_costs_a_cell(
         {"kind": "ticket_refused", "boot": 6},
         {"kind": "ticket_refused", "boot": 7},
     ]
-    study = write_study(tmp_path, arms=["1x16", "4x4"], design={"blocks": 3})
+    design = {"blocks": 3}
+    steps = Steps.prepared(tmp_path / "home", lab(faults=faults), arms=["1x16", "4x4"], design=design)
+    context = steps.take()
+    for _ in range(6):
+        steps.measure(context)
+    steps.put_back()
 
-    ran = vnuma("run", study, "-i", write_inventory(tmp_path, lab(faults=faults)))
-
-    assert ran.code == 0, ran.text
-    seen = boots("small.1")
+    seen = boots("small.1", "--store", f"sqlite:///{steps.home / 'vnuma.db'}")
     assert [boot["outcome"] for boot in seen] == ["valid"] * 6
     for boot in seen:
         nodes = boot["guest"]["numa_nodes"]

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
@@ -33,10 +34,11 @@ def stored_facts(scope: str, key: str) -> list[object]:
         return [fact.value for fact in facts.facts_of_run(connection, run.id, scope) if fact.key == key]
 
 
-def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -> None:
+def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
     """Every cell valid, the VM as it was, results in three formats, a page, a status.
 
-    Its declared rule ends it after the first block, which is no cell missing.
+    Its declared rule ends it after the first block, which is no cell missing. No password is left: not in the
+    store, not in logs, not in what was printed.
     """
     running = lab()
     inventory = write_inventory(tmp_path, running)
@@ -54,6 +56,10 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory) -
     assert "Ended     sql16, max_hours: 0.0 h of work so far" in ran.err
     assert "settings read back equal, powered on" in ran.err
     assert settings_now(running) == before
+    secret = running.vcenter.password
+    assert secret not in ran.text
+    left = [path for path in vnuma_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
+    assert left == []
 
     table = vnuma("results", "small.1")
     assert table.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
@@ -105,11 +111,12 @@ def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None
     """The power state belongs to the baseline."""
     running = lab(vms=[{"name": "sql16", "power": "off"}])
     before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.measure(steps.take())
 
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+    done = steps.put_back()
 
-    assert ran.code == 0, ran.text
-    assert "powered off" in ran.err
+    assert "powered off" in done.words
     assert settings_now(running) == before
 
 
@@ -131,15 +138,3 @@ def test_on_esxi_8_the_recipe_makes_cores_per_socket_effective(tmp_path: Path, l
     assert followed.code == 0, followed.text
     assert cosmetic.code == 6
     assert "topology mismatch" in cosmetic.err
-
-
-def test_no_password_is_left_anywhere(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
-    """Not in the store, not in logs, not in what was printed."""
-    running = lab()
-
-    ran = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
-
-    secret = running.vcenter.password
-    assert secret not in ran.text
-    left = [path for path in vnuma_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-    assert left == []
