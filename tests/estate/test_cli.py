@@ -1,4 +1,4 @@
-"""`vnuma check` as a user runs it."""
+"""`vnuma check` as a user runs it, by the same main function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from tests.estate.build import document, estate_of, saved
 from tests.estate.workbooks import export, write
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 
@@ -16,14 +16,14 @@ from tests.support.site import write_inventory, write_study
 def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
     """Findings that block end in exit code 10, after the table was written."""
     file = saved(tmp_path, estate_of("sql-a"))
-    ran = vnuma("check", "--inventory", file, "--fail-on", "block")
+    ran = vnuma_here("check", "--inventory", file, "--fail-on", "block")
     assert ran.code == 10
     assert ran.out.startswith("1 VM: 1 block")
     assert "findings are block or worse" in ran.err
     waivers = tmp_path / "waivers.yml"
     entries = [f"{{rule: {rule}, object: '*', reason: CR-17, until: 2999-01-01}}" for rule in ("T11", "A02")]
     waivers.write_text(f"waivers: [{', '.join(entries)}]")
-    rest = vnuma("check", "--inventory", file, "--waivers", waivers, "--format", "json")
+    rest = vnuma_here("check", "--inventory", file, "--waivers", waivers, "--format", "json")
     assert {item["rule"] for item in document(rest.out)["findings"] if item["waived"]} == {"T11", "A02"}
     assert rest.code == 0
 
@@ -31,7 +31,7 @@ def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
 def test_a_page_is_written_from_an_export(tmp_path: Path) -> None:
     """With -o the file is written and the counts are shown."""
     workbook, page = write(tmp_path / "export.xlsx", export()), tmp_path / "check.html"
-    ran = vnuma("check", "--rvtools", workbook, "--format", "html", "-o", page)
+    ran = vnuma_here("check", "--rvtools", workbook, "--format", "html", "-o", page)
     assert ran.code == 0, ran.text
     assert ran.out.startswith("3 VMs: ")
     assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
@@ -40,7 +40,7 @@ def test_a_page_is_written_from_an_export(tmp_path: Path) -> None:
 def test_a_running_vm_and_its_sql_server_are_checked(shared_lab: LabHandle, tmp_path: Path) -> None:
     """With --sql the rules on SQL Server are evaluated; the output says that the lab is simulated."""
     site = write_inventory(tmp_path, shared_lab)
-    ran = vnuma("check", "--vm", "sql16", "--sql", "-i", site, "--format", "json")
+    ran = vnuma_here("check", "--vm", "sql16", "--sql", "-i", site, "--format", "json")
     assert ran.code == 0, ran.text
     found = document(ran.out)
     assert found["simulated"] == "paper"
@@ -51,7 +51,7 @@ def test_a_running_vm_and_its_sql_server_are_checked(shared_lab: LabHandle, tmp_
 def test_a_study_is_checked_arm_by_arm(shared_lab: LabHandle, tmp_path: Path) -> None:
     """A study's rules are asked too, and a finding says in which arm it is."""
     site = write_inventory(tmp_path, shared_lab)
-    ran = vnuma("check", "--study", write_study(tmp_path), "-i", site, "--format", "json")
+    ran = vnuma_here("check", "--study", write_study(tmp_path), "-i", site, "--format", "json")
     assert ran.code == 0, ran.text
     found = document(ran.out)
     assert "Q01" in found["rules"]
@@ -60,8 +60,8 @@ def test_a_study_is_checked_arm_by_arm(shared_lab: LabHandle, tmp_path: Path) ->
 
 def test_one_source_has_to_be_given(tmp_path: Path) -> None:
     """Two sources are a mistake on the command line."""
-    assert vnuma("check", "--all", "--inventory", tmp_path / "x.json").code == 2
-    refused = vnuma("check", "--inventory", tmp_path / "x.json")
+    assert vnuma_here("check", "--all", "--inventory", tmp_path / "x.json").code == 2
+    refused = vnuma_here("check", "--inventory", tmp_path / "x.json")
     assert (refused.code, "cannot be read" in refused.err) == (3, True)
 
 
@@ -76,7 +76,7 @@ def test_one_source_has_to_be_given(tmp_path: Path) -> None:
 )
 def test_a_filter_that_no_vm_passes_is_refused(tmp_path: Path, filters: tuple[str, ...], words: str) -> None:
     """A mistyped name, folder or cluster checks nothing: an error that names it, not a clean estate."""
-    ran = vnuma("check", "--rvtools", write(tmp_path / "export.xlsx", export()), *filters)
+    ran = vnuma_here("check", "--rvtools", write(tmp_path / "export.xlsx", export()), *filters)
     assert ran.code == 3, ran.text
     assert words in " ".join(ran.err.split())
 
@@ -85,7 +85,7 @@ def test_filters_that_pass_vms_only_apart_are_named_together(tmp_path: Path) -> 
     """Where each has VMs of its own, but no VM passes both, all of them are named."""
     sheets = export()
     sheets["vInfo"][0]["Folder"] = "Test"
-    ran = vnuma(
+    ran = vnuma_here(
         "check", "--rvtools", write(tmp_path / "export.xlsx", sheets), "--name", "vm1", "--folder", "Test"
     )
     assert ran.code == 3, ran.text
@@ -115,7 +115,7 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
     """An unknown rule, a day that no month has, another shape: the file and the mistake are named."""
     file, waivers = saved(tmp_path, estate_of("sql-a")), tmp_path / "waivers.yml"
     waivers.write_text(text)
-    ran = vnuma("check", "--inventory", file, "--waivers", waivers)
+    ran = vnuma_here("check", "--inventory", file, "--waivers", waivers)
     assert ran.code == 3, ran.text
     assert words in " ".join(ran.err.split())
     assert "An entry is {rule: T11" in ran.err or "Rules are" in ran.err
@@ -124,13 +124,13 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
 def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:
     """Everything would be new, and everything of the other one gone; a renamed export is the same estate."""
     other, old = saved(tmp_path, estate_of("sql-a")), tmp_path / "old.json"
-    assert vnuma("check", "--inventory", other, "--format", "json", "-o", old).code == 0
+    assert vnuma_here("check", "--inventory", other, "--format", "json", "-o", old).code == 0
     export_now = write(tmp_path / "november.xlsx", export())
-    refused = vnuma("check", "--rvtools", export_now, "--baseline", old)
+    refused = vnuma_here("check", "--rvtools", export_now, "--baseline", old)
     assert refused.code == 3, refused.text
     assert "is a check of another estate" in " ".join(refused.err.split())
     earlier = write(tmp_path / "october.xlsx", export())
-    assert vnuma("check", "--rvtools", earlier, "--format", "json", "-o", old).code == 0
-    same = vnuma("check", "--rvtools", export_now, "--baseline", old)
+    assert vnuma_here("check", "--rvtools", earlier, "--format", "json", "-o", old).code == 0
+    same = vnuma_here("check", "--rvtools", export_now, "--baseline", old)
     assert same.code == 0, same.text
     assert "0 new, 0 gone" in same.out

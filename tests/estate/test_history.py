@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.estate.build import checked, document, estate_of, saved
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from vnuma.checks.result import CheckResult
 from vnuma.domain.estate import Estate
 from vnuma.engine.check import compare
@@ -135,32 +135,32 @@ def test_a_recorded_check_says_what_changed_since_the_last(tmp_path: Path) -> No
     """The check marks what is new; the history has it in words and as JSON."""
     url = f"sqlite:///{tmp_path / 'h.db'}"
     first = saved(tmp_path, on(0, estate_of("sql-a")))
-    assert vnuma("check", "--inventory", first, "--record", "--store", url).code == 0
+    assert vnuma_here("check", "--inventory", first, "--record", "--store", url).code == 0
     second = saved(tmp_path, on(1, estate_of("sql-a", "sql-b", cpuHotAddEnabled=False)))
-    ran = vnuma("check", "--inventory", second, "--record", "--store", url, "--format", "json")
+    ran = vnuma_here("check", "--inventory", second, "--record", "--store", url, "--format", "json")
     since = document(ran.out)["baseline"]
     assert since["checked_at"] == DAYS[0]
     assert {"rule": "T11", "kind": "vm", "name": "sql-a"} in since["fixed"]
     assert since["new"] > 0
-    shown = vnuma("check", "--history", "--store", url)
+    shown = vnuma_here("check", "--history", "--store", url)
     assert shown.code == 0, shown.text
     assert "vcsa01: 2 checks from 2026-11-20 to 2026-11-25" in shown.out
     assert "gone   block T11  vm sql-a  stood at least 5 days, until 2026-11-25" in shown.out
     assert "stands block A02  vm sql-a  since 2026-11-20, at least 5 days" in shown.out
     assert "new    block A02  vm sql-b  since 2026-11-25, 0 days" in shown.out
-    told = json.loads(vnuma("check", "--history", "--store", url, "--format", "json").out)
+    told = json.loads(vnuma_here("check", "--history", "--store", url, "--format", "json").out)
     assert {item["state"] for item in told["sources"][0]["findings"]} == {"new", "gone", "unchanged"}
-    later = vnuma("check", "--history", "--since", "2026-11-26", "--store", url)
+    later = vnuma_here("check", "--history", "--since", "2026-11-26", "--store", url)
     assert ": 0 new, 0 gone" in later.out
 
 
 def test_a_history_needs_a_record(tmp_path: Path) -> None:
     """Without a store, without a record, with a wrong date or a study: a sentence says so."""
     url = f"sqlite:///{tmp_path / 'h.db'}"
-    assert "There is no store" in vnuma("check", "--history", "--store", url).err
+    assert "There is no store" in vnuma_here("check", "--history", "--store", url).err
     open_store(url)
-    none = vnuma("check", "--history", "--store", url)
+    none = vnuma_here("check", "--history", "--store", url)
     assert (none.code, "No check is recorded" in none.err) == (3, True)
-    assert vnuma("check", "--history", "--since", "soon", "--store", url).code == 2
+    assert vnuma_here("check", "--history", "--since", "soon", "--store", url).code == 2
     file = saved(tmp_path, estate_of("sql-a"))
-    assert vnuma("check", "--inventory", file, "--record", "--baseline", file, "--store", url).code == 2
+    assert vnuma_here("check", "--inventory", file, "--record", "--baseline", file, "--store", url).code == 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import io
 import os
 import pty
 import resource
@@ -12,10 +13,16 @@ import subprocess
 import sys
 import termios
 from collections.abc import Mapping
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest import mock
 
-TIMEOUT_S = 300
+import pytest
+
+from vnuma.cli.main import main
+
+TIMEOUT_S = 600
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,19 @@ def vnuma(
         preexec_fn=limit,
     )
     return Ran(done.returncode, done.stdout, done.stderr)
+
+
+def vnuma_here(*arguments: str | Path) -> Ran:
+    """Run `vnuma` to its end in this process, which has its imports: for commands that start nothing."""
+    out, err = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["vnuma", *map(str, arguments)]),
+        redirect_stdout(out),
+        redirect_stderr(err),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def on_terminal(columns: int, *arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.estate.build import document
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, vcenter_of, vm
 from vnuma.errors import CertificateRejected, EnvironmentProblem, LoginRefused, VCenterUnreachable
@@ -56,7 +56,7 @@ def test_what_keeps_tags_from_being_read_is_said(lab: LabFactory) -> None:
 def test_vms_are_chosen_by_tag(lab: LabFactory, tmp_path: Path, pattern: str, chosen: set[str]) -> None:
     """By category and name or by name alone, as they are written; one that nobody has is refused."""
     site = write_inventory(tmp_path, lab(TAGGED))
-    ran = vnuma("check", "--all", "--tag", pattern, "-i", site, "--format", "json")
+    ran = vnuma_here("check", "--all", "--tag", pattern, "-i", site, "--format", "json")
     if not chosen:
         assert ran.code == 3
         assert "No VM has the tag gold*" in ran.err
@@ -70,10 +70,10 @@ def test_vms_are_chosen_by_tag(lab: LabFactory, tmp_path: Path, pattern: str, ch
 def test_a_snapshot_keeps_tags(lab: LabFactory, tmp_path: Path) -> None:
     """What was saved is chosen by tag without a vCenter."""
     running, file = lab(TAGGED), tmp_path / "estate.json"
-    saved = vnuma("inventory", "save", file, "-i", write_inventory(tmp_path, running))
+    saved = vnuma_here("inventory", "save", file, "-i", write_inventory(tmp_path, running))
     assert saved.code == 0, saved.text
     running.stop()
-    ran = vnuma("check", "--inventory", file, "--tag", "App:*", "--format", "json")
+    ran = vnuma_here("check", "--inventory", file, "--tag", "App:*", "--format", "json")
     assert document(ran.out)["summary"]["vms"] == 1
 
 
@@ -81,10 +81,10 @@ def test_vms_whose_tags_cannot_be_read_are_not_chosen_silently(lab: LabFactory, 
     """Without an API for tags a snapshot names that; a choice by tag is refused with the reason."""
     site = write_inventory(tmp_path, lab({"name": "alone", "standalone": True}))
     file = tmp_path / "estate.json"
-    saved = vnuma("inventory", "save", file, "-i", site)
+    saved = vnuma_here("inventory", "save", file, "-i", site)
     assert "has no API for tags (HTTP 404)" in saved.out
     for source in (("--all", "-i", site), ("--inventory", file)):
-        ran = vnuma("check", *source, "--tag", "Gold")
+        ran = vnuma_here("check", *source, "--tag", "Gold")
         assert ran.code == 3
         assert "No VM can be chosen by tag: " in ran.err
         assert "has no API for tags (HTTP 404)" in ran.err
