@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 from tests.support.sshd import SshServer, ssh_server
+from tests.support.stores import new_store
 from vnuma.domain.study_file import parse_study
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.start import create_run, prepare
 from vnuma.errors import PreflightBlocked
 from vnuma.store import facts
-from vnuma.store.open import open_store
 
 NAME = "loadgen"
 CALLS: dict[str, Any] = {
@@ -62,7 +63,7 @@ def steps(folder: Path, lab: LabHandle, variables: dict[str, object]) -> Steps:
     text = study(folder).read_text(encoding="utf-8")
     parsed = parse_study(text, "study")
     targets = read_targets(inventory, parsed.vms)
-    store = open_store(f"sqlite:///{folder / 'vnuma.db'}")
+    store = new_store(folder / "vnuma.db")
     run = create_run(store, prepare(parsed, text, targets, inventory=inventory), inventory)
     return Steps(folder, store, parsed, run, targets[parsed.vms[0]])
 
@@ -101,8 +102,7 @@ def test_a_password_is_in_no_argument_of_the_client_and_in_no_log(
 
     def watched(self: ClientHost, do: str, **values: object) -> None:
         connect(self, do, **values)
-        arguments = [path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if path.exists()]
-        seen.append(b"\n".join(arguments).decode("utf-8", "replace"))
+        seen.append(" ".join(every_command()))
 
     monkeypatch.setattr(ClientHost, "order", watched)
     running = lab("paper")
@@ -114,6 +114,13 @@ def test_a_password_is_in_no_argument_of_the_client_and_in_no_log(
     assert len(seen) > 5
     assert not any(secret in arguments for arguments in seen)
     assert secret not in ssh.log.read_text(encoding="utf-8")
+
+
+def every_command() -> Iterator[str]:
+    """The command line of each process that runs; one may end while they are read."""
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            yield entry.read_bytes().decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize(

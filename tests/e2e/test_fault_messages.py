@@ -24,7 +24,14 @@ from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome
 
-SHORT = {"tools_timeout_s": 2, "sql_timeout_s": 2, "shutdown_timeout_s": 2, "vcenter_retry_s": 0.5}
+HASTY = {"vcenter_retry_s": 0.5}
+DEADLINES = {
+    "shutdown_never": "shutdown_timeout_s",
+    "tools_never": "tools_timeout_s",
+    "sql_never": "sql_timeout_s",
+    "login_refused": "sql_timeout_s",
+}
+"""What ends the wait for something that never comes: short for that fault alone."""
 CLUSTER: dict[str, Any] = {
     "clusters": [{"name": "c1", "drs": "off"}],
     "hosts": [{"name": "esx01", "cluster": "c1"}, {"name": "esx02", "cluster": "c1"}],
@@ -234,7 +241,8 @@ def test_a_fault_says_what_happened_where_and_what_to_do(tmp_path: Path, lab: La
     """All of the message, as it is stored with the attempt and shown."""
     fields, before, (happened, do) = STOPS[kind]
     running = lab("paper", **(CLUSTER if kind == "vm_moved" else {}))
-    steps = Steps.prepared(tmp_path / "a", running, power=SHORT, all_arms={"affinity": "none"})
+    power = HASTY | {DEADLINES[name]: 2 for name in DEADLINES if name == kind}
+    steps = Steps.prepared(tmp_path / "a", running, power=power, all_arms={"affinity": "none"})
     context = steps.take()
     claimed = claim(context)
     assert isinstance(claimed, Claim)
@@ -255,7 +263,7 @@ def test_a_log_that_cannot_be_had_says_why_and_costs_no_cell(
 ) -> None:
     """The cell is measured to its end, and the reason stands where the evidence would."""
     running = lab()
-    steps = Steps.prepared(tmp_path / "a", running, power=SHORT)
+    steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
     claimed = claim(context)
     assert isinstance(claimed, Claim)

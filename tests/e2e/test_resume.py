@@ -22,6 +22,8 @@ from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store
 
 LONGER = {"blocks": 3, "iterations": 3}
+ENDLESS = {"blocks": 40}
+"""For a run that goes on until it is ended, however long that takes."""
 
 
 def store_of(home: Path) -> Store:
@@ -29,7 +31,7 @@ def store_of(home: Path) -> Store:
     return open_store(f"sqlite:///{home / 'vnuma.db'}")
 
 
-def until(condition: Callable[[], bool], what: str, timeout_s: float = 90) -> None:
+def until(condition: Callable[[], bool], what: str, timeout_s: float = 240) -> None:
     """Come back as soon as the condition holds."""
     deadline = time.monotonic() + timeout_s
     pause = threading.Event()
@@ -89,7 +91,7 @@ def test_ctrl_c_puts_the_vm_back_and_the_run_goes_on_later(
     until(begun(vnuma_home, 1), "second cell")
 
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=240)
 
     assert process.returncode == 130, said
     assert settings_now(running) == before
@@ -114,7 +116,7 @@ def test_after_kill_9_a_resume_loses_and_repeats_nothing(
     until(begun(vnuma_home, 2), "third cell")
 
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=240)
     kept = [label for label, outcome in outcomes(vnuma_home) if outcome == "valid"]
 
     resumed = vnuma("run", "--resume", "small.1")
@@ -138,14 +140,13 @@ def test_what_a_dead_run_left_is_put_back(
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
-    study = write_study(tmp_path)
-    process = start(study, inventory)
+    process = start(write_study(tmp_path, design=ENDLESS), inventory)
     until(begun(vnuma_home, 0), "first cell")
     until(lambda: settings_now(running)["locked"], "changed VM")
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=240)
 
-    ran = vnuma("restore") if way == "restore" else vnuma("run", study, "-i", inventory)
+    ran = vnuma("restore") if way == "restore" else vnuma("run", write_study(tmp_path), "-i", inventory)
 
     assert ran.code == 0, ran.text
     assert "settings read back equal" in ran.text
@@ -160,11 +161,11 @@ def test_a_change_by_somebody_else_is_never_overwritten_silently(
     running = lab()
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
-    process = start(write_study(tmp_path), inventory)
+    process = start(write_study(tmp_path, design=ENDLESS), inventory)
     until(begun(vnuma_home, 0), "first cell")
     until(lambda: settings_now(running)["locked"], "changed VM")
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=30)
+    process.communicate(timeout=240)
     change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
 
     refused = vnuma("restore")
@@ -185,7 +186,7 @@ def test_a_vm_under_study_is_refused_to_a_second_run(
     """From another controller too: the mark on the VM names run and holder. Exit code 8."""
     running = lab()
     inventory = write_inventory(tmp_path, running)
-    study = write_study(tmp_path, design=LONGER)
+    study = write_study(tmp_path, design=ENDLESS)
     process = start(study, inventory)
     until(begun(vnuma_home, 0), "first cell")
     try:
@@ -193,7 +194,7 @@ def test_a_vm_under_study_is_refused_to_a_second_run(
         same = vnuma("run", study, "-i", inventory)
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=120)
+        process.communicate(timeout=240)
 
     assert second.code == 8, second.text
     assert "is under study by" in second.err
@@ -205,11 +206,11 @@ def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory
     """`vnuma stop` asks; the run's own process puts the VM back."""
     running = lab()
     before = settings_now(running)
-    process = start(write_study(tmp_path, design=LONGER), write_inventory(tmp_path, running))
+    process = start(write_study(tmp_path, design=ENDLESS), write_inventory(tmp_path, running))
     until(begun(vnuma_home, 1), "second cell")
 
     asked = vnuma("stop", "latest")
-    _, said = process.communicate(timeout=120)
+    _, said = process.communicate(timeout=240)
 
     assert asked.code == 0
     assert process.returncode == 130, said

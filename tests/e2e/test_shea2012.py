@@ -146,7 +146,7 @@ def test_after_kill_9_of_the_engine_the_ports_come_back(
     """Killed while streams run over mapped ports; put back by `vnuma restore`, or by the run that goes on."""
     running = lab("shea2012")
     before = settings_now(running), port_setting(tmp_path, running)
-    path = study(tmp_path, SHRUNK | {"sizes": [2]}, blocks=1, a_a=False, iterations=1, warmups=0)
+    path = study(tmp_path, SHRUNK | {"sizes": [2]}, blocks=1, a_a=False, iterations=20, warmups=0)
     inventory = write_inventory(tmp_path, running)
     with subprocess.Popen(
         command("run", path, "-i", inventory),
@@ -158,7 +158,7 @@ def test_after_kill_9_of_the_engine_the_ports_come_back(
         watch = Watch(running, vnuma_home, "shea2012.1")
         assert watch.begins(Stage.QUERY, lambda: process.poll() is not None)
         os.killpg(process.pid, signal.SIGKILL)
-        process.wait(timeout=30)
+        process.wait(timeout=120)
     one, two = running.vms["sql16"].node_ports
     assert port_setting(tmp_path, running) == f"{before[1]},{one}[0x1],{two}[0x2]"
 

@@ -99,7 +99,7 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
 
 def until(condition: Callable[[], bool]) -> None:
     """Come back as soon as the condition holds."""
-    deadline, pause = time.monotonic() + 20, threading.Event()
+    deadline, pause = time.monotonic() + 120, threading.Event()
     while not condition():
         assert time.monotonic() < deadline
         pause.wait(0.01)

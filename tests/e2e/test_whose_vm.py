@@ -19,6 +19,7 @@ from vnuma.domain.study_file import parse_study
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import Nothing, claim
 from vnuma.engine.inventory import read_targets
+from vnuma.engine.poweroff import shut_down
 from vnuma.engine.recover import put_back_dead
 from vnuma.engine.somebody import SomebodysChange
 from vnuma.engine.start import prepare
@@ -118,13 +119,18 @@ def test_what_somebody_sets_between_two_cells_is_neither_overwritten_nor_taken_f
 
 
 def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
-    tmp_path: Path, lab: LabFactory
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The VM is read again after the shutdown, which takes minutes, and the reconfigure is not made."""
-    running = lab(boot={"shutdown_seconds": 1.0})
+    running = lab()
     steps = Steps.prepared(tmp_path / "a", running)
     context = steps.take()
-    running.fault("vm_changed", cpu_reservation_mhz=500, seconds=0.4)
+
+    def slowly(*arguments: Any) -> None:
+        shut_down(*arguments)
+        change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
+
+    monkeypatch.setattr("vnuma.engine.shape.shut_down", slowly)
 
     with pytest.raises(SomebodysChange, match="cpuReservation"):
         steps.shape(context)

@@ -108,7 +108,7 @@ def test_a_statement_beyond_its_deadline_is_ended(lab: LabFactory) -> None:
         with pytest.raises(MeasurementFailed, match=r"ended after 0\.5 s"):
             _time(connection, cross_join(3000, "client"), timeout_s=0.5)
 
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 100  # the whole result takes 170 s
 
 
 def test_a_connection_cut_inside_a_result_is_dropped(lab: LabFactory) -> None:

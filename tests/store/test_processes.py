@@ -142,5 +142,5 @@ def test_whoever_looks_at_a_run_first_is_seen_by_the_second(store: Store) -> Non
         thread.join(0.3)
         assert thread.is_alive()
         runs.touch_supervisor(conn, run.id, pid=4711, host="ctl1")
-    thread.join(10)
+    thread.join(120)
     assert seen == [4711]

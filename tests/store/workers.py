@@ -18,7 +18,7 @@ from vnuma.store.rows import Busy
 from vnuma.store.states import Outcome
 
 SPAWN = multiprocessing.get_context("spawn")
-ANSWER_S = 120
+ANSWER_S = 300
 
 
 class Worker:

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 
-READY_S = 120.0
+READY_S = 300.0
 NODE_MB = 256
 DISK_MB = 192
 

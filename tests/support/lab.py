@@ -14,7 +14,7 @@ from typing import Any
 
 from vnuma.lab import LabState, faults
 
-READY_S = 30.0
+READY_S = 120.0
 """How long a lab may take to come up on a busy machine (it needs less than a second)."""
 
 _TICK_S = 0.02
@@ -88,7 +88,7 @@ class LabHandle:
         """What the lab wrote on standard error."""
         return self._errors.read_text(encoding="utf-8", errors="replace")
 
-    def wait_for(self, kind: str, *, count: int = 1, timeout_s: float = 30.0) -> Event:
+    def wait_for(self, kind: str, *, count: int = 1, timeout_s: float = READY_S) -> Event:
         """The `count`-th event of a kind, as soon as the lab tells it."""
         found: list[Event] = []
 
@@ -99,7 +99,7 @@ class LabHandle:
         self.wait_until(told, what=f"event {kind!r} number {count}", timeout_s=timeout_s)
         return found[count - 1]
 
-    def wait_until(self, condition: Callable[[], bool], *, what: str, timeout_s: float = 30.0) -> None:
+    def wait_until(self, condition: Callable[[], bool], *, what: str, timeout_s: float = READY_S) -> None:
         """Come back as soon as `condition` holds; fail when it never does, or when the lab ends."""
         deadline = time.monotonic() + timeout_s
         while not condition():
@@ -122,10 +122,10 @@ class LabHandle:
         if self._process.stdin is not None:
             self._process.stdin.close()
         try:
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=60)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(timeout=10)
+            self._process.wait(timeout=60)
             raise AssertionError(f"the lab did not end when its standard input closed:\n{self.log}") from None
 
     def _tick(self) -> int | None:

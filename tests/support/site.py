@@ -24,7 +24,7 @@ SMALL: dict[str, Any] = {
     "workload": {"sizes": [20], "forms": ["client"]},
     "dataset": {"transaction_history_rows": 200, "sales_order_detail_rows": 200},
     "quiet": {"for_s": 0},
-    "power": {"tools_timeout_s": 20, "sql_timeout_s": 20, "shutdown_timeout_s": 20, "vcenter_retry_s": 60},
+    "power": {"tools_timeout_s": 60, "sql_timeout_s": 60, "shutdown_timeout_s": 60, "vcenter_retry_s": 60},
     "limits": {"attempts_per_cell": 1, "max_failed_cells": 99},
 }
 """A study of seconds: two cells of two iterations each."""

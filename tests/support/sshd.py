@@ -18,7 +18,7 @@ import pytest
 
 from tests.support.lacking import skip_but_in_ci
 
-READY_S = 20.0
+READY_S = 120.0
 _SEPARATION = Path("/run/sshd")
 """Where a server that root starts separates privileges; a distribution's own service makes it."""
 
@@ -66,7 +66,7 @@ def ssh_server(folder: Path) -> Iterator[SshServer]:
             yield SshServer(port, _variables(folder, port), log)
         finally:
             server.terminate()
-            server.wait(timeout=10)
+            server.wait(timeout=60)
 
 
 def _separate() -> None:

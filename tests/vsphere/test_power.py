@@ -25,7 +25,7 @@ from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import settle, wait_for_task
 
-LONG_S = 20.0
+LONG_S = 60.0
 SHORT_S = 1.0
 
 FAST = {"tools_seconds": 0.1, "sql_seconds": 0.1, "shutdown_seconds": 0.1}

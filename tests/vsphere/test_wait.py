@@ -21,7 +21,7 @@ from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.transport import Transport
 from vnuma.vsphere.wait import WaitTimeout, settle, wait_for, wait_for_task
 
-LONG_S = 20.0
+LONG_S = 60.0
 POWER = "runtime.powerState"
 
 
