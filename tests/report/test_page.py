@@ -183,7 +183,19 @@ def test_only_what_a_warning_is_about_is_stressed(loaded: Load) -> None:
     page = page_text(loaded(GOLDEN_STORY))
 
     fits = "<b>The tables&#39; rows fit the processor&#39;s cache:</b> distance to memory shows little."
-    assert page.count(fits) == 2  # in how far this goes, and among the warnings
+    assert page.count(fits) == 1
+
+
+def test_what_preflight_found_is_said_once_where_it_belongs(loaded: Load) -> None:
+    """What bounds the result's meaning with the limits, before any table; the rest among the warnings."""
+    shipped = {"id": "P24", "severity": "warn", "what": "Its logs are shipped.", "fix": "Pause the job."}
+    text = text_of(page_text(loaded(Story(preflight=(*Story().preflight, shipped)))))
+    limits = text[text.rindex("How far this goes") : text.index("Table 1. Elapsed")]
+
+    assert "(Q06)" in limits
+    assert "Its logs are shipped." not in limits
+    assert [text.count(id) for id in ("Q06", "P24")] == [1, 1]
+    assert text.count("fit the processor's cache") == text.count("Its logs are shipped.") == 1
 
 
 def test_the_names_of_arms_are_explained_where_they_first_stand(loaded: Load) -> None:

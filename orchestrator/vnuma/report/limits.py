@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -91,7 +91,7 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
         yield measured
     for finding in loaded.vm_facts(vm, "preflight").values():
         known = finding["id"] == "Q01" and measured is not None
-        if finding["id"].startswith(("Q", "T04")) and not known:
+        if limits_the_result(finding) and not known:
             what, more = lead(finding["what"])
             yield Statement("limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip())
     plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
@@ -104,6 +104,11 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
     if ran and len(ran.plans) > 1:
         text = f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may be the optimiser's."
         yield Statement("limits it", "The plan changed.", text)
+
+
+def limits_the_result(finding: Mapping[str, str]) -> bool:
+    """Whether a finding of preflight bounds what figures mean: it stands here, and in no list of warnings."""
+    return finding["id"].startswith(("Q", "T04"))
 
 
 def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.analysis.result import Analysis
+from vnuma.report.limits import limits_the_result
 from vnuma.report.model import LoadedRun
 from vnuma.report.words import lead
 from vnuma.store.rows import Vm
@@ -31,9 +32,13 @@ class Warning_:
 
 
 def warnings_of(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Warning_]:
-    """The analysis' cautions, then what preflight and the run found; worst first in each."""
+    """The analysis' cautions, then what preflight and the run found; worst first in each.
+
+    What preflight found to limit the result is said where it says how far that goes.
+    """
     warnings = [Warning_(item.id, "warn", item.what, item.advice) for item in analysis.cautions]
-    findings = list(loaded.vm_facts(vm, "preflight").values())
+    every = loaded.vm_facts(vm, "preflight").values()
+    findings = [finding for finding in every if not limits_the_result(finding)]
     rank = ["block", "warn", "info"]
     findings.sort(key=lambda item: rank.index(item["severity"]))
     warnings += [
