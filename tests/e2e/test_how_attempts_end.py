@@ -9,13 +9,21 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.looking import settings_now
+from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
+from vnuma.domain.study import Evidence
+from vnuma.engine import evidence
 from vnuma.engine.attempt import Attempt, finish, step
+from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import claim
-from vnuma.errors import ShutdownTimeout
+from vnuma.engine.connections import sql_server
+from vnuma.errors import EnvironmentProblem, ShutdownTimeout
+from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.quiet import read_ticks
 from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome
+from vnuma.vsphere.connect import Session
 
 
 def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
@@ -46,6 +54,35 @@ def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: P
     steps.put_back()
 
     assert isinstance(claim(steps.take()), Claim)
+
+
+def test_a_log_that_is_long_in_coming_does_not_age_the_server(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM's age is that of the moment when the server is asked, not of the look at vSphere before."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, power={"sql_timeout_s": 2})
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    fetch = evidence.fetch
+
+    def slowly(session: Session, vm: VmFacts, wanted: Evidence) -> evidence.Fetched:
+        running.wait_until(lambda: uptime(steps) > 3, what="an uptime of 3 s")
+        return fetch(session, vm, wanted)
+
+    monkeypatch.setattr(evidence, "fetch", slowly)
+
+    assert ready_cell(context, attempt).guest.vcpus == 16
+
+
+def uptime(steps: Steps) -> float:
+    """Seconds since SQL Server's start; 0 while it does not answer."""
+    try:
+        with connect(sql_server(steps.target)) as connection:
+            return read_ticks(connection).uptime_s
+    except EnvironmentProblem:
+        return 0.0
 
 
 def test_on_esxi_8_a_cell_may_begin_with_a_reboot_that_ends_powered_off(

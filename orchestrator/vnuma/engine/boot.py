@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 
@@ -114,12 +115,13 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
 
 @dataclass(frozen=True)
 class _Looked:
-    """What vSphere shows of a boot, when the power-on was, and how many seconds ago."""
+    """What vSphere shows of a boot, when the power-on was, and how many seconds before `at` (our clock)."""
 
     vm: VmFacts
     host: HostFacts
     powered_on_at: datetime
     age_s: float
+    at: float
     log: evidence.Fetched
 
 
@@ -134,8 +136,8 @@ class _Inside:
 
 def _look(session: Session, ref: VmRef, wanted: Evidence) -> _Looked:
     vm, host = read.read_vm_on_host(session, ref)
-    began = powered_on_at(session, ref)
-    return _Looked(vm, host, began, seconds_since(session, began), evidence.fetch(session, vm, wanted))
+    began, at = powered_on_at(session, ref), time.monotonic()
+    return _Looked(vm, host, began, seconds_since(session, began), at, evidence.fetch(session, vm, wanted))
 
 
 def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
@@ -144,7 +146,7 @@ def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
     came_up = ready.wait_ready(
         server,
         database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
-        powered_on_s=looked.age_s,
+        powered_on_s=looked.age_s + time.monotonic() - looked.at,  # fetching a log may take its time
         deadline_s=study.power.sql_timeout_s,
         quiet=_quiet_rule(context),
     )
