@@ -109,7 +109,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], 
     ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
     planned = [cell for cell in planned if cell.state != "skipped"]
     done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
-    trouble = _trouble(ended, asked=asked)
+    trouble = _trouble(ended, past, asked=asked)
     detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
     return VmProgress(
         name=vm.name,
@@ -134,11 +134,11 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], 
     )
 
 
-def _trouble(ended: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
-    """The latest attempt that did not count; one that a person stopped is no news to that person."""
+def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
+    """The latest attempt that did not count; a stop is no news to who asked for it, nor once made up for."""
     for attempt in ended:
-        by_wish = asked and attempt.reason == "stop_requested"
-        if attempt.outcome != "valid" and not by_wish:
+        no_news = attempt.reason == "stop_requested" and (asked or not _is_last(attempt, past))
+        if attempt.outcome != "valid" and not no_news:
             return attempt
     return None
 

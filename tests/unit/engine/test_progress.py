@@ -94,6 +94,19 @@ def test_a_boot_that_a_person_stopped_is_no_note_to_that_person(going: Going) ->
     assert "failed, tools timeout" in (going.seen().vms[0].note or "")
 
 
+def test_a_stop_is_no_note_any_more_when_its_cell_goes_on(going: Going) -> None:
+    """A run that was resumed and has all its cells does not end with news of its stop."""
+    going.end(going.claim(), Outcome.INTERRUPTED, "stop_requested")
+    stopped = going.seen().vms[0].note
+    attempt = going.claim()
+    notes = [going.seen().vms[0].note]
+    going.end(attempt, Outcome.VALID)
+    notes.append(going.seen().vms[0].note)
+
+    assert stopped is not None
+    assert notes == [None, None]
+
+
 def test_a_cell_without_a_result_has_ended_with_its_last_attempt(going: Going) -> None:
     """Given up after the study's attempts_per_cell, and said so."""
     counts = []
