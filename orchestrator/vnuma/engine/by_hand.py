@@ -6,6 +6,7 @@ permits it.
 
 from __future__ import annotations
 
+import time
 from dataclasses import asdict
 from typing import Literal
 
@@ -110,9 +111,12 @@ def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         power.wait_for_guest(session, ref, timeout_s=timeout_s)
-        age = seconds_since_power_on(session, ref)
+        age, at = seconds_since_power_on(session, ref), time.monotonic()
     sql = sql_server(target)
-    came_up = ready.wait_ready(sql, database=None, powered_on_s=age, deadline_s=timeout_s, quiet=quiet)
+    powered_on_s = age + time.monotonic() - at  # logging out may take its time
+    came_up = ready.wait_ready(
+        sql, database=None, powered_on_s=powered_on_s, deadline_s=timeout_s, quiet=quiet
+    )
     with connect_sql(sql) as connection:
         guest, shown = topology.read_topology(connection), server.read_server(connection)
     return {"ready": asdict(came_up), "guest": asdict(guest), "server": asdict(shown)}

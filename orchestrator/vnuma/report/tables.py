@@ -60,7 +60,7 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def _notes(loaded: LoadedRun) -> Iterator[str]:
     """What the figures above are, for those who have not read the documentation."""
     yield "Differences are within-block ratios: they need not equal the gap of medians."
-    if loaded.published is not None:
+    if any(beside_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
         yield NO_TEST
     several = [found for found in loaded.result.primary if len(found.sizes) > 1]
     verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]

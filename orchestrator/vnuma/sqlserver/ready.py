@@ -6,6 +6,7 @@ the dataset's database ONLINE (its memory-optimised data is loaded by then); the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnuma.errors import LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
@@ -69,7 +70,7 @@ def wait_ready(
     while True:
         attempts += 1
         try:
-            reading = _look(server, database, powered_on_s + clock.now() - started)
+            reading = _look(server, database, lambda: powered_on_s + clock.now() - started)
             break
         except (_NotYet, SqlUnreachable, LoginRefused, SqlFailed) as error:
             left = deadline_s - (clock.now() - started)
@@ -81,15 +82,19 @@ def wait_ready(
     return Ready(reading.uptime_s, waited, attempts, _wait_quiet(server, quiet, clock))
 
 
-def _look(server: SqlServer, database: str | None, powered_on_s: float) -> Reading:
-    """One look at every stage. Raises _NotYet or the connection's error."""
+def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -> Reading:
+    """One look at every stage. Raises _NotYet or the connection's error.
+
+    `age_s` tells the seconds since the power-on when it is asked: a login may have taken some.
+    """
     with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
         reading = quiet.read_ticks(connection)
-        if reading.uptime_s > powered_on_s + _SLACK_S:
+        age = age_s()
+        if reading.uptime_s > age + _SLACK_S:
             raise _NotYet(
                 "waiting for a start after the power-on",
                 f"SQL Server has been up for {reading.uptime_s:.0f} s, but the VM was powered on "
-                f"{powered_on_s:.0f} s ago",
+                f"{age:.0f} s ago",
             )
         if database is not None:
             _require_online(connection, database)
