@@ -301,6 +301,15 @@ def test_published_without_figures_is_refused(loaded: Load) -> None:
         loaded(Story(text=f"{head}published: {{title: Nobody}}\n"))
 
 
+def test_a_bound_without_its_figure_is_refused(loaded: Load) -> None:
+    """A misspelt arm is no bound that nobody sees."""
+    head, _, _ = Story().text.partition("published:")
+    published = "{title: X, elapsed_ms: {500: {1x16: 9}}, lower_bounds: {client: {500: [1x16, 2x9]}}}"
+
+    with pytest.raises(InputError, match=r"lower_bounds names 2x9 at client, 500"):
+        loaded(Story(text=f"{head}published: {published}\n"))
+
+
 def test_what_the_workload_verified_is_shown_escaped_and_long_ones_folded(loaded: Load) -> None:
     """Each fact with the boots that had it; nothing in it is markup."""
     verified = {"placement": {"node": "<b>1</b>", "pages": {"0": 7}}, "log": "line; " * 60}

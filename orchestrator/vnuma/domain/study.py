@@ -168,6 +168,17 @@ class Published(Strict):
             )
         return self
 
+    @model_validator(mode="after")
+    def _bounds_are_published(self) -> Published:
+        for form, sizes in self.lower_bounds.items():
+            for size, arms in sizes.items():
+                known = {**self.elapsed_ms.get(size, {}), **self.figures.get(form, {}).get(size, {})}
+                if unknown := [arm for arm in arms if arm not in known]:
+                    raise ValueError(
+                        f"lower_bounds names {unknown[0]} at {form}, {size}, without a published figure there"
+                    )
+        return self
+
 
 class Study(Strict):
     """One experiment."""
