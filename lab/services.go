@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"time"
 
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
@@ -39,13 +40,13 @@ func newServices(played *scenario.Scenario, model cost.Model, password string) (
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
 		instance, err := sqlserver.New(sqlserver.Config{
-			Address: "127.0.0.1:0", User: sqlUser, Password: password,
+			Address: net.JoinHostPort(guestAddress(i), "0"), User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
 			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
 			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
-			Log: diagnosis.With("vm", vm.Path()),
+			ClockAhead: time.Duration(vm.Around.ClockMinutes * float64(time.Minute)), Log: diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)
@@ -54,6 +55,19 @@ func newServices(played *scenario.Scenario, model cost.Model, password string) (
 		made.ports[vm.Path()] = instance.NodePorts()
 	}
 	return made, nil
+}
+
+// guestAddress is the address of the i-th VM's guest, its own as in a real network: 127.0.0.1 of the first, 127.0.0.2 of
+// the second. Where the machine has no loopback address but 127.0.0.1, as macOS, all guests share that one.
+func guestAddress(i int) string {
+	const first, shared = 1, "127.0.0.1"
+	own := net.IPv4(127, 0, byte((first+i)>>8), byte(first+i)).String()
+	probe, err := net.Listen("tcp", net.JoinHostPort(own, "0"))
+	if err != nil {
+		return shared
+	}
+	probe.Close()
+	return own
 }
 
 func (s *services) endpoint(vm scenario.VM) (vcenter.Event, error) {

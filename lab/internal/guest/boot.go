@@ -8,6 +8,7 @@ type Boot struct {
 	VM             string
 	Number         int // 1 for the first power-on of this lab's VM
 	PoweredOnAt    time.Time
+	UpFor          time.Duration // how long it had been up when the lab began
 	VCPUs          int
 	Sockets        int
 	CoresPerSocket int
@@ -37,6 +38,15 @@ type Service interface {
 	Start(Boot) error
 	// Stop closes the listener and every connection at once.
 	Stop()
+	// Audit is what clients have asked since the lab began.
+	Audit() Audit
 	// Addr is host:port, fixed for the VM's life, known before the first Start.
 	Addr() string
+}
+
+// Audit is what a service's clients have asked for: how many requests, and each statement that is no mere read.
+type Audit struct {
+	Logins   int64    `json:"logins"`
+	Requests int64    `json:"requests"`
+	Changes  []string `json:"changes"` // in order; the latest of them are left out when there are too many
 }

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -18,6 +20,11 @@ type Around struct {
 	RunningTask     string   `yaml:"running_task"` // its description: VirtualMachine.migrate
 	MovedMinutesAgo int      `yaml:"moved_minutes_ago"`
 	GuestName       string   `yaml:"guest_name"` // what Tools say; empty: the VM's name
+
+	// GuestAddresses are what Tools report: nil, where SQL Server listens; others as behind a proxy or in a container.
+	GuestAddresses []string `yaml:"guest_addresses"`
+	UpMinutes      float64  `yaml:"up_minutes"`    // how long the VM, and SQL Server in it, have been up at the lab's start
+	ClockMinutes   float64  `yaml:"clock_minutes"` // how far the guest's clock is ahead; below 0: behind
 }
 
 // AroundDevices are the devices that `around` can add.
@@ -28,6 +35,14 @@ func (a Around) check() error {
 		if !slices.Contains(AroundDevices, device) {
 			return fmt.Errorf("around: device %q: want one of %s", device, strings.Join(AroundDevices, ", "))
 		}
+	}
+	for _, address := range a.GuestAddresses {
+		if _, err := netip.ParseAddr(address); err != nil {
+			return fmt.Errorf("around: guest_addresses: %w", err)
+		}
+	}
+	if a.UpMinutes < 0 {
+		return errors.New("around: up_minutes cannot be negative")
 	}
 	return nil
 }

@@ -66,6 +66,8 @@ type Host struct {
 	CPUModel             string `yaml:"cpu_model"`
 	MHz                  int    `yaml:"mhz"`
 	FollowCoresPerSocket bool   `yaml:"follow_cores_per_socket"`
+
+	ClockMinutes float64 `yaml:"clock_minutes"` // how far its clock is ahead of vCenter's; below 0: behind
 }
 
 // Cluster is a group of hosts with DRS.

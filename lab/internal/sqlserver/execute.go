@@ -9,6 +9,7 @@ import (
 
 // execute runs one statement.
 func (b *batch) execute(st tsql.Statement) (outcome, error) {
+	b.audit(changing(st))
 	switch st := st.(type) {
 	case *tsql.SelectStatement:
 		return b.selectStatement(st)

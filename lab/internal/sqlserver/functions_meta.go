@@ -69,9 +69,10 @@ var metaFunctions = map[string]function{
 		}
 		return nil, nil
 	}},
-	"columnproperty": meta(3, 3, typeInt, func(r *run, a []string) any { return r.columnProperty(a[0], a[1], a[2]) }),
-	"col_length":     meta(2, 2, typeSmallInt, func(r *run, a []string) any { return r.columnLength(a[0], a[1]) }),
-	"suser_sname":    loginName, "suser_name": loginName, "original_login": loginName, "system_user": loginName,
+	"columnproperty":     meta(3, 3, typeInt, func(r *run, a []string) any { return r.columnProperty(a[0], a[1], a[2]) }),
+	"col_length":         meta(2, 2, typeSmallInt, func(r *run, a []string) any { return r.columnLength(a[0], a[1]) }),
+	"connectionproperty": meta(1, 1, textType(4000), func(r *run, a []string) any { return r.s.connectionProperty(a[0]) }),
+	"suser_sname":        loginName, "suser_name": loginName, "original_login": loginName, "system_user": loginName,
 	"user_name":    meta(0, 1, typeSysname, func(*run, []string) any { return "dbo" }),
 	"session_user": meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
 	"user":         meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
@@ -169,6 +170,25 @@ func (i *Instance) serverProperty(name string) any {
 		return "4242"
 	case "hadrmanagerstatus":
 		return "2"
+	}
+	return nil
+}
+
+// connectionProperty is CONNECTIONPROPERTY(name); NULL for a name that is not known.
+func (s *Session) connectionProperty(name string) any {
+	switch fold(name) {
+	case "net_transport":
+		return "TCP"
+	case "protocol_type":
+		return "TSQL"
+	case "auth_scheme":
+		return "SQL"
+	case "local_net_address":
+		return s.login.LocalAddress
+	case "local_tcp_port":
+		return textOf(int64(s.port))
+	case "client_net_address":
+		return "127.0.0.1"
 	}
 	return nil
 }

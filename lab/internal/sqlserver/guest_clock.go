@@ -8,6 +8,8 @@ import (
 // guestClock is the guest's: it goes with real time, except while it is held. Then it moves by what is added alone,
 // and never backwards.
 type guestClock struct {
+	ahead time.Duration // of real time, after every boot
+
 	mu     sync.Mutex
 	offset time.Duration
 	held   bool
@@ -21,7 +23,7 @@ func (c *guestClock) now() time.Time {
 	if c.held {
 		return c.at
 	}
-	return time.Now().UTC().Add(c.offset)
+	return time.Now().UTC().Add(c.ahead + c.offset)
 }
 
 // hold stops the clock; add moves it from then on.
@@ -29,7 +31,7 @@ func (c *guestClock) hold() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.held {
-		c.held, c.at = true, time.Now().UTC().Add(c.offset)
+		c.held, c.at = true, time.Now().UTC().Add(c.ahead+c.offset)
 	}
 }
 
@@ -56,11 +58,11 @@ func (c *guestClock) release() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.held {
-		c.held, c.offset = false, time.Until(c.at)
+		c.held, c.offset = false, time.Until(c.at)-c.ahead
 	}
 }
 
-// reset shows real time again: a boot sets the guest's clock.
+// reset shows real time again, as far as this guest's clock does: a boot sets it.
 func (c *guestClock) reset() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

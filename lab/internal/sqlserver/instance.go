@@ -33,13 +33,14 @@ type Config struct {
 	SoftNUMA       bool // automatic soft-NUMA
 	// LogWritersSpread puts a log writer on each memory node, where the server has more than one.
 	LogWritersSpread bool
-	AdventureWorks   bool         // a database AdventureWorks2019 with synthetic rows exists
-	Use              Use          // what else it is used for
-	NodePorts        int          // how many further ports it keeps for mapping to NUMA nodes
-	RegistryReadOnly bool         // the service account may not write the registry
-	SingleAddresses  bool         // Listen All is No
-	DynamicPort      bool         // no TcpPort, a dynamic one
-	Linux            bool         // it runs on Linux, where there is no registry
+	AdventureWorks   bool // a database AdventureWorks2019 with synthetic rows exists
+	Use              Use  // what else it is used for
+	NodePorts        int  // how many further ports it keeps for mapping to NUMA nodes
+	RegistryReadOnly bool // the service account may not write the registry
+	SingleAddresses  bool // Listen All is No
+	DynamicPort      bool // no TcpPort, a dynamic one
+	Linux            bool // it runs on Linux, where there is no registry
+	ClockAhead       time.Duration
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -80,6 +81,7 @@ type Instance struct {
 	turns       map[int]int // connections so far, by place in ports
 	pool        bufferPool
 	scans       map[int]int // scans of disk-based tables since the boot, by stream
+	audit       guest.Audit
 }
 
 var _ guest.Service = (*Instance)(nil)
@@ -98,6 +100,7 @@ func New(cfg Config) (*Instance, error) {
 		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
 	}
 	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
+	i.clock.ahead = cfg.ClockAhead
 	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
 	now := time.Now().UTC()
 	if err := i.keepPorts(); err != nil {
@@ -127,7 +130,7 @@ func (i *Instance) Start(b guest.Boot) error {
 		return errors.New("SQL Server runs already")
 	}
 	i.clock.reset()
-	i.boot, i.started, i.joins = b, i.clock.now(), 0
+	i.boot, i.started, i.joins = b, i.clock.now().Add(-b.UpFor), 0
 	i.stats, i.load = nil, callLoad{}
 	i.turns, i.scans = map[int]int{}, map[int]int{}
 	i.forgetProcedureStats()
@@ -243,6 +246,7 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 		return nil, &tds.Message{Number: 4060, State: 1, Class: 11,
 			Text: fmt.Sprintf("Cannot open database \"%s\" requested by the login. The login failed.", name)}
 	}
+	i.audit.Logins++
 	s := newSession(i, int(l.SPID), l, db)
 	i.assign(s)
 	i.sessions[s.id] = s

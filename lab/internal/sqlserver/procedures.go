@@ -61,6 +61,7 @@ func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *
 		b.close()
 		return
 	}
+	b.audit(changingCall(splitName(name).Object()))
 	if err := run(b, args); err != nil {
 		b.report(err)
 		return

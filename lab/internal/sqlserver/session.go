@@ -166,6 +166,7 @@ func (s *Session) begin(rpc, text string) {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
 	s.requests++
+	s.inst.audit.Requests++
 	s.inst.load.requests++
 	s.received(rpc, text)
 	s.running, s.lastRequest = true, time.Now().UTC()

@@ -88,7 +88,7 @@ func execConnections(v *viewContext) []viewRow {
 		out = append(out, viewRow{"session_id": s.id, "most_recent_session_id": s.id, "connect_time": s.opened, "net_transport": "TCP",
 			"protocol_type": "TSQL", "encrypt_option": "FALSE", "auth_scheme": "SQL", "node_affinity": i.topology.nodes[s.node].memoryNode,
 			"num_reads": int64(s.requests), "num_writes": int64(s.requests), "net_packet_size": 4096, "client_net_address": "127.0.0.1",
-			"local_net_address": "127.0.0.1", "local_tcp_port": s.port})
+			"local_net_address": s.login.LocalAddress, "local_tcp_port": s.port})
 	}
 	return out
 }

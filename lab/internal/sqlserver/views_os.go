@@ -222,7 +222,7 @@ const idle = 98
 func ringBuffers(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
-	minutes := int64(time.Since(i.started) / time.Minute)
+	minutes := int64(i.up() / time.Minute)
 	for n := max(minutes-255, 0); n <= minutes; n++ {
 		at := guestUpMS + n*60_000
 		out = append(out, viewRow{"ring_buffer_address": []byte{0, 0, 5, 0}, "ring_buffer_type": "RING_BUFFER_SCHEDULER_MONITOR",
@@ -244,7 +244,7 @@ func performanceCounters(v *viewContext) []viewRow {
 	for n := range i.topology.memoryNodes {
 		node := fmt.Sprintf("%03d", n)
 		add("Buffer Node", "Database pages", node, 2560+i.pool.on(n), 65792)
-		add("Buffer Node", "Page life expectancy", node, time.Since(i.started).Milliseconds()/1000, 65792)
+		add("Buffer Node", "Page life expectancy", node, i.up().Milliseconds()/1000, 65792)
 		add("Buffer Node", "Local node page lookups/sec", node, i.pool.lookups[n].local, 272696576)
 		add("Buffer Node", "Remote node page lookups/sec", node, i.pool.lookups[n].remote, 272696576)
 	}

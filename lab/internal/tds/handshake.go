@@ -23,7 +23,7 @@ func (c *connection) answerLogin(r *request) error {
 	}
 	login.SPID = c.spid
 	if local, ok := c.net.LocalAddr().(*net.TCPAddr); ok {
-		login.LocalPort = local.Port
+		login.LocalAddress, login.LocalPort = local.IP.String(), local.Port
 	}
 	session, refusal := c.openSession(&login)
 	if refusal != nil {

@@ -17,7 +17,8 @@ type Login struct {
 	App, Host      string
 	Language       string // "" = the login's default language
 	SPID           uint16 // number of the session, as its packets carry it (@@SPID)
-	LocalPort      int    // the port of this server that the client connected to
+	LocalAddress   string // of this server, that the client connected to
+	LocalPort      int    // its port
 }
 
 // String leaves the password out, so that a log line cannot carry it.

@@ -33,8 +33,8 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 
 	changes := append(guestOff(), powerState(poweredOn)...)
 	changes = append(changes,
-		types.PropertyChange{Name: "runtime.bootTime", Val: m.boot.PoweredOnAt},
-		types.PropertyChange{Name: "summary.runtime.bootTime", Val: m.boot.PoweredOnAt})
+		types.PropertyChange{Name: "runtime.bootTime", Val: m.host().onClock(m.boot.PoweredOnAt)},
+		types.PropertyChange{Name: "summary.runtime.bootTime", Val: m.host().onClock(m.boot.PoweredOnAt)})
 	m.publish(ctx, append(changes, m.assigned(layout)...))
 	m.running.Store(true)
 	stored := vnuma.Store(m.host().release, shape, layout)
@@ -49,8 +49,12 @@ func (m *machine) start(ctx *simulator.Context, faults *injector) {
 }
 
 func (m *machine) newBoot(number int, shape vnuma.VM, layout vnuma.Layout) *guest.Boot {
+	var up time.Duration
+	if number == 1 && bool(m.scenario.Power) {
+		up = time.Duration(m.scenario.Around.UpMinutes * float64(time.Minute))
+	}
 	return &guest.Boot{
-		VM: m.Name, Number: number, PoweredOnAt: time.Now(),
+		VM: m.Name, Number: number, PoweredOnAt: time.Now().Add(-up), UpFor: up,
 		VCPUs: shape.VCPUs, Sockets: shape.VCPUs / layout.CoresPerSocket, CoresPerSocket: layout.CoresPerSocket,
 		MemoryMB: int64(m.Config.Hardware.MemoryMB), Nodes: vnuma.VCPUs(layout.Sizes), Affinity: m.affinity(),
 		FullyReserved: m.memoryReservation() == int64(m.Config.Hardware.MemoryMB),

@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmware/govmomi/simulator"
 
+	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/scenario"
 )
 
@@ -25,6 +26,7 @@ const largestFault = 64 << 10 // bytes of a request
 //	GET    /faults        every fault with its number and how often it has struck
 //	POST   /faults        one fault, as in a scenario
 //	DELETE /faults?id=N   that fault; without id every one
+//	GET    /audit         what each VM's SQL Server was asked, by inventory path
 type control struct {
 	lab      *Server
 	listener net.Listener
@@ -41,6 +43,7 @@ func (s *Server) startControl() error {
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.faults.list()) })
 	mux.HandleFunc("POST /faults", c.add)
 	mux.HandleFunc("DELETE /faults", c.clear)
+	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.audit()) })
 	c.http = &http.Server{
 		Handler:           c.authorized(mux),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
@@ -58,6 +61,15 @@ func (s *Server) startControl() error {
 
 // ControlPort is the port of 127.0.0.1 on which the lab is told of faults.
 func (s *Server) ControlPort() int { return s.control.listener.Addr().(*net.TCPAddr).Port }
+
+// audit is what clients have asked of what runs in each VM.
+func (s *Server) audit() map[string]guest.Audit {
+	told := map[string]guest.Audit{}
+	for path, service := range s.config.Services {
+		told[path] = service.Audit()
+	}
+	return told
+}
 
 func (c *control) authorized(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

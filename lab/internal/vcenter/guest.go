@@ -1,13 +1,37 @@
 package vcenter
 
 import (
+	"net"
 	"strings"
 
 	"github.com/vmware/govmomi/vim25/types"
 )
 
-// guestAddress is what Tools report: the guest's SQL Server listens on this machine.
-const guestAddress = "127.0.0.1"
+// addresses are what Tools report: the one on which the guest's SQL Server listens, unless the scenario says otherwise.
+func (m *machine) addresses() []string {
+	if m.scenario.Around.GuestAddresses != nil || m.service == nil {
+		return m.scenario.Around.GuestAddresses
+	}
+	address, _, err := net.SplitHostPort(m.service.Addr())
+	if err != nil { // it comes from a listener
+		panic(err)
+	}
+	return []string{address}
+}
+
+// network is the guest's one network card, with these addresses.
+func network(addresses []string) []types.GuestNicInfo {
+	card := types.GuestNicInfo{
+		Network: "VM Network", IpAddress: addresses, MacAddress: "00:50:56:00:00:01", Connected: true, DeviceConfigId: 4000,
+		IpConfig: &types.NetIpConfigInfo{},
+	}
+	for _, address := range addresses {
+		card.IpConfig.IpAddress = append(card.IpConfig.IpAddress, types.NetIpConfigInfoIpAddress{
+			IpAddress: address, PrefixLength: 8, State: string(types.NetIpConfigInfoIpAddressStatusPreferred),
+		})
+	}
+	return []types.GuestNicInfo{card}
+}
 
 func powerState(state types.VirtualMachinePowerState) []types.PropertyChange {
 	return []types.PropertyChange{
@@ -25,6 +49,7 @@ func guestOff() []types.PropertyChange {
 		{Name: "guest.guestState", Val: string(types.VirtualMachineGuestStateNotRunning)},
 		{Name: "guest.guestOperationsReady", Val: false},
 		{Name: "guest.ipAddress", Val: ""},
+		{Name: "guest.net", Val: []types.GuestNicInfo(nil)},
 		{Name: "guest.hostName", Val: ""},
 		{Name: "guestHeartbeatStatus", Val: types.ManagedEntityStatusGray},
 		{Name: "summary.guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsNotRunning)},
@@ -40,6 +65,10 @@ func (m *machine) guestRunning() []types.PropertyChange {
 	if m.scenario.Around.GuestName != "" {
 		hostName = m.scenario.Around.GuestName
 	}
+	addresses, first := m.addresses(), ""
+	if len(addresses) > 0 {
+		first = addresses[0]
+	}
 	return []types.PropertyChange{
 		{Name: "guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		{Name: "guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
@@ -48,13 +77,14 @@ func (m *machine) guestRunning() []types.PropertyChange {
 		{Name: "guest.guestId", Val: string(os.id)},
 		{Name: "guest.guestFamily", Val: string(types.VirtualMachineGuestOsFamilyWindowsGuest)},
 		{Name: "guest.guestFullName", Val: os.name},
-		{Name: "guest.ipAddress", Val: guestAddress},
+		{Name: "guest.ipAddress", Val: first},
+		{Name: "guest.net", Val: network(addresses)},
 		{Name: "guest.hostName", Val: hostName},
 		{Name: "guestHeartbeatStatus", Val: types.ManagedEntityStatusGreen},
 		{Name: "summary.guest.toolsRunningStatus", Val: string(types.VirtualMachineToolsRunningStatusGuestToolsRunning)},
 		{Name: "summary.guest.toolsStatus", Val: types.VirtualMachineToolsStatusToolsOk},
 		{Name: "summary.guest.guestFullName", Val: os.name},
-		{Name: "summary.guest.ipAddress", Val: guestAddress},
+		{Name: "summary.guest.ipAddress", Val: first},
 		{Name: "summary.guest.hostName", Val: hostName},
 	}
 }

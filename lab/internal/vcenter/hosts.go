@@ -74,6 +74,7 @@ func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity
 func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.ManagedObjectReference, want scenario.Host) error {
 	h := &host{s.registry.Get(ref).(*simulator.HostSystem), want, want.Release()}
 	h.shape()
+	s.addClock(h)
 	// The host's own manager of advanced options shows them, and keeps both in step.
 	s.registry.Put(simulator.NewOptionManager(h.ConfigManager.AdvancedOption, nil, &h.Config.Option).(mo.Reference))
 	if want.Cluster == "" {

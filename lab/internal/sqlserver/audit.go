@@ -1,0 +1,77 @@
+package sqlserver
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// mostChanges is how many statements an audit keeps: enough to show that there was one that should not have been.
+const mostChanges = 1000
+
+// Audit is what clients have asked since the lab began.
+func (i *Instance) Audit() guest.Audit {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	told := i.audit
+	told.Changes = slices.Clone(told.Changes)
+	return told
+}
+
+// audit keeps a statement that is no mere read, whether or not it is then carried out. What is counted as a read changes
+// nothing that outlives its session.
+func (b *batch) audit(what string) {
+	if what == "" {
+		return
+	}
+	i := b.s.inst
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if len(i.audit.Changes) < mostChanges {
+		i.audit.Changes = append(i.audit.Changes, fmt.Sprintf("%s (%s, %s)", what, b.s.login.User, b.s.db.name))
+	}
+}
+
+// readers are the system procedures that change nothing.
+var readers = []string{
+	"sp_executesql", "sp_datatype_info_100", "sp_datatype_info", "sp_readerrorlog", "xp_readerrorlog", "xp_instance_regread",
+	"sp_getapplock", "sp_releaseapplock",
+}
+
+// changingCall names what a procedure would change; empty for one that reads.
+func changingCall(name string) string {
+	if slices.Contains(readers, fold(name)) {
+		return ""
+	}
+	return "EXEC " + name
+}
+
+// changing names what a statement would change; empty for one that reads, and for one that is made of others.
+func changing(st tsql.Statement) string {
+	switch st := st.(type) {
+	case *tsql.SelectStatement:
+		if changesData(st) {
+			return "SELECT INTO"
+		}
+		return ""
+	case *tsql.Exec:
+		if st.Text != nil {
+			return ""
+		}
+		return changingCall(st.Name.Object())
+	case *tsql.Accepted:
+		if strings.HasPrefix(st.What, "SET ") || st.What == "DBCC TRACESTATUS" {
+			return ""
+		}
+		return st.What
+	case *tsql.Insert, *tsql.Update, *tsql.Delete, *tsql.Truncate, *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema,
+		*tsql.CreateProcedure, *tsql.Drop, *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer, *tsql.ResourcePool,
+		*tsql.ResourceGovernor, *tsql.Backup:
+		return reflect.TypeOf(st).Elem().Name()
+	}
+	return ""
+}
