@@ -191,6 +191,13 @@ class TopologyMismatch(AttemptFailed):
     outcome = "invalid"
 
 
+class WrongServer(AttemptFailed):
+    """The SQL Server that answers does not run inside the VM, or that is not proven. Nothing was written."""
+
+    reason = "wrong_server"
+    outcome = "invalid"
+
+
 class PlacementNotProven(AttemptFailed):
     """The positive control's tables do not lie where they were made, or the guest has one node only."""
 

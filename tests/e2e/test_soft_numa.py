@@ -82,8 +82,10 @@ def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
 
 def test_it_is_put_back_on_a_vm_that_was_left_off(tmp_path: Path, lab: LabFactory) -> None:
     """The VM is started for it, and once more to bring it about."""
-    steps = prepared(tmp_path / "a", lab(), ARMS[::-1])
-    steps.shape(steps.take())
+    steps = prepared(tmp_path / "a", lab())
+    context = steps.take()
+    boot(context, steps.shape(context))
+    steps.shape(context)
 
     done = steps.put_back()
 
@@ -127,12 +129,15 @@ def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(
     tmp_path: Path, lab: LabFactory
 ) -> None:
     """The shape is put back all the same; what could not be, and what to do, is said."""
-    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "times": 0}])
-    arms = [{**arm, "topology": "2x8"} for arm in ARMS[::-1]]
+    running = lab()
+    arms = [{**arm, "topology": "2x8"} for arm in ARMS]
     steps = Steps.prepared(
-        tmp_path / "a", running, reference="2x8", arms=arms, design=DESIGN, power={"sql_timeout_s": 0.5}
+        tmp_path / "a", running, reference="2x8", arms=arms, design=DESIGN, power={"sql_timeout_s": 3}
     )
-    steps.shape(steps.take())
+    context = steps.take()
+    boot(context, steps.shape(context))
+    running.fault("sql_never", vm="sql16", times=0)
+    steps.shape(context)
 
     with pytest.raises(NotAtBaseline, match=r"sql16 may not be at its baseline: .*waiting for a login"):
         steps.put_back()

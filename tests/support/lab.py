@@ -113,6 +113,10 @@ class LabHandle:
         """Make the lab fail from now on; the fields are those of a scenario's faults."""
         faults.add(self.state, {"kind": kind, **fields})
 
+    def audit(self, vm: str) -> dict[str, Any]:
+        """What the SQL Server of a VM was asked since the lab began: `logins`, `requests`, `changes`."""
+        return faults.audit(self.state)[self.vms[vm].path]
+
     def clear_faults(self) -> None:
         """Take every fault back."""
         faults.clear(self.state)

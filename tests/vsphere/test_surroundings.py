@@ -21,14 +21,19 @@ AROUND = {
 
 
 def test_a_clean_vm_has_nothing_around_it(session: Session) -> None:
-    """One round trip, and nothing but the guest's own name and a licence that allows changes."""
+    """Two round trips, one of them for its host's clock; it has a name, an address and a licence."""
     ref = find_vm(session, "sql16")
     before = session.round_trips
     seen = read_surroundings(session, ref)
     assert seen == Surroundings(
-        guest_name="SQL16", free_licence=False, powered_on_mb={ref._GetMoId(): 64 * 1024}
+        guest_name="SQL16",
+        free_licence=False,
+        powered_on_mb={ref._GetMoId(): 64 * 1024},
+        running=seen.running,
     )
-    assert session.round_trips - before == 1
+    assert seen.running is not None
+    assert seen.running.addresses == {"127.0.0.1"}
+    assert session.round_trips - before == 2
 
 
 def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
@@ -54,6 +59,7 @@ def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
         encrypted=True,
         managed_by="com.vmware.vcDr",
         guest_name="OTHER",
+        running=seen.running,
         free_licence=False,
     )
 

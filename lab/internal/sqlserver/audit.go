@@ -18,7 +18,7 @@ func (i *Instance) Audit() guest.Audit {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	told := i.audit
-	told.Changes = slices.Clone(told.Changes)
+	told.Changes = append([]string{}, told.Changes...)
 	return told
 }
 

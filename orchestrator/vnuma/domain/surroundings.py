@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from vnuma.domain.endpoint import ServerSide, VmSide
+
 
 @dataclass(frozen=True)
 class Surroundings:
@@ -31,6 +33,8 @@ class Surroundings:
     """Its cluster has vSphere HA."""
     guest_name: str | None = None
     """The guest's own name, as VMware Tools say; None while they say nothing."""
+    running: VmSide | None = None
+    """Its guest's addresses and how long it has been on; None for a VM that is off."""
     free_licence: bool | None = None
     """The free hypervisor, whose API only reads; None: the account may not see licences."""
 
@@ -44,6 +48,8 @@ class ServerUse:
 
     machine_name: str | None = None
     """The name of the machine that it runs on, as Windows has it."""
+    side: ServerSide | None = None
+    """The address that the connection reached, and how long SQL Server has been up."""
     availability_groups: bool = False
     replica_databases: tuple[str, ...] = ()
     clustered: bool = False

@@ -45,7 +45,7 @@ def plan_back(store: Store, run: Run, vm: Vm, target: Target, choice: Choice = "
         return PlannedBack(tuple(unmark))
     change = change_back(facts.settings, settings_back(store, vm, facts, choice))
     server = sql_server(target) if facts.power is Power.ON else None
-    guest = [part.plan(server) for part in parts_of(vm)]
+    guest = [part.plan(server) for part in parts_of(store, run, vm)]
     wanted = baseline_power(vm)
     power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
     cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF

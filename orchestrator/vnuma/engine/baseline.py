@@ -38,6 +38,9 @@ TCP_PORTS = "sql.tcpPorts"
 """SQL Server's TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
 
 
+INSIDE = frozenset({SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS})
+"""Every setting of SQL Server that a run changes and puts back."""
+
 NOT_KNOWN = "not known until the VM is on"
 """In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
 

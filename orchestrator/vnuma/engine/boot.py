@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 
 from vnuma.domain.arm import Arm
 from vnuma.domain.effective import Judgement, judge
+from vnuma.domain.endpoint import VmSide
 from vnuma.domain.evidence import LogEvidence
 from vnuma.domain.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
 from vnuma.domain.server import ServerFacts
 from vnuma.domain.setting import Power, Settings
-from vnuma.domain.study import Evidence
-from vnuma.engine import evidence, process_affinity, soft_numa, tcp_ports
+from vnuma.engine import evidence, process_affinity, soft_numa, sql_identity, tcp_ports
 from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_ports, baseline_soft_numa
@@ -23,7 +25,7 @@ from vnuma.engine.dataset import is_expected
 from vnuma.engine.identity import require_own_host
 from vnuma.engine.late_log import owed_facts
 from vnuma.engine.persist import on_vsphere
-from vnuma.engine.poweroff import POWER_ON, Fence
+from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.shape import diff_text, own_settings, plan_shape
 from vnuma.errors import TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog
@@ -32,10 +34,9 @@ from vnuma.sqlserver import server as sql_facts
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.ready import QuietRule, Ready
 from vnuma.store import attempts, facts
-from vnuma.vsphere import power, read
+from vnuma.vsphere import power, read, uptime
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.uptime import powered_on_at, seconds_since
 
 LAB_QUIET_S = 0.5
 """The longest wait for a quiet guest on the lab, in seconds: nothing but SQL Server runs in its guest."""
@@ -59,15 +60,24 @@ def power_on(
     task_timeout_s: float,
     fence: Fence,
     journal: Journal,
+    noted: Callable[[datetime], None] = lambda _: None,
 ) -> None:
-    """Power on on that very host and wait until the guest's Tools run."""
+    """Power on on that very host and wait for the guest's Tools. `noted` hears when it was powered on."""
     with journal.change("power", POWER_ON):
-        power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s)
+        noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s))
     power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
 
 
 def boot_cell(context: VmContext, attempt: Attempt) -> None:
-    """The step `power_on` of a cell: it ends with running Tools."""
+    """The step `power_on` of a cell: it ends with running Tools. Raises WrongServer.
+
+    Just before, nothing may answer as the VM's SQL Server, since the VM is off.
+    """
+    with step(context, attempt, "power_on"):
+        _boot(context, attempt, "power_on")
+
+
+def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
     limits = context.study.power
 
     def work(session: Session, ref: VmRef, tries: int) -> None:
@@ -75,6 +85,9 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
         if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
             power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
             return
+        if state is Power.OFF:
+            sql_identity.require_silence(context.sql(), context.vm.name)
+            sql_identity.note_power_on(context, attempt)
         power_on(
             session,
             ref,
@@ -83,27 +96,30 @@ def boot_cell(context: VmContext, attempt: Attempt) -> None:
             task_timeout_s=limits.task_timeout_s,
             fence=context.fence,
             journal=journal_of(context),
+            noted=partial(sql_identity.note_power_on, context, attempt),
         )
 
-    with step(context, attempt, "power_on"):
-        on_vsphere(context, attempt, "power_on", work)
+    on_vsphere(context, attempt, name, work)
 
 
 def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
-    """The step `guest_ready` of a cell: SQL Server is ready, and the topology is the arm's.
+    """The step `guest_ready` of a cell: SQL Server is ready and the VM's own, and the topology is the arm's.
 
-    Raises TopologyMismatch when the guest sees something else: the attempt is invalid.
+    Nothing is written to SQL Server before a boot of this run has proven whose it is. So where the arm
+    needs another setting of it than this boot came up with, the VM is power-cycled once more.
+
+    Raises WrongServer; TopologyMismatch when the guest sees something else. The attempt is then invalid.
     """
-    wanted = context.study.evidence
     with step(context, attempt, "guest_ready"):
-        looked = on_vsphere(
-            context, attempt, "guest_ready", lambda session, ref, _: _look(session, ref, wanted)
-        )
-        require_own_host(context.vm, looked.vm.host_name)
-        came_up = _wait_for_server(context, looked)
+        looked, came_up = _came_up(context, attempt)
+        wrong = _settle(context, attempt)
+        if wrong.cycle_helps:
+            _power_cycle(context, attempt)
+            looked, came_up = _came_up(context, attempt)
+            wrong = _settle(context, attempt)
         inside = _look_inside(context)
         log = evidence.evaluate(context, attempt, looked.log, looked.age_s, inside.guest)
-        judgement = _judged(context, attempt, looked, inside, log)
+        judgement = _judged(context, attempt, looked, inside, log, wrong.sentences)
         _record(context, attempt, looked, inside, log, judgement, came_up)
         if not judgement.counts:
             raise TopologyMismatch(
@@ -115,14 +131,27 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
 
 @dataclass(frozen=True)
 class _Looked:
-    """What vSphere shows of a boot, when the power-on was, and how many seconds before `at` (our clock)."""
+    """What vSphere shows of a boot. `powered_on_at` is by vCenter's clock, `boot_time` by the host's."""
 
     vm: VmFacts
     host: HostFacts
     powered_on_at: datetime
-    age_s: float
-    at: float
+    boot_time: datetime
+    side: VmSide
     log: evidence.Fetched
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the power-on, when it was looked at."""
+        return self.side.age_s
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """What of SQL Server's settings is not the arm's in this boot, and whether another boot would help."""
+
+    sentences: tuple[str, ...]
+    cycle_helps: bool
 
 
 @dataclass(frozen=True)
@@ -134,24 +163,58 @@ class _Inside:
     start: ErrorLog | None
 
 
-def _look(session: Session, ref: VmRef, wanted: Evidence) -> _Looked:
+def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
+    """Until SQL Server of this boot is ready, and proven to run inside the VM."""
+    looked = on_vsphere(
+        context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
+    )
+    require_own_host(context.vm, looked.vm.host_name)
+    came_up = _wait_for_server(context, looked)
+    sql_identity.prove(context, attempt, looked.side, looked.boot_time)
+    process_affinity.put_right(context.vm, context.sql(), journal_of(context))
+    return looked, came_up
+
+
+def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> _Looked:
     vm, host = read.read_vm_on_host(session, ref)
-    began, at = powered_on_at(session, ref), time.monotonic()
-    return _Looked(vm, host, began, seconds_since(session, began), at, evidence.fetch(session, vm, wanted))
+    side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
+    noted = sql_identity.noted_power_on(context, attempt)
+    at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
+    if noted and noted.at:
+        side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
+    return _Looked(vm, host, at, booted, side, evidence.fetch(session, vm, context.study.evidence))
 
 
 def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
-    """Until SQL Server of this boot is ready and the guest quiet, with its process affinity put right."""
-    study, server = context.study, context.sql()
-    came_up = ready.wait_ready(
-        server,
+    """Until SQL Server of this boot is ready and the guest quiet."""
+    study = context.study
+    return ready.wait_ready(
+        context.sql(),
         database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
-        powered_on_s=looked.age_s + time.monotonic() - looked.at,  # fetching a log may take its time
+        powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take its time
         deadline_s=study.power.sql_timeout_s,
         quiet=_quiet_rule(context),
     )
-    process_affinity.put_right(context.vm, server, journal_of(context))
-    return came_up
+
+
+def _settle(context: VmContext, attempt: Attempt) -> _Wrong:
+    """Soft-NUMA and TCP ports as the arm needs them, for the next boot where they are not so in this one."""
+    server, journal = context.sql(), journal_of(context)
+    found = (
+        soft_numa.mismatch(attempt.settings(context), baseline_soft_numa(context.vm), server, journal),
+        tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
+    )
+    return _Wrong(tuple(sentence for sentence in found if sentence), cycle_helps=bool(journal.made))
+
+
+def _power_cycle(context: VmContext, attempt: Attempt) -> None:
+    """Once more, so that SQL Server's settings of the last boot come into use."""
+
+    def off(session: Session, ref: VmRef, _tries: int) -> None:
+        shut_down(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
+
+    on_vsphere(context, attempt, "guest_ready", off)
+    _boot(context, attempt, "guest_ready")
 
 
 def _quiet_rule(context: VmContext) -> QuietRule:
@@ -170,18 +233,17 @@ def _look_inside(context: VmContext) -> _Inside:
 
 
 def _judged(
-    context: VmContext, attempt: Attempt, looked: _Looked, inside: _Inside, log: LogEvidence
+    context: VmContext,
+    attempt: Attempt,
+    looked: _Looked,
+    inside: _Inside,
+    log: LogEvidence,
+    wrong: tuple[str, ...],
 ) -> Judgement:
     """All that speaks against this boot: its topology, the VM's settings, soft-NUMA and TCP ports."""
     arm = attempt.settings(context)
     own = own_settings(context, looked.vm, looked.host)
     judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
-    server, journal = context.sql(), journal_of(context)
-    found = (
-        soft_numa.mismatch(arm, baseline_soft_numa(context.vm), server, journal),
-        tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
-    )
-    wrong = tuple(sentence for sentence in found if sentence)
     return replace(judgement, mismatches=(*judgement.mismatches, *wrong)) if wrong else judgement
 
 

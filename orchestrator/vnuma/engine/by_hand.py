@@ -22,6 +22,7 @@ from vnuma.engine.context import store_url
 from vnuma.engine.permit import Permit
 from vnuma.engine.poweroff import PowerRules, shut_down
 from vnuma.engine.shape import Shaped, plan_shape, shape
+from vnuma.engine.sql_identity import require_by_hand
 from vnuma.engine.target import Target
 from vnuma.sqlserver import dataset, ownership, ready, server, topology
 from vnuma.sqlserver.connect import connect as connect_sql
@@ -123,8 +124,9 @@ def wait_until_ready(target: Target, timeout_s: float, quiet: ready.QuietRule) -
 
 
 def prepare_dataset(target: Target, spec: DatasetSpec) -> DatasetFacts:
-    """Make the dataset, or verify the one that is there."""
+    """Make the dataset, or verify the one that is there. Raises PreflightBlocked."""
     with connect_sql(sql_server(target)) as connection:
+        require_by_hand(target, connection)
         return dataset.prepare(connection, spec)
 
 
@@ -149,16 +151,18 @@ def has_database(target: Target, database: str) -> bool:
 
 
 def drop_dataset(target: Target, database: str) -> bool:
-    """Drop the dataset's database. True if it was there."""
+    """Drop the dataset's database. True if it was there. Raises PreflightBlocked."""
     with connect_sql(sql_server(target)) as connection:
+        require_by_hand(target, connection)
         return dataset.drop(connection, database)
 
 
 def time_workload(
     target: Target, workload: CrossJoin, database: str, iterations: int
 ) -> list[dict[str, object]]:
-    """Run a workload on the VM as it is and return every timing."""
+    """Run a workload on the VM as it is and return every timing. Raises PreflightBlocked."""
     with connect_sql(sql_server(target), database) as connection:
+        require_by_hand(target, connection)
         return [
             {"size": query.size, "form": query.form, "iteration": iteration}
             | asdict(

@@ -11,8 +11,10 @@ from vnuma.engine.attempt import Attempt, step
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import NOT_KNOWN
 from vnuma.engine.context import VmContext
+from vnuma.engine.identity import find_own
 from vnuma.engine.site import CellSite
-from vnuma.errors import EnvironmentProblem
+from vnuma.engine.sql_identity import Endpoint, require_proven
+from vnuma.errors import AttemptFailed, EnvironmentProblem
 from vnuma.sqlserver import dataset, ownership
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.store import facts
@@ -31,6 +33,7 @@ _DROPPED = "dataset_dropped"
 def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
     """The step `dataset` of a cell: the workload's data are there and verified; made only once."""
     with step(context, attempt, "dataset"):
+        require_proven(context, attempt)
         site = CellSite(context, attempt)
         workload = workload_named(context.study.workload.name)
         making = None if is_expected(context) else _making(context.study, site.server)
@@ -86,11 +89,13 @@ def drop_after_run(context: VmContext) -> str | None:
         # A line that cannot be written does not keep the VM from being put back.
         journal = replace(journal_of(context), lost=lambda _: None)
         told = journal.change("dataset", planned) if planned else nullcontext()
+        with context.vsphere() as session:
+            Endpoint.of(context).require_ours(session, find_own(session, context.vm))
         with told, connect(context.sql()) as connection:
             dropped = dataset.drop(connection, context.study.dataset.database)
         with context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
-    except EnvironmentProblem as error:
+    except (EnvironmentProblem, AttemptFailed) as error:
         reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
         with context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, "warning", {"dataset": reason})

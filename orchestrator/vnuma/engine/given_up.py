@@ -16,6 +16,7 @@ from vnuma.errors import (
     PrivilegeMissing,
     QuestionPending,
     ShutdownTimeout,
+    WrongServer,
 )
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
@@ -33,7 +34,14 @@ as it is."""
 
 LASTING = frozenset(
     reason_word(kind)
-    for kind in (AccountRefused, PrivilegeMissing, CertificateRejected, DriverMissing, InputError)
+    for kind in (
+        AccountRefused,
+        PrivilegeMissing,
+        CertificateRejected,
+        DriverMissing,
+        InputError,
+        WrongServer,
+    )
 )
 """Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
 

@@ -17,6 +17,7 @@ from vnuma.engine.persist import on_vsphere
 from vnuma.engine.sentinel import run_sentinel
 from vnuma.engine.site import CellSite
 from vnuma.engine.somebody import refuse_somebodys
+from vnuma.engine.sql_identity import require_proven
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.store import samples
 from vnuma.store.rows import Sample
@@ -59,6 +60,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     study, site, stored = context.study, CellSite(context, attempt), 0
     workload = workload_named(study.workload.name)
     with step(context, attempt, "measure"):
+        require_proven(context, attempt)
         with placed(context, attempt):
             began = time.monotonic()
             if study.design.sentinel:

@@ -27,6 +27,7 @@ from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_OFF, POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack, parts_of
 from vnuma.engine.restored import Restored
+from vnuma.engine.sql_identity import Endpoint
 from vnuma.engine.target import Target
 from vnuma.errors import (
     AttemptFailed,
@@ -142,7 +143,7 @@ def _on_vsphere(
     if vm.baseline is None or is_anothers(store, run, vm, facts):
         outcome = Restored(vm.name, 0, 0, facts.power)
     else:
-        outcome = _put_back(store, vm, target, session, ref, facts, choice, rules, fence, journal, say)
+        outcome = _put_back(store, run, vm, target, session, ref, facts, choice, rules, fence, journal, say)
     _unmark(session, ref, run, journal)
     off = any(edit == POWER_OFF[0] for edit in journal.made)
     return replace(outcome, changes=net(journal.made), powered_off=off)
@@ -183,6 +184,7 @@ def _give_up(
 
 def _put_back(
     store: Store,
+    run: Run,
     vm: Vm,
     target: Target,
     session: Session,
@@ -196,7 +198,8 @@ def _put_back(
 ) -> Restored:
     baseline = settings_back(store, vm, facts, choice)
     server = partial(sql_server, target)
-    inside = GuestBack(session, ref, server, parts_of(vm), rules, fence, journal, say)
+    is_ours = partial(Endpoint(store, run, vm, target).is_ours, session, ref)
+    inside = GuestBack(session, ref, server, is_ours, parts_of(store, run, vm), rules, fence, journal, say)
     inside.before_shape(facts)
     change = change_back(facts.settings, baseline)
     if change:

@@ -12,6 +12,7 @@ from vnuma.domain.setting import Power
 from vnuma.engine import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.audit import Journal
 from vnuma.engine.baseline import (
+    INSIDE,
     NOT_KNOWN,
     RESOURCE_POOL,
     SOFT_NUMA,
@@ -22,12 +23,16 @@ from vnuma.engine.baseline import (
     baseline_soft_numa,
 )
 from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.sql_identity import require_silence
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.connect import SqlServer
-from vnuma.store.rows import Vm
+from vnuma.store import audit
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.uptime import seconds_since
 
 
 class Part(Protocol):
@@ -143,8 +148,18 @@ class _Ports:
         tcp_ports.verify(server, self.wanted, deadline_s=deadline_s)
 
 
-def parts_of(vm: Vm) -> tuple[Part, ...]:
-    """What of SQL Server the run changed on this VM, by its baseline."""
+def parts_of(store: Store, run: Run, vm: Vm) -> tuple[Part, ...]:
+    """What of SQL Server the run changed on this VM, by its audit log: else there is nothing to put back."""
+    return _parts_of(vm) if _wrote_inside(store, run, vm) else ()
+
+
+def _wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
+    with store.read() as connection:
+        written = audit.lines(connection, run.id, vm_key=vm.vm_key)
+    return any(edit["setting"] in INSIDE for line in written for edit in line.change)
+
+
+def _parts_of(vm: Vm) -> tuple[Part, ...]:
     numa, affinity = baseline_soft_numa(vm), baseline_affinity(vm)
     pool, ports = baseline_pool(vm), baseline_ports(vm)
     found: list[Part] = [] if numa is None else [_SoftNuma(numa)]
@@ -161,6 +176,8 @@ class GuestBack:
     session: Session
     ref: VmRef
     server: Callable[[], SqlServer]
+    is_ours: Callable[[], bool]
+    """Whether the SQL Server that answers now is proven to run inside the VM."""
     parts: tuple[Part, ...]
     rules: PowerRules
     fence: Fence
@@ -171,7 +188,9 @@ class GuestBack:
 
     def before_shape(self, facts: VmFacts) -> None:
         """Use the boot that still runs: the power-cycle for the shape then brings it about too."""
-        for part in self.parts if facts.power is Power.ON else ():
+        if not self.parts or facts.power is not Power.ON or not self.is_ours():
+            return
+        for part in self.parts:
             needed = part.try_back(self.server(), self.journal)
             if needed is not None:
                 self._restart[part] = needed
@@ -179,21 +198,13 @@ class GuestBack:
     def after_shape(self, facts: VmFacts) -> VmFacts:
         """Set it back where that was not possible before; the VM is left off if a restart is needed.
 
-        Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout.
+        Raises SqlTimeout, SqlFailed, PowerFailed, ShutdownTimeout, WrongServer.
         """
         if not self.parts:
             return facts
         late = [part for part in self.parts if part not in self._restart]
-        if late and facts.power is not Power.ON:
-            self.say(f"powering {facts.name} on to put SQL Server back")
-            with self.journal.change("power", POWER_ON):
-                power.power_on(
-                    self.session,
-                    self.ref,
-                    host_moid=facts.host_moid,
-                    fence=self.fence,
-                    timeout_s=self.rules.task_s,
-                )
+        if late and not (facts.power is Power.ON and self.is_ours()):
+            self._boot(facts)
         for part in late:
             self._restart[part] = part.back(self.server(), self.journal, self.rules.sql_s)
         facts = read.read_vm(self.session, self.ref)
@@ -201,6 +212,22 @@ class GuestBack:
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
             facts = read.read_vm(self.session, self.ref)
         return facts
+
+    def _boot(self, facts: VmFacts) -> None:
+        """A power-on that shows whose SQL Server answers: nothing before it, and one that starts after it."""
+        if facts.power is not Power.OFF:
+            shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
+        require_silence(self.server(), facts.name)
+        self.say(f"powering {facts.name} on to put SQL Server back")
+        with self.journal.change("power", POWER_ON):
+            at = power.power_on(
+                self.session,
+                self.ref,
+                host_moid=facts.host_moid,
+                fence=self.fence,
+                timeout_s=self.rules.task_s,
+            )
+        soft_numa.wait_for_server(self.server(), self.rules.sql_s, seconds_since(self.session, at))
 
     def prove(self, state: Power) -> int:
         """How many settings of SQL Server were proven back; SqlTimeout or SqlFailed if they are not."""

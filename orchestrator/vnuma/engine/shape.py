@@ -21,6 +21,7 @@ from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
 from vnuma.engine.poweroff import Fence, PowerRules, shut_down
 from vnuma.engine.somebody import SomebodysChange, refuse_somebodys
+from vnuma.engine.sql_identity import Endpoint
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, vms
 from vnuma.vsphere import apply, read
@@ -143,9 +144,10 @@ def _shape_once(
             change=earlier,
             predicted=prediction_document(planned.prediction),
         )
-    if vm.power is Power.ON:
+    own, before = baseline_soft_numa(context.vm), baseline_ports(context.vm)
+    changes_inside = vm.power is Power.ON and (own is not None or before is not None)
+    if changes_inside and Endpoint.of(context).is_proven(session, ref):  # else its first boot tells
         journal = journal_of(context)
-        own, before = baseline_soft_numa(context.vm), baseline_ports(context.vm)
         soft_numa.switch_for(arm, own, context.sql, journal)
         soft = soft_numa.wanted(arm, own)
         tcp_ports.switch_for(context.study, soft, planned.prediction, before, context.sql, journal)

@@ -100,9 +100,9 @@ def put_back(server: SqlServer, baseline: bool, journal: Journal, *, deadline_s:
     return _switch(server, baseline, journal).in_use is not baseline
 
 
-def wait_for_server(server: SqlServer, deadline_s: float) -> None:
-    """Until SQL Server of a VM that is on takes logins. Raises SqlTimeout."""
-    ready.wait_ready(server, database=None, powered_on_s=float("inf"), deadline_s=deadline_s, quiet=_AT_ONCE)
+def wait_for_server(server: SqlServer, deadline_s: float, powered_on_s: float = float("inf")) -> None:
+    """Until SQL Server of a VM that is on takes logins, started since the power-on. Raises SqlTimeout."""
+    ready.wait_ready(server, database=None, powered_on_s=powered_on_s, deadline_s=deadline_s, quiet=_AT_ONCE)
 
 
 def try_put_back(server: SqlServer, baseline: bool, journal: Journal) -> bool | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from vnuma.domain.endpoint import Identity, Likeness, compare
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
@@ -18,8 +19,15 @@ from vnuma.engine.target import Target
 from vnuma.errors import DriverMissing, EnvironmentProblem
 from vnuma.sqlserver import use
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.endpoint import answers
 
 _NAMED = 5
+_BY_ADDRESS = Identity()
+STATED = (
+    "In a container, or behind a proxy, listener or cluster name: vnuma_sql.identity: power_cycle, "
+    "or {address: ITS OWN}."
+)
+"""What to write in the inventory where the right server looks like a wrong one."""
 _RECENT_MINUTES = 10.0
 
 
@@ -122,15 +130,15 @@ def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
 
 
 def around_server(
-    name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool
+    name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
 ) -> Iterator[Finding]:
     """What SQL Server says of who else needs it. `guest_name` is the guest's name as Tools say."""
     if found.machine_name and guest_name and _short(found.machine_name) != _short(guest_name):
         yield Finding(
             "P27",
-            "block",
+            "warn" if identity.is_stated else "block",
             f"The SQL Server of {name} runs on {found.machine_name}, but its guest is called {guest_name}.",
-            "Correct vnuma_sql.host: another machine would be measured.",
+            f"Correct vnuma_sql.host: another machine would be measured. {STATED}",
         )
     if found.replica_databases:
         yield _hangs_on("P21", name, "an availability group", found.replica_databases)
@@ -176,21 +184,62 @@ def around_server(
         )
 
 
+def same_machine(name: str, where: str, found: Likeness) -> Iterator[Finding]:
+    """What the facts say of whether SQL Server at `where` runs in this VM."""
+    if found.address == "contradicts":
+        yield Finding(
+            "P31",
+            "block",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[0]}.",
+            f"Correct vnuma_sql.host. {STATED}",
+        )
+    if found.uptime == "contradicts":
+        yield Finding(
+            "P32",
+            "block",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[-1]}.",
+            "Correct vnuma_sql.host: no server that started before the VM's power-on runs in it.",
+        )
+    if found.missing and not found.contradictions:
+        yield Finding(
+            "P33",
+            "warn",
+            f"Not proven yet that {where} is the SQL Server of {name}: {found.missing}.",
+            "None needed for a run: its first power-cycle proves it, and nothing is written before.",
+        )
+
+
 def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
     """Ask SQL Server who else uses it; what cannot be asked is one finding that says why.
 
     Raises DriverMissing.
     """
+    server = sql_server(target)
     if vm.power is not Power.ON:
-        return [_not_looked_at(vm.name, "it is powered off.")]
+        answer = answers(server) if vm.power is Power.OFF else None
+        return [
+            Finding(
+                "P32",
+                "block",
+                f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer.what}.",
+                "Correct vnuma_sql.host.",
+            )
+            if answer
+            else _not_looked_at(vm.name, "it is powered off.")
+        ]
     try:
-        with connect(sql_server(target)) as connection:
+        with connect(server) as connection:
             found = use.read_use(connection)
     except DriverMissing:  # it is this machine's, and no cell could do without
         raise
     except EnvironmentProblem as error:
         return [_not_looked_at(vm.name, error.what)]
-    return list(around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone))
+    known_by = target.sql.known_by
+    findings = around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by)
+    if seen.running is None or found.side is None:
+        return list(findings)
+    likeness = compare(seen.running, found.side, known_by)
+    return [*findings, *same_machine(vm.name, server.where, likeness)]
 
 
 def _not_looked_at(name: str, why: str) -> Finding:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from vnuma.domain.arm import Strict
+from vnuma.domain.endpoint import Identity, plain
 from vnuma.errors import InputError
 
 
@@ -56,6 +57,20 @@ class VCenterTarget(Strict):
     verify_tls: bool = True
 
 
+class GuestAddress(Strict):
+    """The address that SQL Server has itself, where the guest does not show it: in a container, say."""
+
+    address: str
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, given: str) -> str:
+        try:
+            return plain(given)
+        except ValueError:
+            raise ValueError(f"'{given}' is not an IP address") from None
+
+
 class SqlTarget(Strict):
     """The SQL Server inside the VM."""
 
@@ -68,12 +83,20 @@ class SqlTarget(Strict):
     trust_server_certificate: bool = False
     driver: str = "auto"
     node_ports: tuple[int, ...] = ()
+    identity: Literal["guest_address", "power_cycle"] | GuestAddress = "guest_address"
 
     @model_validator(mode="after")
     def _has_a_way_to_log_in(self) -> SqlTarget:
         if not self.kerberos and not (self.user and self.password):
             raise ValueError("give user and password, or kerberos: true")
         return self
+
+    @property
+    def known_by(self) -> Identity:
+        """What proves that a server runs in this VM, besides its power-cycle."""
+        if isinstance(self.identity, GuestAddress):
+            return Identity(address=self.identity.address)
+        return Identity(power_cycle_only=self.identity == "power_cycle")
 
 
 class Target(Strict):

@@ -1,4 +1,4 @@
-"""Faults of a running lab: listed, added and cleared over its control endpoint."""
+"""A running lab over its control endpoint: its faults, and what its SQL Servers were asked."""
 
 from __future__ import annotations
 
@@ -36,6 +36,12 @@ def clear(state: LabState, number: int | None = None) -> int:
     """Take one fault back, or all; how many there were."""
     answer: dict[str, int] = _ask(state, "DELETE", "/faults" + (f"?id={number}" if number else ""))
     return answer["removed"]
+
+
+def audit(state: LabState) -> dict[str, dict[str, Any]]:
+    """By inventory path: logins and requests that a VM's SQL Server had, and every change asked of it."""
+    answer: dict[str, dict[str, Any]] = _ask(state, "GET", "/audit")
+    return answer
 
 
 def _ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:

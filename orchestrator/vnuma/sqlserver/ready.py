@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from vnuma.domain.endpoint import began_within
 from vnuma.errors import LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
 from vnuma.sqlserver import ownership, quiet
 from vnuma.sqlserver.clock import Clock, MonotonicClock
@@ -23,8 +24,6 @@ _LONGEST_PAUSE_S = 5.0
 _LOGIN_TIMEOUT_S = 5.0
 _ANSWER_S = 15.0
 """A server that takes a login but does not answer a small question by then is not ready."""
-_SLACK_S = 1.0
-"""Two clocks, one here and one there, were read at slightly different moments."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,7 @@ def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -
     with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
         reading = quiet.read_ticks(connection)
         age = age_s()
-        if reading.uptime_s > age + _SLACK_S:
+        if not began_within(reading.uptime_s, age):
             raise _NotYet(
                 "waiting for a start after the power-on",
                 f"SQL Server has been up for {reading.uptime_s:.0f} s, but the VM was powered on "

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from vnuma.domain.surroundings import ServerUse
 from vnuma.errors import PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.connect import APPLICATION
+from vnuma.sqlserver.endpoint import read_server_side
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import fetch
 
@@ -51,6 +52,7 @@ def read_use(connection: pyodbc.Connection) -> ServerUse:
     machine, hadr, clustered = fetch(connection, _SERVER)[0]
     return ServerUse(
         machine_name=str(machine) if machine else None,
+        side=read_server_side(connection),
         availability_groups=bool(hadr),
         replica_databases=names("availability groups", _REPLICAS) if hadr else (),
         clustered=bool(clustered),

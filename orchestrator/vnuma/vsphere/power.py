@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Literal
 
 from pyVmomi import vim, vmodl
 
-from vnuma.errors import HostChanged, PowerFailed, ReconfigureRefused, ShutdownTimeout, ToolsTimeout
+from vnuma.errors import (
+    HostChanged,
+    PowerFailed,
+    ReconfigureRefused,
+    ShutdownTimeout,
+    ToolsTimeout,
+    VmNotFound,
+)
 from vnuma.vsphere.apply import no_fence, submit
 from vnuma.vsphere.faults import describe, what_helps
 from vnuma.vsphere.question import QUESTION
 from vnuma.vsphere.session import Session
+from vnuma.vsphere.uptime import vcenter_clock
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
 
 _POWER = "runtime.powerState"
@@ -176,8 +185,8 @@ def power_on(
     fence: Fence = no_fence,
     timeout_s: float = 120.0,
     clock: Clock = time.monotonic,
-) -> float:
-    """Power on at a given host; the clock's reading just after, which is when the boot began.
+) -> datetime:
+    """Power on at a given host; when vCenter had done so, by its own clock.
 
     Raises PowerFailed (vSphere's words), QuestionPending, and HostChanged when DRS or HA
     placed the VM elsewhere: an affinity list means one host only.
@@ -199,9 +208,18 @@ def power_on(
         raise PowerFailed(
             f"vSphere could not power on {name}: {describe(fault)}", fix=what_helps(fault)
         ) from fault
-    powered_on = clock()
+    at = _completed(session, task)
     _refuse_other_host(session, ref, name, host_moid)
-    return powered_on
+    return at
+
+
+def _completed(session: Session, task: vim.Task) -> datetime:
+    """A task's `completeTime`; vCenter's clock now where it has forgotten the task."""
+    try:
+        at = session.read(task, ("info.completeTime",)).values.get("info.completeTime")
+    except VmNotFound:
+        at = None
+    return at if isinstance(at, datetime) else vcenter_clock(session)
 
 
 def _refuse_other_host(session: Session, ref: vim.VirtualMachine, name: str, host_moid: str) -> None:

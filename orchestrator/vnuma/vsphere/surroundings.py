@@ -8,19 +8,21 @@ from typing import Any
 
 from pyVmomi import vim
 
+from vnuma.domain.endpoint import VmSide
 from vnuma.domain.surroundings import Surroundings
 from vnuma.vsphere.session import Found, Query, Session
+from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
 _VM_PATHS = (
     "name",
     "recentTask",
-    "runtime.host",
     "runtime.faultToleranceState",
     "config.changeTrackingEnabled",
     "config.hardware.device",
     "config.keyId",
     "config.managedBy",
     "guest.hostName",
+    *RUNNING_PATHS,
 )
 _NEIGHBOUR_PATHS = ("name", "runtime.powerState", "summary.config.memorySizeMB")
 _MOVES = frozenset({"VirtualMachine.migrate", "VirtualMachine.relocate", "Drm.ExecuteVMotionLRO"})
@@ -72,20 +74,30 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
         high_availability=_has_ha(objects),
         guest_name=values.get("guest.hostName") or None,
+        running=_running(session, values, objects),
         free_licence=_is_free(objects.get(session.content.licenseManager)),
     )
+
+
+def _running(session: Session, values: Mapping[str, Any], objects: Mapping[Any, Found]) -> VmSide | None:
+    """What proves who the VM is, from outside; None for one that is off."""
+    booted, host = values.get("runtime.bootTime"), objects.get(values.get("runtime.host"))
+    if not isinstance(booted, datetime):
+        return None
+    return vm_side_of(session, values, booted, host.values.get(CLOCK_PATH) if host else None)
 
 
 def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
     """The VM, its recent tasks and its host's cluster."""
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
-    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=True, selectSet=[cluster])
+    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
     tasks = Query.TraversalSpec(type=vim.VirtualMachine, path="recentTask", skip=False)
     return Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, tasks])],
         propSet=[
             Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
             Query.PropertySpec(type=vim.Task, pathSet=["info"]),
+            Query.PropertySpec(type=vim.HostSystem, pathSet=[CLOCK_PATH]),
             Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["configurationEx"]),
         ],
     )

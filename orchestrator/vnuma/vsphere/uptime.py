@@ -1,30 +1,111 @@
-"""When a VM was powered on, and how long ago that is, by vCenter's own clock."""
+"""When a VM was powered on, and how long ago that is: never the difference of two clocks.
+
+`runtime.bootTime` is on the host's clock; `CurrentTime` and the times of tasks are on vCenter's. They differ
+by minutes where nobody keeps them.
+"""
 
 from __future__ import annotations
 
-from datetime import datetime
+import time
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.errors import PowerFailed
+from vnuma.domain.endpoint import VmSide, plain
+from vnuma.errors import PowerFailed, PrivilegeMissing
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
 
+RUNNING_PATHS = ("runtime.bootTime", "runtime.host", "guest.net", "guest.ipAddress")
+CLOCK_PATH = "configManager.dateTimeSystem"
+"""What of a host tells its clock."""
+
+
+def boot_time(session: Session, ref: VmRef) -> datetime:
+    """`runtime.bootTime`, by the host's clock: the same as long as the VM stays on. Raises PowerFailed."""
+    return _booted(session, ref, session.read(ref, RUNNING_PATHS[:1]).values)
+
 
 def powered_on_at(session: Session, ref: VmRef) -> datetime:
-    """`runtime.bootTime`, by vCenter's clock. Raises PowerFailed for a VM that is not powered on."""
-    booted = session.read(ref, ("runtime.bootTime",)).values.get("runtime.bootTime")
+    """When the VM was powered on, as vCenter's clock showed it. Raises PowerFailed for one that is off."""
+    values = session.read(ref, RUNNING_PATHS[:2]).values
+    ahead = timedelta(seconds=host_ahead_s(session, values.get("runtime.host")) or 0.0)
+    return _booted(session, ref, values) - ahead
+
+
+def read_vm_side(session: Session, ref: VmRef) -> VmSide:
+    """The guest's addresses and how long the VM has been on. Raises PowerFailed for one that is off."""
+    values = session.read(ref, RUNNING_PATHS).values
+    return vm_side_of(session, values, _booted(session, ref, values), _clock_system(session, values))
+
+
+def vm_side_of(
+    session: Session, values: Mapping[str, Any], booted: datetime, system: vim.host.DateTimeSystem | None
+) -> VmSide:
+    """The same of values that were read with RUNNING_PATHS, and what tells the host's clock."""
+    clock = _told(system)
+    age_s = seconds_since(session, booted) if clock is None else (clock - booted).total_seconds()
+    addresses = guest_addresses(values.get("guest.net"), values.get("guest.ipAddress"))
+    return VmSide(addresses, age_s, time.monotonic())
+
+
+def guest_addresses(cards: Sequence[vim.vm.GuestInfo.NicInfo] | None, first: str | None) -> frozenset[str]:
+    """Every address that Tools report of a guest: `guest.net` and `guest.ipAddress`."""
+    found = [first] if first else []
+    for card in cards or ():
+        found += [entry.ipAddress for entry in (card.ipConfig.ipAddress if card.ipConfig else ())]
+        found += card.ipAddress or ()
+    return frozenset(plain(address) for address in found)
+
+
+def host_ahead_s(session: Session, host: vim.HostSystem | None) -> float | None:
+    """How many seconds a host's clock is ahead of vCenter's; None where it is not told."""
+    clock = _told(_clock_system(session, {"runtime.host": host}))
+    return None if clock is None else -seconds_since(session, clock)
+
+
+def seconds_since(session: Session, moment: datetime) -> float:
+    """Seconds between a moment of vCenter's clock and now, as vCenter reads it."""
+    return float((vcenter_clock(session) - moment).total_seconds())
+
+
+def vcenter_clock(session: Session) -> datetime:
+    """What vCenter's clock shows; of an ESXi host by itself its own."""
+    now: datetime = vim.ServiceInstance("ServiceInstance", session.transport).CurrentTime()
+    return now
+
+
+def seconds_since_power_on(session: Session, ref: VmRef) -> float:
+    """How long a VM has been on, by its host's clock alone. Raises PowerFailed for one that is off."""
+    return read_vm_side(session, ref).age_s
+
+
+def _booted(session: Session, ref: VmRef, values: Mapping[str, Any]) -> datetime:
+    booted = values.get("runtime.bootTime")
     if not isinstance(booted, datetime):
         raise PowerFailed(f"{session.transport.name_of(ref)} is not powered on.", fix="Power it on first.")
     return booted
 
 
-def seconds_since(session: Session, moment: datetime) -> float:
-    """Seconds between a moment of vCenter's clock and now, as vCenter reads it."""
-    now = vim.ServiceInstance("ServiceInstance", session.transport).CurrentTime()
-    return float((now - moment).total_seconds())
+def _clock_system(session: Session, values: Mapping[str, Any]) -> vim.host.DateTimeSystem | None:
+    """What tells the clock of the host that a VM is on; None where the account may not see it."""
+    host = values.get("runtime.host")
+    if host is None:
+        return None
+    try:
+        return session.read(host, (CLOCK_PATH,)).values.get(CLOCK_PATH)
+    except PrivilegeMissing:
+        return None
 
 
-def seconds_since_power_on(session: Session, ref: VmRef) -> float:
-    """Seconds between `runtime.bootTime` and now. Raises PowerFailed for a VM that is not powered on."""
-    return seconds_since(session, powered_on_at(session, ref))
+def _told(system: vim.host.DateTimeSystem | None) -> datetime | None:
+    """A host's own clock (QueryDateTime, privilege System.Read); None where it is not told."""
+    if system is None:
+        return None
+    try:
+        now: datetime = system.QueryDateTime()
+    except PrivilegeMissing:
+        return None
+    return now

@@ -1,0 +1,156 @@
+"""Whose SQL Server: nothing is written to an instance that is not proven to run inside the VM."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma, vnuma_here
+from tests.support.lab import LabHandle
+from tests.support.site import write_inventory, write_study
+from tests.support.stores import new_store
+from tests.vsphere.support import vcenter_of
+from vnuma.domain.setting import Power, is_evidence
+from vnuma.domain.study_file import parse_study
+from vnuma.engine.attempt import finish
+from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.start import create_run, prepare
+from vnuma.store.states import Outcome
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.read import find_vm, read_vm
+
+PRODUCTION, CLONE = "/DC0/vm/Prod/sql16", "/DC0/vm/Clones/sql16"
+SOFT_NUMA = {
+    "reference": "1x16",
+    "arms": [{"topology": "1x16", "name": "whole", "soft_numa": "off"}, "1x16"],
+    "design": {"blocks": 1, "order": "fixed", "warmups": 0, "iterations": 1},
+}
+"""Its first arm needs another setting of the whole instance than the one it has."""
+
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux", reason="other systems have one loopback address, which all guests share"
+)
+
+
+def estate(
+    lab: LabFactory, clone: dict[str, Any] | None = None, production: dict[str, Any] | None = None
+) -> LabHandle:
+    """Production, and a clone of it that was not renamed; what is found around each."""
+    return lab(
+        vms=[
+            {"name": "sql16", "folder": "Prod", "memory_gb": 16, "around": production or {}},
+            {"name": "sql16", "folder": "Clones", "memory_gb": 16, "around": clone or {}},
+        ]
+    )
+
+
+def clone_with_sql_of(folder: Path, running: LabHandle, owner: str, **sql: Any) -> Path:
+    """An inventory of the clone, as `sql16`, whose vnuma_sql leads to the SQL Server of `owner`."""
+    path = write_inventory(folder, running, [CLONE])
+    document = json.loads(path.read_text(encoding="utf-8"))
+    hosts = document["all"]["children"]["vnuma_vms"]["hosts"]
+    (variables,) = hosts.values()
+    server = running.vms[owner]
+    variables["vnuma_sql"] |= {"host": server.host, "port": server.port, "node_ports": [], **sql}
+    document["all"]["children"]["vnuma_vms"]["hosts"] = {"sql16": variables}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def clone_now(running: LabHandle) -> tuple[Power, dict[str, Any]]:
+    """The clone's power state and settings."""
+    with connect(vcenter_of(running)) as session:
+        vm = read_vm(session, find_vm(session, CLONE))
+    return vm.power, {name: value for name, value in vm.settings.items() if not is_evidence(name)}
+
+
+def steps_of(tmp_path: Path, running: LabHandle, owner: str, **sql: Any) -> Steps:
+    """A run of the soft-NUMA study on the clone, driven step by step."""
+    inventory = clone_with_sql_of(tmp_path, running, owner, **sql)
+    text = write_study(tmp_path, **SOFT_NUMA).read_text(encoding="utf-8")
+    study = parse_study(text, "study")
+    targets = read_targets(inventory, study.vms)
+    store = new_store(tmp_path / "vnuma.db")
+    run = create_run(store, prepare(study, text, targets), inventory)
+    return Steps(tmp_path, store, study, run, targets["sql16"])
+
+
+def test_a_server_at_another_address_blocks_the_study(tmp_path: Path, lab: LabFactory) -> None:
+    """Guest names agree, addresses do not: plan and run refuse, doctor says it, nothing is changed."""
+    running = estate(lab)
+    inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
+    study = write_study(tmp_path, **SOFT_NUMA)
+
+    planned = vnuma_here("plan", study, "-i", inventory, "--checks")
+    ran = vnuma_here("run", study, "-i", inventory)
+    doctor = vnuma_here("doctor", "-i", inventory)
+
+    assert (planned.code, ran.code) == (5, 5), planned.text + ran.text
+    assert "P31" in ran.err
+    assert all(address in ran.err for address in ("127.0.0.1", "127.0.0.2", "vnuma_sql.identity"))
+    assert "P31" in doctor.out
+    assert running.audit(PRODUCTION)["logins"] > 0
+    assert running.audit(PRODUCTION)["changes"] == []
+
+
+def test_a_server_that_started_before_the_vms_power_on_blocks_the_study(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The clone has production's address on a network of its own: the uptime tells."""
+    running = estate(lab, {"guest_addresses": ["127.0.0.1"]}, {"up_minutes": 90})
+
+    inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
+    ran = vnuma_here("run", write_study(tmp_path, **SOFT_NUMA), "-i", inventory)
+
+    assert ran.code == 5, ran.text
+    assert "P32" in ran.err
+    assert re.search(r"up for 54\d\d s, but the VM was powered on \d{1,2} s ago", ran.err)
+    assert running.audit(PRODUCTION)["changes"] == []
+
+
+def test_a_run_that_points_at_another_vms_server_never_writes_to_it(tmp_path: Path, lab: LabFactory) -> None:
+    """Name, address and uptime agree: the first power-cycle tells, and production has only been read."""
+    running = estate(lab, {"guest_addresses": ["127.0.0.1"]})
+    before = clone_now(running)
+    inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
+
+    ran = vnuma("run", write_study(tmp_path, **SOFT_NUMA), "-i", inventory)
+
+    assert ran.code == 6, ran.text
+    assert "wrong server" in ran.err
+    assert "the VM is off" in ran.text
+    assert running.audit(PRODUCTION)["requests"] > 0
+    assert running.audit(PRODUCTION)["changes"] == []
+    assert clone_now(running) == before
+    assert {event["path"] for event in running.events if event["event"] == "power_off"} == {CLONE}
+
+
+def test_the_first_arms_setting_is_written_after_the_first_power_cycle(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """It costs one power-cycle more, no attempt, and no write before the instance was proven."""
+    running = estate(lab)
+    steps = steps_of(tmp_path, running, CLONE)
+    context = steps.take()
+
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    assert running.audit(CLONE)["changes"] == []
+    seen = ready_cell(context, attempt)
+    finish(context, attempt, Outcome.VALID, None, None)
+
+    assert seen.guest.sql_cpu_nodes == 1
+    assert running.audit(CLONE)["changes"] == ["AlterServer (sa, master)"]
+    steps.shape(context)  # that boot is proven: the next arm's setting needs no boot of its own
+    assert len(running.audit(CLONE)["changes"]) == 2
+    assert sum(event["event"] == "power_off" for event in running.events) == 3
+    steps.put_back()
+    assert running.audit(PRODUCTION)["changes"] == []
