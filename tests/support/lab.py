@@ -113,6 +113,17 @@ class LabHandle:
         """Make the lab fail from now on; the fields are those of a scenario's faults."""
         faults.add(self.state, {"kind": kind, **fields})
 
+    def logins(self) -> Event:
+        """Logins of the administrator at vCenter so far: how many succeeded and failed."""
+        counted: Event = faults.logins(self.state)["vcenter"].get(self.vcenter.user, {})
+        return {"succeeded": 0, "failed": 0, "locked": 0} | counted
+
+    def sql_logins(self, vm: str = "sql16") -> Event:
+        """Logins of the study's account at a VM's SQL Server so far."""
+        end = self.vms[vm]
+        counted: Event = faults.logins(self.state)["sql"][end.path].get(end.user, {})
+        return {"succeeded": 0, "failed": 0, "locked": 0} | counted
+
     def clear_faults(self) -> None:
         """Take every fault back."""
         faults.clear(self.state)

@@ -25,6 +25,7 @@ const largestFault = 64 << 10 // bytes of a request
 //	GET    /faults        every fault with its number and how often it has struck
 //	POST   /faults        one fault, as in a scenario
 //	DELETE /faults?id=N   that fault; without id every one
+//	GET    /logins        how many logins succeeded and failed, by account
 type control struct {
 	lab      *Server
 	listener net.Listener
@@ -40,6 +41,7 @@ func (s *Server) startControl() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.faults.list()) })
 	mux.HandleFunc("POST /faults", c.add)
+	mux.HandleFunc("GET /logins", s.countedLogins)
 	mux.HandleFunc("DELETE /faults", c.clear)
 	c.http = &http.Server{
 		Handler:           c.authorized(mux),

@@ -38,6 +38,12 @@ def clear(state: LabState, number: int | None = None) -> int:
     return answer["removed"]
 
 
+def logins(state: LabState) -> dict[str, Any]:
+    """How many logins succeeded and failed so far: of `vcenter` by account, of `sql` by VM and account."""
+    answer: dict[str, Any] = _ask(state, "GET", "/logins")
+    return answer
+
+
 def _ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:
     password = state.password_file.read_text(encoding="utf-8").strip()
     account = b64encode(f"{state.user}:{password}".encode()).decode()
