@@ -118,6 +118,10 @@ class LabHandle:
         counted: Event = faults.logins(self.state)["vcenter"].get(self.vcenter.user, {})
         return {"succeeded": 0, "failed": 0, "locked": 0} | counted
 
+    def open_sessions(self) -> int:
+        """The administrator's sessions that are open at vCenter now."""
+        return int(faults.logins(self.state)["sessions"].get(self.vcenter.user, 0))
+
     def sql_logins(self, vm: str = "sql16") -> Event:
         """Logins of the study's account at a VM's SQL Server so far."""
         end = self.vms[vm]

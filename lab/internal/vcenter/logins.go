@@ -88,7 +88,8 @@ func (s *Server) refusesLogin() bool {
 	return false
 }
 
-// countedLogins answers with the logins at vCenter and at the SQL Server of each VM, by account.
+// countedLogins answers with the logins at vCenter and at the SQL Server of each VM, by account, and with
+// the sessions that are open at vCenter now.
 func (s *Server) countedLogins(w http.ResponseWriter, _ *http.Request) {
 	inside := map[string]map[string]guest.LoginCount{}
 	for _, m := range s.order {
@@ -96,5 +97,9 @@ func (s *Server) countedLogins(w http.ResponseWriter, _ *http.Request) {
 			inside[m.scenario.Path()] = counter.Logins()
 		}
 	}
-	answer(w, http.StatusOK, map[string]any{"vcenter": s.logins.counts(), "sql": inside})
+	open := map[string]int{}
+	for _, session := range s.sessions() {
+		open[session.UserName]++
+	}
+	answer(w, http.StatusOK, map[string]any{"vcenter": s.logins.counts(), "sessions": open, "sql": inside})
 }

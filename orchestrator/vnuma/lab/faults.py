@@ -39,7 +39,7 @@ def clear(state: LabState, number: int | None = None) -> int:
 
 
 def logins(state: LabState) -> dict[str, Any]:
-    """How many logins succeeded and failed so far: of `vcenter` by account, of `sql` by VM and account."""
+    """Logins so far: of `vcenter` by account, of `sql` by VM and account; open `sessions` by account."""
     answer: dict[str, Any] = _ask(state, "GET", "/logins")
     return answer
 
