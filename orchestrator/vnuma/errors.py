@@ -23,6 +23,12 @@ class VnumaError(Exception):
         self.what = what
         self.fix = fix
 
+    def also(self, later: VnumaError) -> None:
+        """Tell, after this failure, of one that followed when its consequences were to be undone."""
+        self.what = f"{self.what} Then, undoing it: {later.what}"
+        self.fix = "\n  ".join(fix for fix in (self.fix, later.fix) if fix) or None
+        self.args = (self.what,)
+
     def __str__(self) -> str:
         return f"{self.what}\n  {self.fix}" if self.fix else self.what
 
@@ -62,7 +68,7 @@ class LoginRefused(EnvironmentProblem):
 
 
 class AccountRefused(LoginRefused):
-    """vCenter does not accept the account: each further try may lock it."""
+    """vCenter or SQL Server does not accept the account: each further try may lock it."""
 
 
 class PrivilegeMissing(EnvironmentProblem):

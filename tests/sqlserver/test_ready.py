@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import pytest
 
 from tests.sqlserver.support import HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
-from vnuma.errors import LoginRefused, SqlTimeout
-from vnuma.sqlserver.connect import SqlServer
+from vnuma.errors import AccountRefused, LoginRefused, SqlTimeout
+from vnuma.logins import Logins
+from vnuma.sqlserver.connect import ServerError, SqlServer, connect
 from vnuma.sqlserver.ready import QuietRule, wait_ready
 
 NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)
@@ -69,23 +71,56 @@ def test_an_unreachable_server_is_asked_less_and_less_often_until_the_deadline(s
     assert clock.naps == pytest.approx([0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0, 3.65])
 
 
-def test_refused_logins_are_retried_and_only_then_reported(lab: LabFactory) -> None:
-    """A starting server refuses logins for a while; a wrong password does so at the deadline too."""
-    running = lab(faults=[{"kind": "login_refused", "vm": "sql16", "boot": 1}])
+@pytest.mark.parametrize(("number", "tries"), [(18456, 3), (18470, 1), (18486, 1), (18487, 1), (18488, 1)])
+def test_a_refused_login_is_tried_three_times_at_most_and_not_soon_again(
+    lab: LabFactory, number: int, tries: int
+) -> None:
+    """A domain locks an account after a few; one that is disabled, locked or expired is not tried again."""
+    running = lab(faults=[{"kind": "login_refused", "vm": "sql16", "boot": 1, "number": number}])
     running.wait_for("sql_listening")
-    clock = HurriedClock()
+    clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
 
-    with pytest.raises(LoginRefused, match="It was so for 10 s after the boot"):
-        wait_ready(
-            server_of(running),
-            database=None,
-            powered_on_s=AN_HOUR,
-            deadline_s=10,
-            quiet=NO_QUIET,
-            clock=clock,
-        )
+    for _ in range(2):
+        with pytest.raises(AccountRefused, match=rf"{server.port}.*'{server.user}'"):
+            wait_ready(
+                server, database=None, powered_on_s=AN_HOUR, deadline_s=600, quiet=NO_QUIET, clock=clock
+            )
+
+    assert running.sql_logins()["failed"] == tries
+    assert len(clock.naps) == tries - 1
+    assert all(nap >= 10 for nap in clock.naps)
+
+
+def test_a_server_in_script_upgrade_is_waited_for(lab: LabFactory) -> None:
+    """Message 18401 says that it is not ready yet, and nothing about the password."""
+    running = lab(faults=[{"kind": "login_refused", "vm": "sql16", "boot": 1, "number": 18401}])
+    running.wait_for("sql_listening")
+    clock, server = HurriedClock(), replace(server_of(running), logins=Logins(None))
+
+    with pytest.raises(SqlTimeout, match=r"does not take logins yet.*script upgrade"):
+        wait_ready(server, database=None, powered_on_s=AN_HOUR, deadline_s=20, quiet=NO_QUIET, clock=clock)
 
     assert len(clock.naps) > 3
+
+
+def test_a_login_that_succeeds_ends_the_count_of_refusals(shared_lab: LabHandle, server: SqlServer) -> None:
+    """Servers and domains count refusals in a row too."""
+    logins = Logins(None)
+    wrong, right = (replace(server, password=word, logins=logins) for word in ("wrong", server.password))
+    for _ in range(2):
+        for _ in range(2):
+            with pytest.raises(LoginRefused), connect(wrong):
+                pass
+        with connect(right):
+            pass
+
+
+def test_a_database_that_is_not_there_counts_as_no_refusal(server: SqlServer) -> None:
+    """SQL Server says 4060, and then that the login failed: the password was right."""
+    logins = Logins(None)
+    for _ in range(5):
+        with pytest.raises(ServerError), connect(replace(server, logins=logins), "nowhere"):
+            pass
 
 
 def test_without_a_rule_quietness_is_not_evaluated(server: SqlServer) -> None:

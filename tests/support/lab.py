@@ -117,6 +117,21 @@ class LabHandle:
         """What the SQL Server of a VM was asked since the lab began: `logins`, `requests`, `changes`."""
         return faults.audit(self.state)[self.vms[vm].path]
 
+    def logins(self) -> Event:
+        """Logins of the administrator at vCenter so far: how many succeeded and failed."""
+        counted: Event = faults.logins(self.state)["vcenter"].get(self.vcenter.user, {})
+        return {"succeeded": 0, "failed": 0, "locked": 0} | counted
+
+    def open_sessions(self) -> int:
+        """The administrator's sessions that are open at vCenter now."""
+        return int(faults.logins(self.state)["sessions"].get(self.vcenter.user, 0))
+
+    def sql_logins(self, vm: str = "sql16") -> Event:
+        """Logins of the study's account at a VM's SQL Server so far."""
+        end = self.vms[vm]
+        counted: Event = faults.logins(self.state)["sql"][end.path].get(end.user, {})
+        return {"succeeded": 0, "failed": 0, "locked": 0} | counted
+
     def clear_faults(self) -> None:
         """Take every fault back."""
         faults.clear(self.state)

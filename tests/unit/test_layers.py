@@ -16,13 +16,14 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "assets", "cycles", "__version__"}
+GROUND = {"errors", "assets", "cycles", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
     "cycles": set(),
     "assets": {"errors"},
+    "logins": {"errors"},
     "logs": {"errors"},
     "domain": {"errors", "logs"},
     "checks": {"errors", "domain"},

@@ -23,7 +23,7 @@ type Boot struct {
 // Faults are the failures of SQL Server that a scenario injects into one boot.
 type Faults struct {
 	NeverListens       bool    // port stays closed
-	RefuseLogins       bool    // 18456
+	RefuseLogins       int     // number of the message that refuses every login, 0 = none
 	DropAfterRows      int64   // >0: connection is cut in the middle of a result after so many rows
 	SlowFactor         float64 // >0: every timing multiplied
 	DatabaseRecovering bool    // user databases never ONLINE
@@ -31,6 +31,16 @@ type Faults struct {
 	ForeignLookups     float64 // share of the page lookups that are counted on the other side
 	PortsElsewhere     bool    // mapped ports lead to the nodes that their masks do not name
 }
+
+// LoginCount is how often an account logged in, was refused, and was locked for being refused too often.
+type LoginCount struct {
+	Succeeded int `json:"succeeded"`
+	Failed    int `json:"failed"`
+	Locked    int `json:"locked"`
+}
+
+// LoginCounter is a service that counts the logins of each account since the lab began.
+type LoginCounter interface{ Logins() map[string]LoginCount }
 
 // Service is what runs inside a guest: started at the end of a boot, stopped at power-off.
 type Service interface {

@@ -22,6 +22,7 @@ type Fault struct {
 	Seconds        float64 `yaml:"seconds" json:"seconds,omitempty"` // how long, or how long after the power-on
 	To             string  `yaml:"to" json:"to,omitempty"`           // a host's name
 	CPUReservation int64   `yaml:"cpu_reservation_mhz" json:"cpu_reservation_mhz,omitempty"`
+	Number         int     `yaml:"number" json:"number,omitempty"` // of SQL Server's message
 }
 
 // Kinds of fault.
@@ -33,6 +34,7 @@ const (
 	TopologyStuck      = "topology_stuck"
 	DatastoreFull      = "datastore_full"
 	SessionExpired     = "session_expired"
+	AccountRefused     = "account_refused"
 	VCenterRestart     = "vcenter_restart"
 	TaskInProgress     = "task_in_progress"
 	HostCommunication  = "host_communication"
@@ -56,7 +58,7 @@ const (
 
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
-	SessionExpired, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
+	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
 	Question, LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
 }
@@ -75,6 +77,7 @@ var fields = []field{
 	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
 	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
 	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged}},
+	{"number (of a refused login)", func(f Fault) bool { return f.Number > 0 }, nil, []string{LoginRefused}},
 	{"method", func(f Fault) bool { return f.Method != "" }, nil,
 		[]string{TaskInProgress, HostCommunication, Unavailable, AnswerLost}},
 }

@@ -63,6 +63,7 @@ type Instance struct {
 	server      *tds.Server
 	databases   []*database
 	sessions    map[int]*Session
+	logins      map[string]guest.LoginCount
 	joins       int          // cross joins run since the boot
 	softNUMA    bool         // automatic soft-NUMA, for the next start
 	softNUMANow bool         // the same, in use since the start
@@ -99,7 +100,7 @@ func New(cfg Config) (*Instance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reserving an address for SQL Server: %w", err)
 	}
-	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
+	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, logins: map[string]guest.LoginCount{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.clock.ahead = cfg.ClockAhead
 	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
 	now := time.Now().UTC()
@@ -234,8 +235,9 @@ func (i *Instance) serverName() string {
 func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	if i.boot.Faults.RefuseLogins || !i.known(l.User, l.Password) {
-		return nil, &tds.Message{Number: 18456, State: 1, Class: 14, Text: fmt.Sprintf("Login failed for user '%s'.", l.User)}
+	if refusal := i.refusal(l); refusal != nil {
+		i.count(l.User, func(c *guest.LoginCount) { c.Failed++ })
+		return nil, refusal
 	}
 	name := l.Database
 	if name == "" {
@@ -250,6 +252,7 @@ func (i *Instance) Open(l tds.Login) (tds.Session, *tds.Message) {
 	s := newSession(i, int(l.SPID), l, db)
 	i.assign(s)
 	i.sessions[s.id] = s
+	i.count(l.User, func(c *guest.LoginCount) { c.Succeeded++ })
 	return s, nil
 }
 

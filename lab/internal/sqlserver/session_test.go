@@ -272,9 +272,17 @@ func TestLogins(t *testing.T) {
 	if r := must(t, s, "SELECT state_desc FROM sys.databases WHERE name = N'study'"); r.text() != "RECOVERING" {
 		t.Errorf("the state is %s", r.text())
 	}
-	restart(t, i, func(b *bootFaults) { b.RefuseLogins = true })
+	restart(t, i, func(b *bootFaults) { b.RefuseLogins = 18456 })
 	if got := number("sa", "right", ""); got != 18456 {
 		t.Errorf("login with the fault gives %d, want 18456", got)
+	}
+	before := i.Logins()["sa"]
+	restart(t, i, func(b *bootFaults) { b.RefuseLogins = 18486 })
+	if got := number("sa", "right", ""); got != 18486 {
+		t.Errorf("login with the fault gives %d, want 18486", got)
+	}
+	if now := i.Logins()["sa"]; now.Failed != before.Failed+1 || now.Succeeded != before.Succeeded || before.Succeeded == 0 {
+		t.Errorf("counted %+v, before %+v", now, before)
 	}
 }
 

@@ -13,14 +13,6 @@ import (
 	"vnuma.dev/lab/internal/scenario"
 )
 
-// validLogin knows the administrator and the scenario's accounts; all have the one password.
-func (s *Server) validLogin(login *types.Login) bool {
-	if login.Password != s.config.Password {
-		return false
-	}
-	return login.UserName == s.administrator() || s.account(login.UserName) != nil
-}
-
 func (s *Server) account(user string) *scenario.Account {
 	for i, account := range s.config.Scenario.Accounts {
 		if account.User == user {

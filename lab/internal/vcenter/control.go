@@ -27,6 +27,7 @@ const largestFault = 64 << 10 // bytes of a request
 //	POST   /faults        one fault, as in a scenario
 //	DELETE /faults?id=N   that fault; without id every one
 //	GET    /audit         what each VM's SQL Server was asked, by inventory path
+//	GET    /logins        how many logins succeeded and failed, by account
 type control struct {
 	lab      *Server
 	listener net.Listener
@@ -42,6 +43,7 @@ func (s *Server) startControl() error {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /faults", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.faults.list()) })
 	mux.HandleFunc("POST /faults", c.add)
+	mux.HandleFunc("GET /logins", s.countedLogins)
 	mux.HandleFunc("DELETE /faults", c.clear)
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.audit()) })
 	c.http = &http.Server{

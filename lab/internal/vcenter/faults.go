@@ -1,6 +1,7 @@
 package vcenter
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -148,11 +149,16 @@ func (r *rule) strikes(kind string, vm scenario.VM, boot int) bool {
 
 func (r *rule) left() bool { return r.Limit() == 0 || r.used < r.Limit() }
 
+// loginFailed is the number of SQL Server's message for a wrong password.
+const loginFailed = 18456
+
 // sqlFaults collects what strikes SQL Server in this boot.
 func (in *injector) sqlFaults(vm scenario.VM, boot int) guest.Faults {
 	var faults guest.Faults
 	faults.NeverListens = in.take(scenario.SQLNever, vm, boot) != nil
-	faults.RefuseLogins = in.take(scenario.LoginRefused, vm, boot) != nil
+	if fault := in.take(scenario.LoginRefused, vm, boot); fault != nil {
+		faults.RefuseLogins = cmp.Or(fault.Number, loginFailed)
+	}
 	faults.DatabaseRecovering = in.take(scenario.DatabaseRecovering, vm, boot) != nil
 	if fault := in.take(scenario.DropMidResult, vm, boot); fault != nil {
 		faults.DropAfterRows = fault.Rows

@@ -50,6 +50,7 @@ type Server struct {
 	order    []*machine // as in the scenario
 	faults   *injector
 	tasks    taskCounter
+	logins   logins
 
 	serving sync.Mutex // guards http and closed
 	closed  bool

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from vnuma.engine.linux.shell import Output, command, output_of, refused
@@ -21,5 +21,5 @@ class ConnectionShell:
         """Run a script, as root where the task says `become`. Raises MachineUnreachable."""
         try:
             return output_of(self.action._low_level_execute_command(command(script)))
-        except AnsibleConnectionFailure as error:
+        except AnsibleError as error:  # a connection that fails, or an SSH client that is not there
             raise refused(self.name, error.message) from error

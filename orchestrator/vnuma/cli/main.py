@@ -36,6 +36,7 @@ from vnuma.cli import (
     stop,
 )
 from vnuma.errors import Interrupted, VnumaError
+from vnuma.logins import sharing
 
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
 blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 a
@@ -102,7 +103,8 @@ app.add_typer(lab.app, name="lab", short_help="Start, stop and upset the embedde
 def main() -> None:
     """Run the command line and exit with its code."""
     try:
-        code = app(standalone_mode=False)
+        with sharing():
+            code = app(standalone_mode=False)
     except VnumaError as error:
         from vnuma.cli.screen import error_text, say
 

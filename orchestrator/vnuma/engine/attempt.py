@@ -7,7 +7,7 @@ on after an error finds the cell already settled.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -84,6 +84,23 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
         # A bug, or a fault of vSphere that nobody expected: left open it would pass for an interruption.
         finish(context, attempt, Outcome.FAILED, reason_word(type(error)), f"{type(error).__name__}: {error}")
         raise
+
+
+@contextmanager
+def undone_by(undo: Callable[[], object]) -> Iterator[None]:
+    """Undo at the end, whatever happens. What ended the work is raised, with what undoing it met besides."""
+    try:
+        yield
+    except BaseException as first:
+        try:
+            undo()
+        except VnumaError as second:
+            if isinstance(first, VnumaError):
+                first.also(second)
+            else:
+                first.add_note(str(second))
+        raise
+    undo()
 
 
 def finish(

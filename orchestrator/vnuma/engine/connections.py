@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import lru_cache
+from pathlib import Path
 
+from vnuma import assets
+from vnuma.engine.private_folder import private_folder
 from vnuma.engine.secrets import Private, resolve
 from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import VCenterUnreachable
+from vnuma.logins import Logins, now_sharing
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.driver import ENVIRONMENT_VARIABLE, Driver, discover
-from vnuma.vsphere.connect import VCenter, agreed_version
+from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 
 def vcenter(target: Target) -> VCenter:
@@ -26,7 +30,34 @@ def vcenter(target: Target) -> VCenter:
         ca_file=wanted.ca_file,
         verify_tls=wanted.verify_tls,
         api_version=private.api_versions.get(_address(target)) if private else None,
+        logins=shared_logins(),
     )
+
+
+def shared_logins() -> Logins | None:
+    """What this run's processes know of their logins: the supervisor's in a play, else this process' own.
+
+    None where nobody shares them: then each connection logs in and out for itself.
+    """
+    private, sharing = Private.read(), now_sharing()
+    if private and private.logins:
+        return _logins_in(private.logins)
+    return sharing.logins(_begin_sharing) if sharing else None
+
+
+@lru_cache(maxsize=1)
+def _logins_in(folder: str) -> Logins:
+    return Logins(Path(folder))
+
+
+def _begin_sharing(ending: ExitStack) -> Logins:
+    """In a folder that goes with this process; its sessions are ended first."""
+    try:
+        logins = Logins(ending.enter_context(private_folder(assets.home())))
+    except OSError:  # a full disk keeps no VM from being put back: this process remembers for itself
+        logins = Logins(None)
+    ending.callback(log_out, logins)
+    return logins
 
 
 def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
@@ -58,6 +89,7 @@ def sql_server(target: Target) -> SqlServer:
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
         node_ports=wanted.node_ports,
+        logins=shared_logins(),
     )
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from vnuma.engine import process_affinity
-from vnuma.engine.attempt import Attempt
+from vnuma.engine.attempt import Attempt, undone_by
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.context import VmContext
@@ -53,13 +53,11 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
         raise StoreError(
             f"{context.vm.name} has no process affinity in its baseline.", fix="Start the run again."
         )
-    try:
+    with undone_by(lambda: process_affinity.switch(context.sql(), before, journal_of(context))):
         proof = _place(context, attempt)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, SCOPE, {"placement": asdict(proof)})
         yield
-    finally:
-        process_affinity.switch(context.sql(), before, journal_of(context))
 
 
 def _place(context: VmContext, attempt: Attempt) -> Placement:

@@ -5,15 +5,19 @@ from __future__ import annotations
 import fcntl
 import hashlib
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vnuma.errors import VmHeld
 
 # Each step that holds the lock has deadlines of its own; together they stay well below this.
 WAIT_S = 3600.0
+
+# A holder that somebody has stopped (SIGSTOP) ends no step: it is waited for only as long as by mistake.
+STOPPED_S = 10.0
 
 _LOOK_S = 0.1
 
@@ -45,18 +49,20 @@ def vm_lock(
             say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
             _wait(descriptor, vm_name, wait_s)
         os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
         yield
     finally:
         os.close(descriptor)
 
 
 def _wait(descriptor: int, vm_name: str, wait_s: float) -> None:
-    deadline = time.monotonic() + wait_s
+    began = time.monotonic()
     while not _try(descriptor):
-        if time.monotonic() >= deadline:
+        waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
+        if waited >= (min(wait_s, STOPPED_S) if stopped else wait_s):
+            how = f"holds {vm_name} and is stopped" if stopped else f"has been changing {vm_name}"
             raise StillLocked(
-                f"{_holder(descriptor)} on this machine has been changing {vm_name} for {wait_s:.0f} s.",
+                f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
                 fix="Look at: vnuma status. End that process if it hangs; the VM is put back afterwards.",
             )
         time.sleep(min(_LOOK_S, wait_s))
@@ -70,7 +76,31 @@ def _try(descriptor: int) -> bool:
     return True
 
 
+def _written(descriptor: int) -> tuple[int, str] | None:
+    """Process number and host of the holder, as it wrote itself down."""
+    pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
+    return (int(pid), host) if pid.isdecimal() else None
+
+
 def _holder(descriptor: int) -> str:
-    """Who holds the lock, as it wrote itself down."""
-    pid = os.pread(descriptor, 20, 0).decode(errors="replace").strip()
-    return f"process {pid}" if pid.isdecimal() else "another process"
+    """Who holds the lock, in words."""
+    found = _written(descriptor)
+    if found is None:
+        return "another process"
+    host = "this machine" if found[1] == socket.gethostname() else found[1]
+    return f"process {found[0]} on {host}"
+
+
+def _is_stopped(descriptor: int) -> bool:
+    """Whether the holder is one of this host's processes that a signal or a debugger has stopped."""
+    found = _written(descriptor)
+    if found is None or found[1] != socket.gethostname():
+        return False
+    with suppress(OSError, IndexError):  # it has just gone, or there is no /proc
+        return stat_of(found[0])[0] in "Tt"
+    return False
+
+
+def stat_of(pid: int) -> list[str]:
+    """The fields of /proc/PID/stat from the third on, its state (proc(5)). Raises OSError without one."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

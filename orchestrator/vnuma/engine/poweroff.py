@@ -33,6 +33,11 @@ class PowerRules:
     sql_s: float = 600
     ask: power.Ask = "shut_down"
 
+    @property
+    def step_s(self) -> float:
+        """The longest that a step may hold a VM's lock: a shutdown, a boot, and the tasks between them."""
+        return self.shutdown_s + self.tools_s + 2 * self.task_s
+
     @classmethod
     def of(cls, study: Study) -> PowerRules:
         """As the study says."""

@@ -17,7 +17,7 @@ from vnuma.engine.inventory import read_targets
 from vnuma.engine.left import left_vms
 from vnuma.engine.linux.back import edits_back
 from vnuma.engine.linux.shell import PlayedShell
-from vnuma.engine.recover import is_alive
+from vnuma.engine.recover import is_alive, take_from_dead
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.target import MACHINE_KEY, AnyTarget, Machine
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
@@ -66,6 +66,7 @@ def put_back_left(
             continue
         try:
             target, study = _target(row, owner, inventory), _study(store, owner)
+            take_from_dead(store, owner)
             done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
         except VnumaError as error:
             outcome.problems.append(error)

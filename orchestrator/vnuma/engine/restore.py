@@ -79,7 +79,8 @@ def restore(
     journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
 
     def once(_tries: int) -> Restored:
-        with vm_lock(home, vm.vm_key, vm.name, say=say), connect(vcenter(target)) as session:
+        lock = vm_lock(home, vm.vm_key, vm.name, wait_s=rules.step_s, say=say)
+        with lock, connect(vcenter(target)) as session:
             return _on_vsphere(store, run, vm, target, session, choice, rules, fence, journal, say)
 
     try:

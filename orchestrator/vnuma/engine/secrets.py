@@ -35,6 +35,8 @@ class Private:
     """Fencing token of each VM by inventory name: an older play keeps its older token."""
     api_versions: dict[str, str] = field(default_factory=dict)
     """API version agreed with each vCenter, by its address: a step need not ask again."""
+    logins: str | None = None
+    """The folder of what the run's processes know of their logins."""
 
     def write(self, folder: Path) -> Path:
         """Write to a new file that only this user can read."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from vnuma.domain.study import Dataset
 from vnuma.engine import process_affinity, resource_pool
-from vnuma.engine.attempt import Attempt
+from vnuma.engine.attempt import Attempt, undone_by
 from vnuma.engine.audit import journal_of
 from vnuma.engine.baseline import baseline_affinity
 from vnuma.engine.client_machine import client_named
@@ -124,11 +124,9 @@ class CellSite:
                 f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
             )
         journal = journal_of(self.context)
-        try:
+        with undone_by(lambda: process_affinity.switch(self.server, before, journal)):
             process_affinity.switch(self.server, wanted, journal)
             yield
-        finally:
-            process_affinity.switch(self.server, before, journal)
 
     def resource_pool(self, percent: int) -> None:
         """Our pool with that share of memory, and the study's database bound to it, up to the restore."""
@@ -145,8 +143,6 @@ class CellSite:
             raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
         now = kernel.read(self.shell, wanted) if wanted else {}
         refuse_settings(self.vm, kernel.somebodys(before, wanted, now))
-        try:
+        with undone_by(lambda: kernel.switch(self.shell, before, wanted, journal)):
             kernel.switch(self.shell, wanted, now, journal)
             yield
-        finally:
-            kernel.switch(self.shell, before, wanted, journal)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import socket
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +11,7 @@ from pathlib import Path
 from sqlalchemy import Connection
 
 from vnuma.domain.study import Study
-from vnuma.engine.connections import api_versions
+from vnuma.engine.connections import api_versions, shared_logins
 from vnuma.engine.context import home_folder
 from vnuma.engine.ended import Ended, worst
 from vnuma.engine.hours import Closed, closed
@@ -22,14 +20,14 @@ from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
-from vnuma.engine.recover import look_after
+from vnuma.engine.recover import heard_of, look_after, require_own
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.restored import Restored
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
 from vnuma.engine.window import is_over
-from vnuma.errors import NotAtBaseline, StoreError, VnumaError
+from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -48,8 +46,8 @@ class Asked:
 
     count: int = 0
     passed_on: int = field(default=0)
-    broken: StoreError | None = None
-    """The store failed while the play ran: raised once the play has ended."""
+    broken: StoreError | LeaseLost | None = None
+    """The store failed, or another took the run, while the play ran: raised once the play has ended."""
 
 
 def supervise(
@@ -68,17 +66,21 @@ def supervise(
     look_after(store, run)
     output = ""
     failure: list[VnumaError] = []
+    tokens: dict[str, int] = {}
     with _signals() as asked, store.kept_open():
         try:
-            output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked)
+            output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
         except VnumaError as error:
             failure.append(error)
         finally:
-            restored, problems = put_back(store, run, study, targets)
+            lost = any(isinstance(error, LeaseLost) for error in failure)
+            ours = _still_ours(store, run, targets, tokens) if lost else targets
+            with heard_of(store, run):
+                restored, problems = put_back(store, run, study, ours)
             problems += failure
             try:
                 shut = None if asked.count else _closed(store, run, study)
-                progress = _close(store, run, problems, asked, shut)
+                progress = _look(store, run) if lost else _close(store, run, problems, asked, shut)
             except StoreError as error:
                 raise worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
@@ -93,7 +95,8 @@ def put_back(
     problems: list[VnumaError] = []
     try:
         with store.read() as connection:
-            rows = [row for row in vms.vms_of_run(connection, run.id) if _held(connection, row.vm_key, run)]
+            ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
+            rows = [row for row in ours if _held(connection, row.vm_key, run)]
     except StoreError as error:
         lost = NotAtBaseline(
             f"{', '.join(targets)} may not be at the baseline: {error.what}",
@@ -106,6 +109,18 @@ def put_back(
         except VnumaError as error:
             problems.append(error)
     return restored, problems
+
+
+def _still_ours(
+    store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int]
+) -> dict[str, AnyTarget]:
+    """The VMs that nobody has taken since this process did: what it was frozen for is not known to it."""
+    with store.read() as connection:
+        held = {
+            row.name: leases.get_lease(connection, row.vm_key) for row in vms.vms_of_run(connection, run.id)
+        }
+    ours = {name for name, lease in held.items() if lease and lease.token == tokens.get(name)}
+    return {name: target for name, target in targets.items() if name in ours}
 
 
 def _held(connection: Connection, vm_key: str, run: Run) -> bool:
@@ -122,19 +137,27 @@ def _launch_until_done(
     inventory: Path,
     watch: Watch,
     asked: Asked,
+    tokens: dict[str, int],
 ) -> str:
     """Launch plays until every VM has no more cells; each launch is bounded, and so is their number.
 
-    A VM that only a person can help is in no later one.
+    A VM that only a person can help is in no later one. `tokens` are those that are held, by VM. Raises
+    LeaseLost when another process has taken the run.
     """
     fruitless, output, going = 0, "", dict(targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        tokens = take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
-        with private_folder() as folder:
+        require_own(store, run)
+        with heard_of(store, run):
+            tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
+        with private_folder(home_folder()) as folder:
             secrets = resolve_all(going.values())
             versions = api_versions(going.values())
-            private = Private(url, str(home_folder()), run.name, secrets, tokens, versions).write(folder)
+            logins = shared_logins()
+            shared = str(logins.folder) if logins and logins.folder else None
+            private = Private(
+                url, str(home_folder()), run.name, secrets, dict(tokens), versions, shared
+            ).write(folder)
             played = play_study(
                 run.name,
                 _lanes(store, run, study, going),
@@ -187,15 +210,15 @@ def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
 def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:
     """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
     try:
+        require_own(store, run)
         with store.write() as connection:
-            runs.touch_supervisor(connection, run.id, pid=os.getpid(), host=socket.gethostname())
             if asked.count > asked.passed_on:
                 runs.request_stop(connection, run.id, StopRequest.NOW)
                 asked.passed_on = asked.count
             if is_over(study, utc_now()):
                 runs.request_stop(connection, run.id, StopRequest.NOW)
         watch(_look(store, run))
-    except StoreError as error:
+    except (StoreError, LeaseLost) as error:
         asked.broken = error
         return True
     return asked.count > 1

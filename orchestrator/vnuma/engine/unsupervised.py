@@ -7,24 +7,19 @@ settles the run's state when it has put the last VM back. Its process is the wor
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from threading import Event, Thread
+from contextlib import contextmanager
 
 from vnuma.domain.study import Study
 from vnuma.engine.persist import Patience
 from vnuma.engine.progress import progress_of
-from vnuma.engine.recover import is_alive
+from vnuma.engine.recover import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
 from vnuma.engine.start import take as take_vm
 from vnuma.engine.target import AnyTarget
-from vnuma.errors import StoreError, VmHeld
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RunState
-
-BEAT_S = 20.0
 
 
 def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int:
@@ -32,9 +27,9 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int
 
     Raises VmHeld when another process looks after the run, or another run has the VM.
     """
-    refuse_if_looked_after(run)
-    say_alive(store, run)
-    token = take_vm(store, run, study, vm, target, Patience(study.power.vcenter_retry_s))
+    look_after(store, run, _this_play())
+    with heard_of(store, run, _this_play()):
+        token = take_vm(store, run, study, vm, target, Patience(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return token
@@ -42,38 +37,15 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int
 
 def refuse_if_looked_after(run: Run) -> None:
     """Raise VmHeld when a process that is not this play looks after the run."""
-    if is_alive(run) and (run.supervisor_pid, run.supervisor_host) != _this_play():
-        raise VmHeld(
-            f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
-            fix=f"vnuma status, or vnuma stop {run.name}",
-        )
-
-
-def say_alive(store: Store, run: Run) -> None:
-    """This play looks after the run: recovery then leaves its VMs alone."""
-    pid, host = _this_play()
-    with store.write() as connection:
-        runs.touch_supervisor(connection, run.id, pid=pid, host=host)
+    refuse_if_alive(run, _this_play())
 
 
 @contextmanager
 def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
-    """Say while a step works, which may take hours, that this play lives. Silent plays count as dead."""
-    done = Event()
-
-    def beat() -> None:
-        while not done.wait(every_s):
-            with suppress(StoreError):  # the step's own writes tell of a store that is gone
-                say_alive(store, run)
-
-    say_alive(store, run)
-    thread = Thread(target=beat, daemon=True)
-    thread.start()
-    try:
+    """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
+    look_after(store, run, _this_play())
+    with heard_of(store, run, _this_play(), every_s):
         yield
-    finally:
-        done.set()
-        thread.join()
 
 
 def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
@@ -104,5 +76,5 @@ def settle_conflict(store: Store, run: Run) -> None:
         runs.set_run_state(connection, run.id, RunState.CONFLICT)
 
 
-def _this_play() -> tuple[int, str]:
-    return os.getppid(), socket.gethostname()
+def _this_play() -> Keeper:
+    return Keeper(os.getppid())

@@ -44,6 +44,12 @@ def audit(state: LabState) -> dict[str, dict[str, Any]]:
     return answer
 
 
+def logins(state: LabState) -> dict[str, Any]:
+    """Logins so far: of `vcenter` by account, of `sql` by VM and account; open `sessions` by account."""
+    answer: dict[str, Any] = _ask(state, "GET", "/logins")
+    return answer
+
+
 def _ask(state: LabState, method: str, path: str, body: str | None = None) -> Any:
     password = state.password_file.read_text(encoding="utf-8").strip()
     account = b64encode(f"{state.user}:{password}".encode()).decode()

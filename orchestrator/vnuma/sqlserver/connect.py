@@ -7,15 +7,19 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vnuma.errors import DriverMissing, InputError
+from vnuma.errors import DriverMissing, InputError, LoginRefused, VnumaError
+from vnuma.logins import Logins
 from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known, socket_numbers
 from vnuma.sqlserver.driver import Driver
-from vnuma.sqlserver.failures import ServerError, translate
+from vnuma.sqlserver.failures import ServerError, counts_against_account, translate
 from vnuma.sqlserver.odbc import pyodbc
 
 Encrypt = Literal["optional", "strict", "no"]
 
 APPLICATION = "vnuma"
+
+MOST_REFUSALS = 3
+"""Logins that are refused in a row before the account is left alone: domains lock it after three to ten."""
 
 __all__ = ["APPLICATION", "Encrypt", "ServerError", "SqlServer", "connect", "connection_string", "translate"]
 
@@ -39,11 +43,18 @@ class SqlServer:
     kerberos: bool = False
     node_ports: tuple[int, ...] = ()
     """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
+    logins: Logins | None = field(default=None, repr=False, compare=False)
+    """Where the run's processes count refused logins; None: they are not counted."""
 
     @property
     def where(self) -> str:
         """Host and port, for messages."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def account(self) -> str:
+        """Server and login, as refusals are counted."""
+        return f"SQL Server {self.where} {self.user}"
 
 
 @contextmanager
@@ -55,24 +66,41 @@ def connect(
 ) -> Iterator[pyodbc.Connection]:
     """A connection for the duration of a `with`, closed at its end.
 
-    Autocommit is on, as timing needs it: a transaction would add requests of its own. Raises
-    SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
+    Autocommit is on, as timing needs it: a transaction would add requests of its own. An account that was
+    refused MOST_REFUSALS times in a row is not tried again in this run.
+
+    Raises SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
     driver raises inside the `with`.
     """
     connection: pyodbc.Connection | None = None
+    if server.logins:
+        server.logins.require_open(server.account)
     before = socket_numbers()
     try:
         connection = pyodbc.connect(
             connection_string(server, database), autocommit=True, timeout=max(1, round(login_timeout_s))
         )
+        if server.logins:
+            server.logins.accepted(server.account)
         with known(connection, socket_numbers() - before, statement_timeout_s):
             yield connection
     except pyodbc.Error as error:
-        raise translate(error, server.where) from error
+        translated = translate(error, server.where)
+        if connection is None and counts_against_account(error):
+            translated = _counted(server, translated)
+        raise translated from error
     finally:
         if connection is not None:
             with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
                 connection.close()
+
+
+def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
+    """A refused login, or AccountRefused when it was the last that this run tries."""
+    if server.logins is None or not isinstance(error, LoginRefused):
+        return error
+    with server.logins.alone(server.account):
+        return server.logins.refused(server.account, error, MOST_REFUSALS)
 
 
 def connection_string(server: SqlServer, database: str) -> str:

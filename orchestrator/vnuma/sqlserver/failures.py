@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from vnuma.errors import (
+    AccountRefused,
     CertificateRejected,
     DriverMissing,
     LoginRefused,
@@ -20,8 +21,15 @@ _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
 
 _LOGIN = {18452, 18456, 18470, 18486, 18487, 18488}
-_STARTING = {18401, 18451, 18461, 17142, 6005}
-"""The server is upgrading itself, in single-user mode, paused or shutting down: it may answer later."""
+"""Refused logins, whose state is always 1 to the client: the reason stands in the server's error log alone.
+https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18456-database-engine-error"""
+_SETTLED = {18470, 18486, 18487, 18488}
+"""The login is disabled or locked, or its password has expired or must be changed: a person has to act."""
+_STARTING = {18401, 18451, 18461, 17142, 17187, 6005}
+"""The server is upgrading itself, in single-user mode, paused, recovering or shutting down: it may answer
+later. It has not looked at the password."""
+_DATABASE = {922, 4060, 4064}
+"""The database is not there or not yet recovered, of which 18456 is a consequence: the password was right."""
 _PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
@@ -89,9 +97,10 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     if 4060 in numbers:
         return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
     if set(numbers) & _LOGIN or state == "28000":
-        return LoginRefused(
+        kind = AccountRefused if set(numbers) & _SETTLED else LoginRefused
+        return kind(
             f"{where}: SQL Server refused the login: {text}.",
-            fix="Check user and password, and that the login is enabled.",
+            fix="Check user and password, and that the login is enabled and not locked.",
         )
     if set(numbers) & _PRIVILEGE:
         return _privilege(where, text)
@@ -109,6 +118,16 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     native = numbers[0] if numbers else None
     number = f" (message {native})" if native is not None else ""
     return ServerError(f"{where}: {text}{number}.", native=native)
+
+
+def counts_against_account(error: pyodbc.Error) -> bool:
+    """Whether SQL Server refused a password or an account, as lock-out policies count it.
+
+    A ticket that Kerberos does not have, or that a guest's clock is too far off for, is no such refusal.
+    """
+    numbers = set(natives(error))
+    other = _STARTING | _DATABASE
+    return bool(numbers & _LOGIN) and not numbers & other and not _KERBEROS.search(sentence(error))
 
 
 def _privilege(where: str, text: str) -> PrivilegeMissing:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from vnuma.domain.endpoint import began_within
-from vnuma.errors import LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
+from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
 from vnuma.sqlserver import ownership, quiet
 from vnuma.sqlserver.clock import Clock, MonotonicClock
 from vnuma.sqlserver.connect import SqlServer, connect
@@ -21,6 +21,8 @@ __all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
 
 _FIRST_PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 5.0
+_REFUSED_PAUSE_S = 15.0
+"""Between two refused logins: a server whose domain is not reachable yet may refuse the first."""
 _LOGIN_TIMEOUT_S = 5.0
 _ANSWER_S = 15.0
 """A server that takes a login but does not answer a small question by then is not ready."""
@@ -59,9 +61,9 @@ def wait_ready(
     shorter, so a server that never went down is not taken for one that came back. Nobody's wall
     clock is compared. A database of None is not waited for.
 
-    Raises SqlTimeout with the stage it was in and the last error; LoginRefused if logins are still
-    refused at the deadline (a starting server refuses them for a while); DriverMissing,
-    CertificateRejected and PrivilegeMissing at once.
+    Raises SqlTimeout with the stage it was in and the last error; AccountRefused when the last of a few
+    spaced logins was refused; LoginRefused when Kerberos has no ticket, or logins are refused, at the
+    deadline; DriverMissing, CertificateRejected and PrivilegeMissing at once.
     """
     clock = clock or MonotonicClock()
     started = clock.now()
@@ -71,11 +73,13 @@ def wait_ready(
         try:
             reading = _look(server, database, lambda: powered_on_s + clock.now() - started)
             break
+        except AccountRefused:
+            raise
         except (_NotYet, SqlUnreachable, LoginRefused, SqlFailed) as error:
             left = deadline_s - (clock.now() - started)
             if left <= 0:
                 raise _gave_up(server, error, deadline_s) from error
-            clock.wait(min(pause, left))
+            clock.wait(min(_REFUSED_PAUSE_S if isinstance(error, LoginRefused) else pause, left))
             pause = min(pause * 2, _LONGEST_PAUSE_S)
     waited = clock.now() - started
     return Ready(reading.uptime_s, waited, attempts, _wait_quiet(server, quiet, clock))

@@ -116,6 +116,12 @@ def touch_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> N
     _update(conn, run_id, supervisor_pid=pid, supervisor_host=host, heartbeat_at=utc_now())
 
 
+def keep_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> bool:
+    """The same, provided that this process is still the one that does; whether it is."""
+    same = (_run.id == run_id) & (_run.supervisor_pid == pid) & (_run.supervisor_host == host)
+    return conn.execute(update(tables.run).where(same).values(heartbeat_at=utc_now())).rowcount > 0
+
+
 def clear_supervisor(conn: Connection, run_id: int) -> None:
     """Say that nobody looks after the run any more."""
     _update(conn, run_id, supervisor_pid=None, supervisor_host=None, heartbeat_at=None)

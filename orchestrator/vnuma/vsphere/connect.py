@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 from pyVmomi import vim, vmodl
 
 from vnuma.domain.facts import Release
-from vnuma.errors import AccountRefused
+from vnuma.errors import AccountRefused, VnumaError
+from vnuma.logins import Logins
 from vnuma.vsphere.faults import SessionExpired, unexpected
-from vnuma.vsphere.session import About, Session
+from vnuma.vsphere.session import About, Session, SharedSession
 from vnuma.vsphere.tls import context_for
 from vnuma.vsphere.transport import Transport, api_version
 from vnuma.vsphere.vcenter import VCenter
 
-__all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "connect"]
+__all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "connect", "log_out"]
+
+_LOGOUT_S = 10.0
+"""How long a vCenter that does not answer may delay the end of a command."""
 
 
 def connect(vcenter: VCenter) -> Session:
     """Log in; the session is a context manager that logs out.
+
+    Where logins are shared, the run's session is used, and one that has ended is renewed by one process
+    for all; its owner logs out (`log_out`). A refused login is not tried again in that run.
 
     Raises VCenterUnreachable, CertificateRejected (before anything is sent), AccountRefused,
     PrivilegeMissing and EnvironmentProblem.
@@ -26,9 +36,11 @@ def connect(vcenter: VCenter) -> Session:
     context = context_for(vcenter)
     transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
     try:
-        content = vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
-        key = _login(vcenter, content)
-        return Session(transport, content, key, _about(content, transport))
+        if vcenter.logins is None:
+            content = _content(transport)
+            return Session(transport, content, _login(vcenter, content), _about(content, transport))
+        content, key = _shared_login(vcenter, transport, vcenter.logins)
+        return SharedSession(transport, content, key, _about(content, transport))
     except vmodl.MethodFault as fault:
         transport.close()
         raise unexpected(fault, vcenter.address) from fault
@@ -43,6 +55,73 @@ def agreed_version(vcenter: VCenter) -> str:
     Raises VCenterUnreachable, CertificateRejected and EnvironmentProblem. Sends no credential.
     """
     return api_version(vcenter, context_for(vcenter))
+
+
+def log_out(logins: Logins) -> None:
+    """End the sessions that a run shared. One that cannot be ended now ends when it has been idle."""
+    for saved in logins.sessions():
+        with suppress(VnumaError, vmodl.MethodFault):
+            _end(saved)
+
+
+def _end(saved: Mapping[str, Any]) -> None:
+    vcenter = replace(VCenter(**saved["vcenter"], password=""), timeout_s=_LOGOUT_S)
+    context = context_for(vcenter)
+    transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
+    try:
+        transport.cookie = saved["cookie"]
+        _content(transport).sessionManager.Logout()
+    finally:
+        transport.close()
+
+
+def _content(transport: Transport) -> Any:
+    return vim.ServiceInstance("ServiceInstance", transport).RetrieveContent()
+
+
+def _shared_login(vcenter: VCenter, transport: Transport, logins: Logins) -> tuple[Any, str]:
+    """The service's content and the key of the run's session, which is opened or renewed if need be."""
+    logins.require_open(vcenter.account)
+    known = logins.session(vcenter.account)
+    content, key = _adopted(transport, known)
+    if key:
+        return content, key
+    with logins.alone(vcenter.account):
+        logins.require_open(vcenter.account)  # or another process has renewed it meanwhile
+        newer = logins.session(vcenter.account)
+        if newer != known:
+            content, key = _adopted(transport, newer)
+        if not key:
+            key = _login_once(vcenter, content, logins)
+            kept = {"vcenter": vcenter.without_secrets(), "cookie": transport.cookie}
+            logins.keep_session(vcenter.account, kept)
+    return content, key
+
+
+def _adopted(transport: Transport, known: Mapping[str, Any]) -> tuple[Any, str]:
+    """The content as a session sees it, with its key; without one when that session has ended.
+
+    Requests with one cookie belong to one session, whichever process sends them. What is kept for a session
+    on the server, such as property collectors and views, each process makes and destroys for itself.
+    https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.SessionManager.html
+    """
+    transport.cookie = known.get("cookie", "")
+    content = _content(transport)
+    if not known:
+        return content, ""
+    with suppress(SessionExpired):
+        current = content.sessionManager.currentSession
+        if current is not None:
+            return content, str(current.key)
+    transport.cookie = ""
+    return content, ""
+
+
+def _login_once(vcenter: VCenter, content: Any, logins: Logins) -> str:
+    try:
+        return _login(vcenter, content)
+    except AccountRefused as error:
+        raise logins.refused(vcenter.account, error, 1) from error
 
 
 def _login(vcenter: VCenter, content: Any) -> str:

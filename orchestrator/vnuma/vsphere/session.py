@@ -140,6 +140,14 @@ class Session:
                 raise error from fault
 
 
+class SharedSession(Session):
+    """A login that other processes use too: whoever owns it logs out when the run ends."""
+
+    def close(self) -> None:
+        """Drop the connections."""
+        self.transport.close()
+
+
 def _found(entry: Any) -> Found:
     return Found(
         ref=entry.obj,

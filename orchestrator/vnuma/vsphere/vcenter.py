@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from vnuma.logins import Logins
 
 
 @dataclass(frozen=True)
@@ -22,8 +25,20 @@ class VCenter:
     api_version: str | None = None
     """What `agreed_version` said before; None asks the server at every connection."""
     timeout_s: float = 30.0
+    logins: Logins | None = field(default=None, repr=False, compare=False)
+    """Where the run's processes share sessions and refusals; None: each connection logs in and out."""
 
     @property
     def address(self) -> str:
         """Host and port, as messages name them."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def account(self) -> str:
+        """Server and user, as refusals are remembered."""
+        return f"{self.address} {self.user}"
+
+    def without_secrets(self) -> dict[str, Any]:
+        """What it takes to reach the server with a session that is open already."""
+        left_out = ("password", "logins")
+        return {item.name: getattr(self, item.name) for item in fields(self) if item.name not in left_out}

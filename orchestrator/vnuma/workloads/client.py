@@ -63,13 +63,21 @@ class ClientHost:
 
     def __init__(self, client: Client, errors: IO[bytes]) -> None:
         self.client, self._errors = client, errors
-        self._process = subprocess.Popen(
-            client.command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            start_new_session=True,
-        )
+        try:
+            self._process = subprocess.Popen(
+                client.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise MachineUnreachable(
+                f"{client.name} cannot be reached: {client.command[0]} cannot be started here "
+                f"({error.strerror}).",
+                fix="Install an SSH client (Debian: apt install openssh-client), or name one with "
+                "ansible_ssh_executable.",
+            ) from error
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._orders, self._answers = self._process.stdin, self._process.stdout

@@ -47,7 +47,7 @@ def test_only_the_latest_attempt_tells_what_lasts(past: list[str | None]) -> Non
 
 
 def test_what_an_account_may_not_do_lasts_and_a_login_after_a_boot_may_pass() -> None:
-    """vCenter's refusal of the account lasts; SQL Server's own comes after each boot anew."""
+    """A refusal of the account lasts; a first refusal of SQL Server's may come of the boot."""
     assert {"privilege_missing", "account_refused"} <= LASTING
     assert "login_refused" not in LASTING
     assert waits_for_people(ended(1, "privilege_missing"))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from vnuma.engine import locking
 from vnuma.engine.locking import StillLocked, vm_lock
 
 
@@ -20,7 +24,41 @@ def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None
         vm_lock(tmp_path, "v/1", "sql16", wait_s=0.02, say=said.append),
     ):
         pass
-    assert said == [f"waiting for process {os.getpid()}, which is changing sql16"]
+    assert said == [f"waiting for process {os.getpid()} on this machine, which is changing sql16"]
+
+
+HOLDS = """
+import sys, time
+from pathlib import Path
+from vnuma.engine.locking import vm_lock
+with vm_lock(Path(sys.argv[1]), "v/1", "sql16"):
+    print("held", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_holder_that_is_stopped_is_not_waited_for_as_long_as_one_that_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A frozen worker ends no step: who puts the VM back is told which process to end."""
+    monkeypatch.setattr(locking, "STOPPED_S", 0.05)
+    command = [sys.executable, "-c", HOLDS, str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        try:
+            assert holder.stdout is not None
+            assert holder.stdout.readline() == "held\n"
+            os.kill(holder.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, holder.pid, os.WSTOPPED | os.WNOWAIT)
+
+            with (
+                pytest.raises(StillLocked, match=rf"process {holder.pid} .*sql16.*stopped"),
+                vm_lock(tmp_path, "v/1", "sql16"),
+            ):
+                pass
+        finally:
+            holder.kill()
+    with vm_lock(tmp_path, "v/1", "sql16"):
+        pass
 
 
 def test_a_lock_is_handed_on_as_soon_as_it_is_free(tmp_path: Path) -> None:

@@ -1,0 +1,50 @@
+package sqlserver
+
+import (
+	"fmt"
+	"maps"
+
+	"vnuma.dev/lab/internal/guest"
+	"vnuma.dev/lab/internal/tds"
+)
+
+// Messages with which logins are refused, by number. To the client their state is always 1.
+// Source: https://learn.microsoft.com/sql/relational-databases/errors-events/database-engine-events-and-errors
+var refusals = map[int]string{
+	18401: "Login failed for user '%s'. Reason: Server is in script upgrade mode. Only administrator can connect at this time.",
+	18456: "Login failed for user '%s'.",
+	18470: "Login failed for user '%s'. Reason: The account is disabled.",
+	18486: "Login failed for user '%s' because the account is currently locked out. The system administrator can unlock it.",
+	18487: "Login failed for user '%s'.  Reason: The password of the account has expired.",
+	18488: "Login failed for user '%s'.  Reason: The password of the account must be changed.",
+}
+
+// refusal is the message that refuses a login, nil if it may log in. The caller holds mu.
+func (i *Instance) refusal(l tds.Login) *tds.Message {
+	number := i.boot.Faults.RefuseLogins
+	if number == 0 && !i.known(l.User, l.Password) {
+		number = 18456
+	}
+	if number == 0 {
+		return nil
+	}
+	text, known := refusals[number]
+	if !known {
+		text = refusals[18456]
+	}
+	return &tds.Message{Number: int32(number), State: 1, Class: 14, Text: fmt.Sprintf(text, l.User)}
+}
+
+// count changes what is counted of an account. The caller holds mu.
+func (i *Instance) count(user string, change func(*guest.LoginCount)) {
+	counted := i.logins[user]
+	change(&counted)
+	i.logins[user] = counted
+}
+
+// Logins are the logins of each account since the lab began.
+func (i *Instance) Logins() map[string]guest.LoginCount {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return maps.Clone(i.logins)
+}

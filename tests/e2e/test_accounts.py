@@ -1,0 +1,131 @@
+"""No account is locked and no event log filled: logins are few, and a refused one is not tried again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import LabFactory
+from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
+from tests.support.looking import settings_of
+from tests.support.site import write_inventory, write_study
+
+NAMES = [f"sql-{number}" for number in range(1, 6)]
+VMS = [{"name": name, "memory_gb": 8} for name in NAMES]
+
+
+def five_vms(lab: LabFactory, **overrides: Any) -> LabHandle:
+    """A lab with five VMs on one host."""
+    return lab(vms=VMS, **overrides)
+
+
+def wrong_password(folder: Path) -> dict[str, str]:
+    """A reference to a password that is none."""
+    secret = folder / "wrong"
+    secret.write_text("not-the-password\n", encoding="utf-8")
+    return {"file": str(secret)}
+
+
+def test_a_wrong_vcenter_password_is_tried_once_for_all_vms(tmp_path: Path, lab: LabFactory) -> None:
+    """doctor asks twice for each of five VMs: one login is refused, and each VM's lines say why."""
+    running = five_vms(lab)
+    inventory = write_inventory(tmp_path, running, NAMES, password=wrong_password(tmp_path))
+
+    ran = vnuma("doctor", "-i", inventory)
+
+    assert ran.code == 4, ran.text
+    assert running.logins() == {"succeeded": 0, "failed": 1, "locked": 0}
+    assert ran.text.count(running.vcenter.user) >= len(NAMES)
+    assert running.vcenter.host in ran.text
+
+
+def test_commands_that_look_log_in_once_and_out_again(tmp_path: Path, lab: LabFactory) -> None:
+    """plan looks at five VMs with one login; a later command finds no session left."""
+    running = five_vms(lab)
+    study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
+
+    ran = vnuma("plan", study, "-i", write_inventory(tmp_path, running, NAMES))
+
+    assert ran.code in (0, 5), ran.text
+    assert running.logins()["succeeded"] == 1
+    assert running.open_sessions() == 0
+
+
+def test_a_run_logs_in_once_however_many_cells_it_has(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """Its workers use the supervisor's session; nothing of it is left, nor written down anywhere."""
+    running = lab()
+    study = write_study(tmp_path, design={"blocks": 3})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    assert running.logins() == {"succeeded": 1, "failed": 0, "locked": 0}
+    assert running.open_sessions() == 0
+    assert not list((vnuma_home / "private").iterdir())
+
+
+def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_named(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """With no login the VMs cannot be put back: exit 7. With the right one they are, by one command."""
+    running = five_vms(lab)
+    before = settings_of(running, NAMES)
+    study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
+    inventory = write_inventory(tmp_path, running, NAMES)
+    failed = running.logins()["failed"]
+    running.fault("account_refused", boot=2, times=0)
+    running.fault("session_expired", boot=2)
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 7, ran.text
+    assert running.logins()["failed"] - failed == 1
+    assert running.logins()["locked"] == 0
+    for words in (*NAMES, running.vcenter.user, running.vcenter.host, "vnuma restore"):
+        assert words in ran.text, ran.text
+
+    running.clear_faults()
+    restored = vnuma("restore")
+
+    assert restored.code == 0, restored.text
+    assert settings_of(running, NAMES) == before
+
+
+def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: Path, lab: LabFactory) -> None:
+    """A run that was created and not begun has changed nothing: no VM is named as changed."""
+    running = five_vms(lab)
+    study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
+    inventory = write_inventory(tmp_path, running, NAMES)
+    created = vnuma("run", study, "-i", inventory, "--create-only")
+    assert created.code == 0, created.text
+    running.fault("account_refused", times=0)
+
+    ran = vnuma("run", "--resume", "small.1")
+
+    assert ran.code == 4, ran.text
+    assert running.logins()["failed"] == 1
+    assert "restore" not in ran.text
+
+
+def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """In all of the run, whatever further attempts its cells have: then the VM waits for a person."""
+    running = lab(faults=[{"kind": "login_refused", "times": 0}])
+    before = settings_of(running, ["sql16"])
+    again = {"attempts_per_cell": 3}
+    study = write_study(tmp_path, design={"blocks": 3}, power={"sql_timeout_s": 2}, limits=again)
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    assert running.sql_logins()["failed"] == 3
+    assert settings_of(running, ["sql16"]) == before
+    line = json.loads(vnuma("status", "--format", "json").out)["runs"][0]
+    assert line["valid"] == 0
+    for words in (str(running.vms["sql16"].port), running.vms["sql16"].user, "vnuma run --resume small.1"):
+        assert words in ran.text, ran.text

@@ -1,0 +1,49 @@
+"""What ended a piece of work is told first; a failure to undo it stands beside, not in its place."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from vnuma.engine.attempt import undone_by
+from vnuma.errors import MeasurementFailed, SqlUnreachable
+
+
+def fails() -> None:
+    """Undo, and fail."""
+    raise SqlUnreachable("sql16 does not answer.", fix="Is the guest up?")
+
+
+def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
+    """The attempt's reason stays the first one's; both sentences and both next steps are told."""
+    with pytest.raises(MeasurementFailed) as caught, undone_by(fails):
+        raise MeasurementFailed("No timing.", fix="Run it again.")
+
+    said = str(pickle.loads(pickle.dumps(caught.value)))
+    assert said.index("No timing.") < said.index("sql16 does not answer.")
+    assert "Run it again." in said
+    assert "Is the guest up?" in said
+
+
+def test_an_interruption_stays_one() -> None:
+    """Ctrl-C is no error of ours: what undoing met is noted on it."""
+    with pytest.raises(KeyboardInterrupt) as caught, undone_by(fails):
+        raise KeyboardInterrupt
+    assert "sql16 does not answer." in caught.value.__notes__[0]
+
+
+def test_after_work_that_went_well_a_failure_to_undo_is_the_error() -> None:
+    """Nothing else happened."""
+    with pytest.raises(SqlUnreachable, match="sql16"), undone_by(fails):
+        pass
+
+
+def test_it_is_undone_once_however_the_work_ended() -> None:
+    """Well or not."""
+    done: list[str] = []
+    with undone_by(lambda: done.append("well")):
+        pass
+    with pytest.raises(MeasurementFailed), undone_by(lambda: done.append("not")):
+        raise MeasurementFailed("No timing.")
+    assert done == ["well", "not"]
