@@ -16,8 +16,8 @@ from vnuma.engine.left import left_vms
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.target import AnyTarget
-from vnuma.errors import InputError, VmHeld
-from vnuma.store import facts, runs
+from vnuma.errors import VmHeld
+from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState
@@ -74,11 +74,7 @@ def reopen(store: Store, name: str) -> Found:
     """
     with store.read() as connection:
         run = runs.get_run(connection, name)
-        if facts.facts_of_run(connection, run.id, facts.IMPORTED):
-            raise InputError(
-                f"{run.name} came out of an archive: it was measured elsewhere and cannot go on here.",
-                fix=f"vnuma report {run.name}",
-            )
+        runs.refuse_imported(connection, run.id)
         progress = progress_of(connection, run.name)
     refuse_if_alive(run)
     words = _what_it_did(progress)
