@@ -55,7 +55,7 @@ class Difference:
 def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     """The baseline of that VM in a run; in the newest run that has one if none is named.
 
-    Raises InputError when there is none.
+    An imported run's is shown only when that run is named. Raises InputError when there is none.
     """
     owner, vm = _find(store, name, run)
     taken = vm.baseline_at
@@ -75,6 +75,8 @@ def differences_now(
     """How the VM differs from its baseline now. Changes nothing. Raises as `stored_baseline` does."""
     baseline = stored_baseline(store, name, run)
     owner, vm = _find(store, name, baseline.run)
+    with store.read() as connection:
+        runs.refuse_imported(connection, owner.id)
     where = inventory or Path(owner.inventory or "inventory")
     if baseline.power is None:
         return baseline, _of_machine(store, owner, vm, PlayedShell(name, where))
@@ -114,8 +116,9 @@ def _of_machine(store: Store, owner: Run, vm: Vm, shell: PlayedShell) -> list[Di
 
 def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:
     with store.read() as connection:
-        wanted = [runs.get_run(connection, run)] if run else list(reversed(runs.list_runs(connection)))
-        for owner in wanted:
+        imported = set(connection.scalars(runs.imported_ids()))
+        ours = [one for one in reversed(runs.list_runs(connection)) if one.id not in imported]
+        for owner in [runs.get_run(connection, run)] if run else ours:
             for vm in _named(vms.vms_of_run(connection, owner.id), name):
                 if vm.baseline is not None:
                     return owner, vm

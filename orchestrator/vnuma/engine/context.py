@@ -74,11 +74,15 @@ class VmContext:
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
-    """Open the store and find a run by its name; `latest` is the newest. Raises StoreError or InputError."""
+    """Open the store and find a run of this site by its name; `latest` is the newest.
+
+    Raises StoreError, and InputError for a run that is unknown or came out of an archive.
+    """
     address = store_url(url)
     store = _kept_stores.get(address) or open_store(address)
     with store.read() as connection:
         run = runs.get_run(connection, name)
+        runs.refuse_imported(connection, run.id)
         study = study_of(connection, run)
     return store, run, study
 

@@ -129,6 +129,8 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
     """VMs to put back: those away from their baseline, and those still leased to a run."""
     with store.read() as connection:
         wanted_run = runs.get_run(connection, run).id if run else None
+        if wanted_run is not None:
+            runs.refuse_imported(connection, wanted_run)
         rows = left_vms(connection)
     unknown = ", ".join(sorted(set(names) - {row.name for row, _ in rows}))
     if unknown:

@@ -19,8 +19,8 @@ from vnuma.engine.locking import stat_of
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.target import AnyTarget
-from vnuma.errors import InputError, LeaseLost, StoreError, VmHeld
-from vnuma.store import facts, runs
+from vnuma.errors import LeaseLost, StoreError, VmHeld
+from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState
@@ -138,11 +138,7 @@ def reopen(store: Store, name: str) -> Found:
     """
     with store.read() as connection:
         run = runs.get_run(connection, name)
-        if facts.facts_of_run(connection, run.id, facts.IMPORTED):
-            raise InputError(
-                f"{run.name} came out of an archive: it was measured elsewhere and cannot go on here.",
-                fix=f"vnuma report {run.name}",
-            )
+        runs.refuse_imported(connection, run.id)
         progress = progress_of(connection, run.name)
     refuse_if_alive(run)
     words = _what_it_did(progress)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from vnuma import analysis, cycles
 from vnuma.analysis.records import Sample
 from vnuma.analysis.result import RunResult
+from vnuma.domain.plain_text import escaped
+from vnuma.domain.provenance import mark
 from vnuma.domain.study import Published, Study
 from vnuma.domain.study_file import parse_study
+from vnuma.errors import InputError
 from vnuma.report.executions import ExecutionTotals, FormExecutions
 from vnuma.report.wait_totals import WaitShare, WaitTotals
 from vnuma.store import attempts, cells, facts, runs, vms
@@ -18,6 +22,8 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Attempt, Cell, Fact, Run, Vm
 from vnuma.store.states import Outcome, RunState
 from vnuma.store.timed import timed_batches
+
+_FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,20 @@ class LoadedRun:
     def simulated(self) -> str | None:
         """The lab's scenario; None for figures of real machines."""
         return self.run.simulated
+
+    @property
+    def file_stem(self) -> str:
+        """How its files are called before their ending: RUN, or RUN.simulated.
+
+        Raises InputError for a name that would lead elsewhere: a store may hold one out of an archive.
+        """
+        name = self.run.name
+        if not _FILE_NAME.fullmatch(name):
+            raise InputError(
+                f"Run {self.run.id} is called {escaped(name)}, which is not a valid file name.",
+                fix="Name the file: -o FILE",
+            )
+        return f"{name}{mark(self.simulated)}"
 
     @property
     def partial(self) -> bool:

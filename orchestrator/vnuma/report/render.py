@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vnuma.domain.provenance import mark
 from vnuma.errors import InputError
 from vnuma.report.beside import NO_TEST
 from vnuma.report.contents import contents
@@ -19,9 +18,9 @@ def write_page(loaded: LoadedRun, output: Path | None) -> Path:
 
     One of an emulated machine is RUN.emulated.html.
 
-    Raises InputError when the file cannot be written.
+    Raises InputError when the file cannot be written, or the run has no name for a file.
     """
-    path = output or Path("reports") / f"{loaded.run.name}{mark(loaded.simulated)}.html"
+    path = output or Path("reports") / f"{loaded.file_stem}.html"
     page = page_text(loaded)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,8 @@ history is the store's own."""
 def copy_run(source: Connection, target: Connection, run_id: int, *, name: str, number: int) -> int:
     """Copy run `run_id` under a name and number that are free in the target; its new id there.
 
-    Rows get new ids; nobody looks after the copy. Both stores must be at this product's schema.
+    Rows get new ids; nobody looks after the copy, and it names no inventory.
+    Both stores must be at this product's schema.
     """
     run = get_run(source, run_id)
     study = get_study(source, run.study_id)
@@ -27,6 +28,7 @@ def copy_run(source: Connection, target: Connection, run_id: int, *, name: str, 
     fixed = {
         "name": name,
         "number": number,
+        "inventory": None,
         "stop_requested": None,
         "supervisor_pid": None,
         "supervisor_host": None,

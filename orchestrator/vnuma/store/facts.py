@@ -15,9 +15,6 @@ from vnuma.store.types import utc_now
 
 _fact = tables.fact.c
 
-IMPORTED = "imported"
-"""Scope of the fact that a run came out of an archive: it was measured elsewhere and cannot go on here."""
-
 
 def add_run_facts(conn: Connection, run_id: int, scope: str, values: Mapping[str, object]) -> None:
     """Record facts of the run as a whole. A key may be recorded again: both rows are kept."""

@@ -18,6 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from vnuma.errors import LeaseLost, StoreError, VmHeld
 from vnuma.store import tables
 from vnuma.store.rows import Lease
+from vnuma.store.runs import refuse_imported
 from vnuma.store.states import RunState
 from vnuma.store.types import utc_now
 
@@ -42,8 +43,9 @@ def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
     """Lease the VM to the run and return the new token; the run's own lease is renewed.
 
     Raises VmHeld while another run holds it that has not ended, or that has ended without putting
-    the VM back: what is there now would become the next run's baseline.
+    the VM back: what is there now would become the next run's baseline. InputError for an imported run.
     """
+    refuse_imported(conn, run_id)
     _ensure_row(conn, vm_key)
     row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one()
     if row.run_id is not None and row.run_id != run_id:
@@ -54,8 +56,10 @@ def take_lease(conn: Connection, vm_key: str, run_id: int, holder: str) -> int:
 def raise_token(conn: Connection, vm_key: str, run_id: int, holder: str | None = None) -> int:
     """Fence off every other process of this run; `holder` names the new one, None keeps the name.
 
-    Raises VmHeld when another run holds the lease, LeaseLost when nobody does.
+    Raises VmHeld when another run holds the lease, LeaseLost when nobody does, InputError for an
+    imported run.
     """
+    refuse_imported(conn, run_id)
     row = conn.execute(select(tables.lease).where(_lease.vm_key == vm_key).with_for_update()).one_or_none()
     if row is None or row.run_id is None:
         raise LeaseLost(

@@ -145,7 +145,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
     if place.is_sqlite:
         refuse_unsafe_sqlite(place.path)
         _prepare_file(place, create=create)
-    engine = _sqlite_engine(place) if place.is_sqlite else _postgresql_engine(place)
+    engine = sqlite_engine(place) if place.is_sqlite else _postgresql_engine(place)
     with translated(place):
         if needs_upgrade(engine, place, create=create):
             from vnuma.store.migrate import upgrade  # noqa: PLC0415 - Alembic loads slowly
@@ -172,7 +172,7 @@ def _prepare_file(place: Place, *, create: bool) -> None:
         ) from error
 
 
-def _sqlite_engine(place: Place) -> Engine:
+def sqlite_engine(place: Place) -> Engine:
     """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late.
 
     `mode=rw`: a store that disappears during a run is an error, not a new and empty store.

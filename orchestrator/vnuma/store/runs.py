@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, text, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, text, update
 
 from vnuma import __version__
 from vnuma.errors import InputError, StoreError
@@ -13,6 +13,9 @@ from vnuma.store import tables
 from vnuma.store.rows import Run, Study
 from vnuma.store.states import RunState, StopRequest
 from vnuma.store.types import utc_now
+
+IMPORTED = "imported"
+"""Scope of the fact that a run came out of an archive: it was measured elsewhere and cannot go on here."""
 
 _ID_DIGITS = 10
 _run = tables.run.c
@@ -125,6 +128,22 @@ def keep_supervisor(conn: Connection, run_id: int, *, pid: int, host: str) -> bo
 def clear_supervisor(conn: Connection, run_id: int) -> None:
     """Say that nobody looks after the run any more."""
     _update(conn, run_id, supervisor_pid=None, supervisor_host=None, heartbeat_at=None)
+
+
+def imported_ids() -> Select[int]:
+    """The ids of runs that came out of archives: their VMs are no VMs of this site."""
+    return select(tables.fact.c.run_id).where(tables.fact.c.scope == IMPORTED)
+
+
+def refuse_imported(conn: Connection, run_id: int) -> None:
+    """InputError for a run that came out of an archive: nothing of it is leased, resumed or put back."""
+    name = conn.scalar(select(_run.name).where(_run.id == run_id, _run.id.in_(imported_ids())))
+    if name is not None:
+        raise InputError(
+            f"{name} came out of an archive: it was measured elsewhere, so it cannot go on here, and its "
+            "VMs cannot be changed.",
+            fix=f"vnuma report {name}",
+        )
 
 
 def run_of(row: Row[*tuple[Any, ...]]) -> Run:

@@ -10,7 +10,7 @@ from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.leases import check_token
 from vnuma.store.rows import UnrestoredVm, Vm
-from vnuma.store.runs import run_of
+from vnuma.store.runs import imported_ids, run_of
 from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
 
@@ -88,10 +88,10 @@ def set_restored(
 
 
 def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
-    """Every VM of every run that has a baseline and is not settled since: it may be changed."""
+    """Every VM of this site's runs that has a baseline and is not settled since: it may be changed."""
     query = (
         select(tables.vm)
-        .where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None))
+        .where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None), _vm.run_id.not_in(imported_ids()))
         .order_by(_vm.run_id, _vm.id)
     )
     found = [vm_of(row) for row in conn.execute(query)]

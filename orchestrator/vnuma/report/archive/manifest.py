@@ -10,6 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vnuma import __version__
+from vnuma.domain.bounded_json import read_json
+from vnuma.domain.plain_text import escaped, refuse_controls
 from vnuma.errors import InputError
 from vnuma.store.schema import HEAD
 
@@ -18,7 +20,18 @@ KIND = "vnuma/archive"
 FORMAT = 1
 """Raised when an archive can no longer be read by the product before it; the store inside has its own."""
 
+MOST_UNPACKED = 512_000_000
+"""Of all files together, in bytes. The largest study so far makes less than a tenth of it."""
+
+MOST_FILES = 5_000
+MOST_DOCUMENT = 16_000_000
+"""Of a JSON document, in bytes."""
+
 _CHUNK = 1 << 20
+
+
+UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError)
+"""What reading a damaged zip raises; the last two for encryption and unknown compression."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +70,9 @@ def sha256_of(file: Any) -> tuple[int, str]:
 
 def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
     """The manifest of an open archive. InputError when there is none, or a newer product wrote it."""
+    _refuse_bomb(archive, name)
     try:
-        document = json.loads(archive.read(NAME))
+        document = document_in(archive, NAME)
         if document["kind"] != KIND:
             raise _foreign(name)
         if document["format"] > FORMAT:
@@ -75,7 +89,7 @@ def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
                 f"{document['store_schema']}, vnuma {__version__} knows up to {HEAD}.",
                 fix=f"Install vnuma {writer} or newer. Nothing was imported.",
             )
-        files = tuple(Entry(**entry) for entry in document["files"])
+        files = tuple(Entry(str(one["path"]), one["bytes"], one["sha256"]) for one in document["files"])
         return Manifest(
             format=document["format"],
             run=document["run"],
@@ -84,13 +98,35 @@ def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
             store_schema=document["store_schema"],
             files=files,
         )
-    except (KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+    except (KeyError, TypeError, ValueError, *UNREADABLE) as error:
         raise _foreign(name) from error
+
+
+def document_in(archive: zipfile.ZipFile, path: str) -> Any:
+    """A JSON document of an open archive. Raises ValueError, KeyError, or one of `UNREADABLE`."""
+    with archive.open(path) as file:
+        return read_json(file.read(MOST_DOCUMENT + 1), most_bytes=MOST_DOCUMENT)
+
+
+def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
+    """Sizes as the zip's directory has them: reading stops there whatever the file goes on to hold."""
+    entries = archive.infolist()
+    unpacked = sum(entry.file_size for entry in entries)
+    if unpacked > MOST_UNPACKED or len(entries) > MOST_FILES:
+        raise InputError(
+            f"{name} unpacks to {len(entries):,} files with {unpacked / 1e6:,.0f} MB: archives of vnuma have "
+            f"at most {MOST_FILES:,} files with {MOST_UNPACKED / 1e6:,.0f} MB.",
+            fix=_AGAIN,
+        )
 
 
 def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None:
     """Every file is there as the manifest says, and no other. InputError names the first that is not."""
-    present = {info.filename for info in archive.infolist()} - {NAME}
+    names = [info.filename for info in archive.infolist()]
+    for path in names:
+        if not _inside(path) or names.count(path) > 1:
+            raise InputError(f"{name} has an invalid entry, {escaped(path)!r}.", fix=_AGAIN)
+    present = set(names) - {NAME}
     expected = {entry.path: entry for entry in manifest.files}
     for path in sorted(present ^ set(expected)):
         words = "is not in its manifest" if path in present else "is missing"
@@ -99,13 +135,22 @@ def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None
         try:
             with archive.open(path) as file:
                 found = sha256_of(file)
-        except (zipfile.BadZipFile, zlib.error, OSError, EOFError) as error:
+        except UNREADABLE as error:
             raise InputError(f"{path} in {name} is damaged ({error}).", fix=_AGAIN) from error
         if found != (entry.bytes, entry.sha256):
             raise InputError(
                 f"{path} in {name} is not what its manifest says: it was changed after the export.",
                 fix=_AGAIN,
             )
+
+
+def _inside(path: str) -> bool:
+    """Whether an entry's name leads into the folder where the archive is unpacked."""
+    try:
+        refuse_controls(path)
+    except ValueError:
+        return False
+    return not path.startswith("/") and "\\" not in path and ".." not in path.split("/")
 
 
 def _foreign(name: str) -> InputError:

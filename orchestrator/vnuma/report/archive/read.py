@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import math
+import shutil
 import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import Connection
+
+from vnuma.domain.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.report.archive.manifest import Manifest, check_files, read_manifest
+from vnuma.report.archive.manifest import Manifest, check_files, document_in, read_manifest
 from vnuma.report.archive.write import RESULTS, STORE
 from vnuma.report.json_export import document
 from vnuma.report.model import load_run
-from vnuma.store import facts, runs
+from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.copy import copy_run
-from vnuma.store.facts import IMPORTED
+from vnuma.store.foreign import refuse_foreign_content
 from vnuma.store.open import Store, default_url, open_store
+from vnuma.store.rows import Run
+from vnuma.store.runs import IMPORTED
+from vnuma.store.states import CellState
 
 TOLERANCE = 1e-9
 """Relative: figures of another machine may differ in the last bits of their arithmetic."""
@@ -38,9 +44,11 @@ def import_run(store: Store, path: Path) -> Imported:
     """Bring the archive's run into the store. InputError for a file that is not whole, or already here."""
     with tempfile.TemporaryDirectory() as temporary:
         manifest, archived = _unpack(path, Path(temporary))
+        refuse_foreign_content(Path(temporary) / STORE, path.name, manifest.store_schema)
         inner = open_store(default_url(Path(temporary)), create=False)
+        again = _analysed(inner, path.name)
         with inner.read() as source, store.write() as target:
-            run = runs.get_run(source, "latest")
+            run = _only_run(source, path.name)
             here = runs.same_run(target, run)
             if here is not None:
                 raise InputError(
@@ -51,8 +59,44 @@ def import_run(store: Store, path: Path) -> Imported:
             new = copy_run(source, target, run.id, name=name, number=number)
             origin = {"file": path.name, "run": run.name, "product_version": manifest.product_version}
             facts.add_run_facts(target, new, IMPORTED, {"archive": origin})
-    again = document(load_run(store, name))
     return Imported(name, run.name, manifest, tuple(differences(archived, again)))
+
+
+def _only_run(source: Connection, archive: str) -> Run:
+    """The archive's run, which is over and has the name that such a run has."""
+    every = runs.list_runs(source)
+    if len(every) != 1:
+        raise _odd(archive, f"it holds {len(every)} runs, not one")
+    (run,) = every
+    study = runs.get_study(source, run.study_id)
+    if run.study_name != study.name or run.name != f"{study.name}.{run.number}":
+        raise _odd(archive, "the name of its run is not STUDY.NUMBER")
+    if parse_study(study.yaml, f"study of {run.name}").name != study.name:
+        raise _odd(archive, "its study file has another name than its run")
+    claimed = [cell for cell in cells.cells_of_run(source, run.id) if cell.state is CellState.CLAIMED]
+    begun = [one for one in attempts.attempts_of_run(source, run.id) if one.ended_at is None]
+    away = [vm for vm in vms.vms_of_run(source, run.id) if not vm.at_baseline]
+    if not run.state.ended or claimed or begun or away:
+        raise _odd(archive, "its run is not over, and archives are made of runs that are")
+    return run
+
+
+def _analysed(store: Store, archive: str) -> dict[str, Any]:
+    """The archive's results as this product makes them. InputError where its content does not allow it.
+
+    Whatever goes wrong here is the content's fault: each value was checked, but not all of them together.
+    """
+    try:
+        return document(load_run(store, "latest"))
+    except Exception as error:
+        raise _odd(archive, f"it cannot be analysed ({type(error).__name__}: {str(error)[:200]})") from error
+
+
+def _odd(archive: str, why: str) -> InputError:
+    return InputError(
+        f"{archive} is not an archive that vnuma wrote: {why}.",
+        fix="Export it again where it was measured: vnuma export RUN. Nothing was imported.",
+    )
 
 
 def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
@@ -61,8 +105,9 @@ def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
         with zipfile.ZipFile(path) as archive:
             manifest = read_manifest(archive, path.name)
             check_files(archive, manifest, path.name)
-            (folder / STORE).write_bytes(archive.read(STORE))
-            return manifest, json.loads(archive.read(RESULTS))
+            with archive.open(STORE) as inside, (folder / STORE).open("wb") as outside:
+                shutil.copyfileobj(inside, outside)
+            return manifest, _results(archive, path.name)
     except zipfile.BadZipFile as error:
         raise InputError(
             f"{path.name} is not an archive of vnuma, or only part of one ({error}).",
@@ -72,6 +117,16 @@ def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
         raise InputError(
             f"The archive {path} cannot be read ({error.strerror}).", fix="Check its path."
         ) from error
+
+
+def _results(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
+    try:
+        results = document_in(archive, RESULTS)
+    except (KeyError, ValueError) as error:
+        raise _odd(name, f"{RESULTS} cannot be read ({error})") from error
+    if not isinstance(results, dict):
+        raise _odd(name, f"{RESULTS} is not a document")
+    return results
 
 
 def differences(archived: dict[str, Any], again: dict[str, Any]) -> list[str]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vnuma import __version__
-from vnuma.domain.provenance import mark
 from vnuma.errors import InputError
 from vnuma.report import grid
 from vnuma.report.archive.again import inventory, inventory_name, versions
@@ -37,7 +36,7 @@ RESULTS = "results.json"
 
 def default_path(loaded: LoadedRun) -> Path:
     """RUN.vnuma.zip in the current folder; archives of the lab's runs say so in their name."""
-    return Path(f"{loaded.run.name}{mark(loaded.simulated)}.vnuma.zip")
+    return Path(f"{loaded.file_stem}.vnuma.zip")
 
 
 def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:

@@ -1,0 +1,32 @@
+"""Text that can be printed, stored and drawn: no control characters, nothing that no encoding writes. Pure.
+
+A terminal obeys control characters, a page's reading order obeys Unicode's direction marks, and a lone
+surrogate (half of a UTF-16 pair) cannot be written to any file.
+"""
+
+from __future__ import annotations
+
+import re
+
+_CONTROL = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
+)
+_LAYOUT = frozenset("\n\r\t")
+
+
+def refuse_controls(text: str, *, lines: bool = False) -> None:
+    """ValueError that names the first such character; with `lines`, line breaks and tabs are fine."""
+    for match in _CONTROL.finditer(text):
+        if not (lines and match[0] in _LAYOUT):
+            raise ValueError(
+                f"character U+{ord(match[0]):04X} at position {match.start() + 1} is not plain text"
+            )
+
+
+def escaped(text: str, *, lines: bool = False) -> str:
+    r"""The text with each such character written out, as \x1b: what a terminal may be given."""
+    return _CONTROL.sub(lambda match: match[0] if lines and match[0] in _LAYOUT else _written(match[0]), text)
+
+
+def _written(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
