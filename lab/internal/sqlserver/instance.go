@@ -3,6 +3,7 @@
 package sqlserver
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,13 +34,14 @@ type Config struct {
 	SoftNUMA       bool // automatic soft-NUMA
 	// LogWritersSpread puts a log writer on each memory node, where the server has more than one.
 	LogWritersSpread bool
-	AdventureWorks   bool         // a database AdventureWorks2019 with synthetic rows exists
-	Use              Use          // what else it is used for
-	NodePorts        int          // how many further ports it keeps for mapping to NUMA nodes
-	RegistryReadOnly bool         // the service account may not write the registry
-	SingleAddresses  bool         // Listen All is No
-	DynamicPort      bool         // no TcpPort, a dynamic one
-	Linux            bool         // it runs on Linux, where there is no registry
+	AdventureWorks   bool // a database AdventureWorks2019 with synthetic rows exists
+	Use              Use  // what else it is used for
+	NodePorts        int  // how many further ports it keeps for mapping to NUMA nodes
+	RegistryReadOnly bool // the service account may not write the registry
+	SingleAddresses  bool // Listen All is No
+	DynamicPort      bool // no TcpPort, a dynamic one
+	Linux            bool // it runs on Linux, where there is no registry
+	Certificate      *tls.Certificate
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -149,6 +151,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	}
 	i.server = tds.Serve(listener, i, tds.Options{
 		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
+		Certificate: i.config.Certificate,
 	})
 	return nil
 }

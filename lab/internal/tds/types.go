@@ -18,6 +18,7 @@ type Login struct {
 	Language       string // "" = the login's default language
 	SPID           uint16 // number of the session, as its packets carry it (@@SPID)
 	LocalPort      int    // the port of this server that the client connected to
+	Encrypted      bool   // the session is encrypted, not its login alone
 }
 
 // String leaves the password out, so that a log line cannot carry it.
