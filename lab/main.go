@@ -114,7 +114,11 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	services, err := newServices(played, model, password)
+	certificates, err := vcenter.MakeCertificates(dir, time.Now(), played.CertificateDays)
+	if err != nil {
+		return fmt.Errorf("certificates in %s: %w", dir, err)
+	}
+	services, err := newServices(played, model, password, &certificates.SQL)
 	if err != nil {
 		return err
 	}
@@ -125,7 +129,7 @@ func run(o options) error {
 	defer machines.close()
 	server, err := vcenter.Start(vcenter.Config{
 		Scenario: played, StateDir: dir, Listen: o.listen, Password: password,
-		Services: services.guests, Tell: out.keepUntilReady,
+		Certificates: certificates, Services: services.guests, Tell: out.keepUntilReady,
 	})
 	if err != nil {
 		return err

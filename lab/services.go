@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"net"
@@ -35,7 +36,7 @@ func modelOf(played *scenario.Scenario) (cost.Model, error) {
 	return cost.FromYAML(text)
 }
 
-func newServices(played *scenario.Scenario, model cost.Model, password string) (*services, error) {
+func newServices(played *scenario.Scenario, model cost.Model, password string, certificate *tls.Certificate) (*services, error) {
 	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
@@ -46,7 +47,9 @@ func newServices(played *scenario.Scenario, model cost.Model, password string) (
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
 			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
 			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,
-			ClockAhead: time.Duration(vm.Around.ClockMinutes * float64(time.Minute)), Log: diagnosis.With("vm", vm.Path()),
+			ClockAhead:  time.Duration(vm.Around.ClockMinutes * float64(time.Minute)),
+			Certificate: certificate,
+			Log:         diagnosis.With("vm", vm.Path()),
 		})
 		if err != nil {
 			return nil, fmt.Errorf("SQL Server in %s: %w", vm.Path(), err)

@@ -60,7 +60,7 @@ class VCenterUnreachable(EnvironmentProblem):
 
 
 class CertificateRejected(EnvironmentProblem):
-    """The server's certificate is not signed by the CA that we trust. Nothing was sent."""
+    """The server did not prove who it is: a certificate that we do not trust, or none. Nothing was sent."""
 
 
 class LoginRefused(EnvironmentProblem):

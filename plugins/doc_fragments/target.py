@@ -78,14 +78,19 @@ options:
             type: bool
             default: false
           encrypt:
-            description: Encryption of the connection.
+            description:
+              - Encryption of the session, in the words of Microsoft's driver.
+              - C(no) encrypts the login at most; whoever is on the way gets it by denying encryption.
             type: str
-            choices: [optional, 'no', strict]
-            default: optional
+            choices: [mandatory, strict, 'no']
+            default: mandatory
           trust_server_certificate:
             description: Whether any server certificate is accepted.
             type: bool
             default: false
+          ca_file:
+            description: PEM file with the CA of the server's certificate. Without it the system's CAs count.
+            type: str
           node_ports:
             description: Further ports for SQL Server to open, one for each memory node that a workload uses.
             type: list

@@ -95,3 +95,18 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
     (held,) = checks(inventory, "optional")
 
     assert held["what"] == "all 3 privileges that a study can do without"
+
+
+def test_an_open_connection_to_sql_server_is_a_warning(tmp_path: Path, lab: LabFactory) -> None:
+    """It works as the inventory asks, and the doctor says what that gives away; a verified one is silent."""
+    verified = write_inventory(tmp_path, lab())
+    assert checks(verified, "SQL wire") == []
+
+    document = json.loads(verified.read_text(encoding="utf-8"))
+    document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_sql"]["encrypt"] = "no"
+    verified.write_text(json.dumps(document), encoding="utf-8")
+    (warned,) = checks(verified, "SQL wire")
+
+    assert warned["state"] == "warn"
+    assert "encrypt: no" in str(warned["what"])
+    assert [item["state"] for item in checks(verified, "SQL Server")] == ["ok"]

@@ -27,8 +27,7 @@ def server_of(lab: LabHandle) -> SqlServer:
         port=sql.port,
         user=sql.user,
         password=sql.password,
-        encrypt="no",
-        trust_server_certificate=False,
+        ca_file=str(lab.vcenter.ca_file),
         driver=discover("auto"),
         kerberos=False,
     )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+import pytest
+
 from tests.support.lab import LabHandle
+from vnuma.errors import DriverMissing
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.driver import Driver, Kind, discover
 
 SMALL = DatasetSpec(transaction_history_rows=300, sales_order_detail_rows=200)
 """A dataset that is made in a moment."""
@@ -38,6 +41,14 @@ class HurriedClock:
         self.time += seconds
 
 
+def driver_of(kind: Kind) -> Driver:
+    """This machine's driver of a kind; without one the test is skipped."""
+    try:
+        return discover(kind)
+    except DriverMissing as error:
+        pytest.skip(error.what)
+
+
 def server_of(lab: LabHandle, name: str = "sql16", **changed: Any) -> SqlServer:
     """A VM's SQL Server, with some fields changed."""
     end = lab.vms[name]
@@ -47,7 +58,7 @@ def server_of(lab: LabHandle, name: str = "sql16", **changed: Any) -> SqlServer:
         "user": end.user,
         "password": end.password,
         "driver": discover(),
-        "encrypt": "no",
+        "ca_file": str(lab.vcenter.ca_file),
     }
     return SqlServer(**{**fields, **changed})
 

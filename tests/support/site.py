@@ -87,7 +87,7 @@ def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = No
                 "user": lab.vms[name].user,
                 "node_ports": list(lab.vms[name].node_ports),
                 "password": {"file": str(secret)},
-                "encrypt": "no",
+                "ca_file": str(lab.vcenter.ca_file),
             },
         }
         for name in (vms or lab.vms)

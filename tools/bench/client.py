@@ -21,7 +21,7 @@ from vnuma.sqlserver.timing import timed
 def main() -> None:
     """Serve executions until standard input ends."""
     asked = json.loads(sys.stdin.readline())
-    server = SqlServer(driver=discover(), encrypt="no", **asked["server"])
+    server = SqlServer(driver=discover(), **asked["server"])
     with connect(server, asked["database"]) as connection:
         print("ready", flush=True)
         while sys.stdin.readline():

@@ -57,14 +57,8 @@ def _calls(lab: BenchLab, form: str, seconds: float) -> Figure:
 
 
 def _memory(lab: BenchLab, streams: int) -> Figure:
-    server = lab.sql()
     asked = {
-        "server": {
-            "host": server.host,
-            "port": server.port,
-            "user": server.user,
-            "password": server.password,
-        },
+        "server": lab.sql_of_another_process(),
         "database": DATABASE,
         "statement": "SELECT COUNT_BIG(*) AS n FROM sys.objects AS a CROSS JOIN sys.objects AS b",
         "rows": None,

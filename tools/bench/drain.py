@@ -17,8 +17,9 @@ from statistics import median
 from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
 from tools.bench.labs import BenchLab
 from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import SqlServer, connect, connection_string
+from vnuma.sqlserver.connect import SqlServer, connect, connection_string, driver_files
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.driver_files import install
 from vnuma.workloads.cross_join import cross_join
 
 DATABASE = DatasetSpec().database
@@ -85,7 +86,7 @@ def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
     server, query, rows = lab.sql(), cross_join(size, "client"), size * size
     prepare_dataset(server)
     with ExitStack() as stack:
-        ours = stack.enter_context(_ours(server, query.sql, rows))
+        ours = stack.enter_context(_ours(lab.sql_of_another_process(), query.sql, rows))
         program, why = _compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         bare = stack.enter_context(_bare(program, server, query.sql)) if program else None
         times: dict[Drainer, list[Took]] = {client: [] for client in (ours, bare) if client}
@@ -138,8 +139,7 @@ def _compiled(folder: Path) -> tuple[Path | None, str]:
 
 
 @contextmanager
-def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
-    about = {"host": server.host, "port": server.port, "user": server.user, "password": server.password}
+def _ours(about: dict[str, object], statement: str, rows: int) -> Iterator[Drainer]:
     asked = {"server": about, "database": DATABASE, "statement": statement, "rows": rows}
     with _process([sys.executable, "-m", "tools.bench.client"]) as process:
         yield Drainer(process, [json.dumps(asked)])
@@ -147,6 +147,7 @@ def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
 
 @contextmanager
 def _bare(program: Path, server: SqlServer, statement: str) -> Iterator[Drainer]:
+    install(driver_files(server))  # the program inherits where they are
     with _process([str(program)]) as process:
         yield Drainer(process, [connection_string(server, DATABASE), statement])
 

@@ -19,7 +19,7 @@ from vnuma.workloads.streams import opened, run_streams
 def main() -> None:
     """Run every stream once."""
     asked = json.loads(sys.stdin.readline())
-    server = SqlServer(driver=discover(), encrypt="no", **asked["server"])
+    server = SqlServer(driver=discover(), **asked["server"])
     query = Query("bench", 1, "streams", asked["statement"], asked["rows"], "result")
     with opened(server, asked["database"], asked["streams"]) as connections:
         run_streams(connections, query, 2, timeout_s=120)

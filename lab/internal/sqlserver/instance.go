@@ -3,6 +3,7 @@
 package sqlserver
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -41,6 +42,7 @@ type Config struct {
 	DynamicPort      bool // no TcpPort, a dynamic one
 	Linux            bool // it runs on Linux, where there is no registry
 	ClockAhead       time.Duration
+	Certificate      *tls.Certificate
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere
 }
 
@@ -153,6 +155,7 @@ func (i *Instance) Start(b guest.Boot) error {
 	}
 	i.server = tds.Serve(listener, i, tds.Options{
 		ServerName: i.serverName(), Version: i.config.Version, DropAfterRows: b.Faults.DropAfterRows, Log: i.config.Log,
+		Certificate: i.config.Certificate,
 	})
 	return nil
 }

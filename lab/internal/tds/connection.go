@@ -1,7 +1,6 @@
 package tds
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +18,7 @@ import (
 type connection struct {
 	server *Server
 	net    net.Conn
+	wire   net.Conn // net itself, or TLS over it
 	log    *slog.Logger
 	spid   uint16
 
@@ -30,11 +30,14 @@ type connection struct {
 	ending    *ending  // of the request before, for the next one
 	attention bool     // asked for the running request
 
-	out      *packetWriter
-	login    loginRequest
-	session  Session
-	prepared prepared
-	tx       transaction
+	in        *packetReader
+	out       *packetWriter
+	secured   bool // what travels now is encrypted
+	loginOnly bool // encryption ends with the login
+	login     loginRequest
+	session   Session
+	prepared  prepared
+	tx        transaction
 }
 
 // request is a message on its way through the server.
@@ -65,9 +68,9 @@ type hearing struct {
 }
 
 // listen reads until there is a request; attention for the running one is seen to on the way.
-func (c *connection) listen(in *packetReader) hearing {
+func (c *connection) listen() hearing {
 	for {
-		m, err := in.next()
+		m, err := c.in.next()
 		if err == nil {
 			if m.kind == packetAttention && c.interrupt() {
 				continue
@@ -126,13 +129,20 @@ const listenAfter = 2 * time.Millisecond
 
 // serve runs requests until the connection ends.
 func (c *connection) serve() {
-	in := &packetReader{in: bufio.NewReaderSize(c.net, defaultPacketSize), limit: c.server.options.MaxMessage}
 	meanwhile := make(chan hearing, 1)
-	patience := time.AfterFunc(time.Hour, func() { meanwhile <- c.listen(in) })
+	patience := time.AfterFunc(time.Hour, func() { meanwhile <- c.listen() })
 	patience.Stop()
-	next := c.listen(in)
+	next := hearing{err: c.greet()}
+	if next.err == nil {
+		next = c.listen()
+	}
 	for next.err == nil {
-		patience.Reset(listenAfter)
+		// Until the login is answered the client asks for one thing at a time, and TLS may begin or end in between.
+		if c.session != nil {
+			patience.Reset(listenAfter)
+		} else {
+			patience.Reset(time.Hour)
+		}
 		fault := c.handle(next.request)
 		if fault != nil {
 			c.lose(ErrConnectionLost)
@@ -141,7 +151,7 @@ func (c *connection) serve() {
 		if patience.Stop() {
 			next = hearing{err: fault}
 			if fault == nil {
-				next = c.listen(in)
+				next = c.listen()
 			}
 			continue
 		}

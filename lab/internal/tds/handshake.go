@@ -2,17 +2,22 @@ package tds
 
 import "net"
 
-// answerPrelogin answers PRELOGIN. A client that demands encryption reads that there is none and gives up.
+// answerPrelogin answers PRELOGIN, and does what both sides have agreed on about encryption.
 func (c *connection) answerPrelogin(r *request) error {
 	options, err := parsePrelogin(r.data)
 	if err != nil {
 		return err
 	}
-	if demandsEncryption(options) {
-		c.log.Warn("the client demands encryption, which this server does not offer: use Encrypt=no")
-	}
+	encryption := agreedEncryption(options, c.server.options.Certificate != nil)
 	c.release()
-	return c.reply(preloginReply(productVersion(c.server.options.Version)))
+	if err := c.reply(preloginReply(productVersion(c.server.options.Version), encryption)); err != nil {
+		return err
+	}
+	if encryption == encryptNotSupported || c.secured {
+		return nil
+	}
+	c.loginOnly = encryption == encryptOff
+	return c.secure()
 }
 
 // answerLogin answers LOGIN7: a session, or an error and the end of the connection.
@@ -22,6 +27,10 @@ func (c *connection) answerLogin(r *request) error {
 		return err
 	}
 	login.SPID = c.spid
+	if c.loginOnly {
+		c.unsecure()
+	}
+	login.Encrypted = c.secured
 	if local, ok := c.net.LocalAddr().(*net.TCPAddr); ok {
 		login.LocalAddress, login.LocalPort = local.IP.String(), local.Port
 	}
@@ -43,7 +52,7 @@ func (c *connection) answerLogin(r *request) error {
 	if err := c.reply(loginReply(session.Database(), login, c.server.options)); err != nil {
 		return err
 	}
-	c.out = newPacketWriter(c.net, login.packetSize, c.spid)
+	c.out = newPacketWriter(c.wire, login.packetSize, c.spid)
 	return nil
 }
 

@@ -69,19 +69,24 @@ func TestMalformedLogins(t *testing.T) {
 func TestPrelogin(t *testing.T) {
 	freetds := unhex(t, "00001a00060100200001020021000c03002d00040400310001ff090000000000024d5353514c53657276657200a162000000")
 	options, err := parsePrelogin(freetds)
-	if err != nil || len(options) != 5 || demandsEncryption(options) || string(options[preInstance]) != "MSSQLServer\x00" {
+	if err != nil || len(options) != 5 || string(options[preInstance]) != "MSSQLServer\x00" {
 		t.Errorf("%v, %v", options, err)
 	}
-	freetds[32] = encryptRequired
-	if options, err = parsePrelogin(freetds); err != nil || !demandsEncryption(options) {
-		t.Errorf("a client that requires encryption: %v, %v", options, err)
+	for wish, agreed := range map[byte]byte{encryptOff: encryptOff, encryptOn: encryptOn, encryptNotSupported: encryptNotSupported} {
+		freetds[32] = wish
+		if options, err = parsePrelogin(freetds); err != nil || agreedEncryption(options, true) != agreed {
+			t.Errorf("a client that wishes %d: %v, %v", wish, options, err)
+		}
+		if agreedEncryption(options, false) != encryptNotSupported {
+			t.Errorf("a client that wishes %d agreed with a server without a certificate", wish)
+		}
 	}
 	for _, bad := range [][]byte{nil, {0, 0, 6}, {0, 0, 6, 0, 1, 0xFF}, {1, 0xFF, 0xFF, 0, 1, 0xFF}} {
 		if _, err := parsePrelogin(bad); !errors.Is(err, errMalformed) {
 			t.Errorf("%x: %v", bad, err)
 		}
 	}
-	answer, err := parsePrelogin(preloginReply(productVersion("16.0.4135.4")))
+	answer, err := parsePrelogin(preloginReply(productVersion("16.0.4135.4"), encryptNotSupported))
 	if err != nil || !bytes.Equal(answer[preVersion], []byte{16, 0, 0x10, 0x27, 0, 0}) || !bytes.Equal(answer[preEncryption], []byte{2}) {
 		t.Errorf("answer %v, %v", answer, err)
 	}

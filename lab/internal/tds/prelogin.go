@@ -14,6 +14,7 @@ const (
 
 // Values of the encryption option.
 const (
+	encryptOff          = 0 // of the login alone
 	encryptOn           = 1
 	encryptNotSupported = 2
 	encryptRequired     = 3
@@ -40,20 +41,28 @@ func parsePrelogin(b []byte) (map[byte][]byte, error) {
 	}
 }
 
-// demandsEncryption: such a client refuses a server without encryption by itself.
-func demandsEncryption(options map[byte][]byte) bool {
-	e := options[preEncryption]
-	return len(e) > 0 && (e[0] == encryptOn || e[0] == encryptRequired)
+// agreedEncryption is what a server with a certificate answers to a client's wish: the session encrypted, the login
+// alone, or nothing where the client has no encryption. Without a certificate there is none, and a client that demands
+// it gives up by itself.
+func agreedEncryption(options map[byte][]byte, certified bool) byte {
+	wish := options[preEncryption]
+	switch {
+	case !certified || len(wish) == 0 || wish[0] == encryptNotSupported:
+		return encryptNotSupported
+	case wish[0] == encryptOff:
+		return encryptOff
+	}
+	return encryptOn
 }
 
-// preloginReply answers a PRELOGIN: the server's version, no encryption, no multiple active result sets.
-func preloginReply(version [4]byte) []byte {
+// preloginReply answers a PRELOGIN: the server's version, what is encrypted, no multiple active result sets.
+func preloginReply(version [4]byte, encryption byte) []byte {
 	options := []struct {
 		kind byte
 		data []byte
 	}{
 		{preVersion, []byte{version[0], version[1], version[2], version[3], 0, 0}},
-		{preEncryption, []byte{encryptNotSupported}},
+		{preEncryption, []byte{encryption}},
 		{preInstance, []byte{0}},
 		{preThread, nil},
 		{preMARS, []byte{0}},

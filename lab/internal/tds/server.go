@@ -2,6 +2,7 @@ package tds
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"log/slog"
 	"net"
@@ -17,6 +18,8 @@ type Options struct {
 	DropAfterRows int64         // default of Writer.DropAfter, 0 = never
 	MaxMessage    int           // bytes of one request, 64 MiB when 0
 	LoginTimeout  time.Duration // from connect to login, 30 s when 0
+	// Certificate encrypts sessions, or their logins alone, as clients ask for it; nil = no encryption.
+	Certificate *tls.Certificate
 }
 
 const (
@@ -104,7 +107,7 @@ func (s *Server) start(conn net.Conn) {
 		_ = conn.Close() // the client is turned away either way
 		return
 	}
-	c := &connection{server: s, net: conn, spid: s.nextSPID}
+	c := &connection{server: s, net: conn, wire: conn, spid: s.nextSPID}
 	if s.nextSPID++; s.nextSPID < firstSPID {
 		s.nextSPID = firstSPID
 	}

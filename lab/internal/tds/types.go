@@ -19,6 +19,7 @@ type Login struct {
 	SPID           uint16 // number of the session, as its packets carry it (@@SPID)
 	LocalAddress   string // of this server, that the client connected to
 	LocalPort      int    // its port
+	Encrypted      bool   // the session is encrypted, not its login alone
 }
 
 // String leaves the password out, so that a log line cannot carry it.

@@ -117,11 +117,11 @@ func TestTheCertificateAndIdentitySurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	var serial, identity []string
 	for range 2 {
-		pair, _, err := certificate(dir, time.Now(), 365)
+		kept, err := MakeCertificates(dir, time.Now(), 365)
 		if err != nil {
 			t.Fatal(err)
 		}
-		serial = append(serial, string(pair.Certificate[0]))
+		serial = append(serial, string(kept.Server.Certificate[0]))
 		id, err := keptIdentity(dir)
 		if err != nil {
 			t.Fatal(err)
@@ -131,8 +131,8 @@ func TestTheCertificateAndIdentitySurviveARestart(t *testing.T) {
 	if serial[0] != serial[1] || identity[0] != identity[1] {
 		t.Error("a second lab in the same folder is a stranger to its clients")
 	}
-	later, _, err := certificate(dir, time.Now().Add(validity), 365)
-	if err != nil || string(later.Certificate[0]) == serial[0] {
+	later, err := MakeCertificates(dir, time.Now().Add(validity), 365)
+	if err != nil || string(later.Server.Certificate[0]) == serial[0] {
 		t.Errorf("an expired certificate was kept (%v)", err)
 	}
 }

@@ -18,90 +18,128 @@ import (
 const (
 	caFile     = "ca.pem"
 	serverFile = "server.pem" // certificate and key
+	sqlFile    = "sql.pem"
 
 	day      = 24 * time.Hour
 	validity = 365 * day
 )
 
-// certificate returns the server's certificate, signed by a CA of this lab's own, and the file with
-// the CA's certificate. Both are kept in dir, so that a client may trust a lab across restarts, unless
-// the scenario wants one that does not last.
-func certificate(dir string, now time.Time, days int) (tls.Certificate, string, error) {
-	ca, server := filepath.Join(dir, caFile), filepath.Join(dir, serverFile)
-	lasting := time.Duration(days)*day >= validity
-	if kept, ok := keptCertificate(ca, server, now); ok && lasting {
-		return kept, ca, nil
-	}
-	caPEM, serverPEM, err := newCertificates(now, time.Duration(days)*day)
-	if err != nil {
-		return tls.Certificate{}, "", err
-	}
-	if err := os.WriteFile(ca, caPEM, 0o644); err != nil {
-		return tls.Certificate{}, "", err
-	}
-	if err := os.WriteFile(server, serverPEM, 0o600); err != nil {
-		return tls.Certificate{}, "", err
-	}
-	pair, err := tls.X509KeyPair(serverPEM, serverPEM)
-	return pair, ca, err
+// Certificates are those of one lab, signed by a CA of its own.
+type Certificates struct {
+	CAFile string          // the CA's certificate
+	Server tls.Certificate // vCenter's and its hosts'
+	SQL    tls.Certificate // every SQL Server's
 }
 
-// keptCertificate reads an earlier lab's certificate if it still serves for a day.
-func keptCertificate(ca, server string, now time.Time) (tls.Certificate, bool) {
-	pair, err := tls.LoadX509KeyPair(server, server)
-	if err != nil {
-		return tls.Certificate{}, false
+// MakeCertificates keeps them in dir, so that a client may trust a lab across restarts, unless vCenter's is to last
+// fewer days than a year.
+func MakeCertificates(dir string, now time.Time, days int) (*Certificates, error) {
+	lasting := time.Duration(days)*day >= validity
+	if kept, err := keptCertificates(dir, now); err == nil && lasting {
+		return kept, nil
 	}
-	caPEM, err := os.ReadFile(ca)
+	made, err := newCertificates(now, time.Duration(days)*day)
 	if err != nil {
-		return tls.Certificate{}, false
+		return nil, err
+	}
+	for name, content := range made {
+		mode := os.FileMode(0o600)
+		if name == caFile {
+			mode = 0o644
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), content, mode); err != nil {
+			return nil, err
+		}
+	}
+	return readCertificates(dir)
+}
+
+// keptCertificates reads those of an earlier lab if they still serve for a day.
+func keptCertificates(dir string, now time.Time) (*Certificates, error) {
+	kept, err := readCertificates(dir)
+	if err != nil {
+		return nil, err
+	}
+	caPEM, err := os.ReadFile(kept.CAFile)
+	if err != nil {
+		return nil, err
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(caPEM)
-	leaf, err := x509.ParseCertificate(pair.Certificate[0])
-	if err != nil {
-		return tls.Certificate{}, false
+	for _, pair := range []tls.Certificate{kept.Server, kept.SQL} {
+		leaf, err := x509.ParseCertificate(pair.Certificate[0])
+		if err != nil {
+			return nil, err
+		}
+		if _, err := leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now.Add(day)}); err != nil {
+			return nil, err
+		}
 	}
-	_, err = leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now.Add(day)})
-	return pair, err == nil
+	return kept, nil
 }
 
-func newCertificates(now time.Time, lasts time.Duration) (caPEM, serverPEM []byte, err error) {
+func readCertificates(dir string) (*Certificates, error) {
+	read := &Certificates{CAFile: filepath.Join(dir, caFile)}
+	var err error
+	for name, pair := range map[string]*tls.Certificate{serverFile: &read.Server, sqlFile: &read.SQL} {
+		file := filepath.Join(dir, name)
+		if *pair, err = tls.LoadX509KeyPair(file, file); err != nil {
+			return nil, err
+		}
+	}
+	return read, nil
+}
+
+// newCertificates makes the content of each file.
+func newCertificates(now time.Time, lasts time.Duration) (map[string][]byte, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	root := template("vnuma lab CA", now)
 	root.IsCA, root.BasicConstraintsValid = true, true
 	root.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageCRLSign
 	rootDER, err := x509.CreateCertificate(rand.Reader, root, root, &caKey.PublicKey, caKey)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if root, err = x509.ParseCertificate(rootDER); err != nil { // now with its key identifier
-		return nil, nil, err
+		return nil, err
 	}
+	made := map[string][]byte{caFile: block("CERTIFICATE", rootDER)}
 
+	server := template("vnuma lab", now)
+	server.NotBefore, server.NotAfter = now.Add(min(-time.Hour, lasts-day)), now.Add(lasts)
+	server.DNSNames = []string{"localhost"}
+	sql := template("vnuma lab SQL Server", now)
+	// Microsoft's driver compares an address with the names alone.
+	sql.DNSNames = []string{"localhost", "127.0.0.1"}
+	for name, leaf := range map[string]*x509.Certificate{serverFile: server, sqlFile: sql} {
+		if made[name], err = signed(leaf, root, caKey); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+// signed is a server's certificate with its key.
+func signed(leaf, root *x509.Certificate, caKey *ecdsa.PrivateKey) ([]byte, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	leaf := template("vnuma lab", now)
-	leaf.NotBefore, leaf.NotAfter = now.Add(min(-time.Hour, lasts-day)), now.Add(lasts)
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf.DNSNames = []string{"localhost"}
 	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
 	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, root, &key.PublicKey, caKey)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	serverPEM = append(block("CERTIFICATE", leafDER), block("PRIVATE KEY", keyDER)...)
-	return block("CERTIFICATE", rootDER), serverPEM, nil
+	return append(block("CERTIFICATE", leafDER), block("PRIVATE KEY", keyDER)...), nil
 }
 
 func template(name string, now time.Time) *x509.Certificate {

@@ -34,6 +34,8 @@ type Config struct {
 	StateDir string // certificates and the vCenter's identity, kept across restarts
 	Listen   string // host:port; port 0 = a free one
 	Password string // of every account
+	// Certificates are made where they are not given.
+	Certificates *Certificates
 	// Services are what runs inside the VMs, by inventory path; a VM without one boots all the same.
 	Services map[string]guest.Service
 	Tell     func(Event)
@@ -71,11 +73,15 @@ func Start(config Config) (*Server, error) {
 		machines: map[types.ManagedObjectReference]*machine{},
 		faults:   newInjector(config.Scenario.Faults),
 	}
-	pair, ca, err := certificate(config.StateDir, time.Now(), config.Scenario.CertificateDays)
-	if err != nil {
-		return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
+	certificates := config.Certificates
+	if certificates == nil {
+		made, err := MakeCertificates(config.StateDir, time.Now(), config.Scenario.CertificateDays)
+		if err != nil {
+			return nil, fmt.Errorf("certificates in %s: %w", config.StateDir, err)
+		}
+		certificates = made
 	}
-	s.caFile, s.pair = ca, pair
+	s.caFile, s.pair = certificates.CAFile, certificates.Server
 	address, err := ports.Reserve(config.Listen) // a restarted vCenter comes back where it was
 	if err != nil {
 		return nil, err

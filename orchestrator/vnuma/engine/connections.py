@@ -86,6 +86,7 @@ def sql_server(target: Target) -> SqlServer:
         password=resolve(wanted.password) if wanted.password else "",
         encrypt=wanted.encrypt,
         trust_server_certificate=wanted.trust_server_certificate,
+        ca_file=wanted.ca_file,
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
         node_ports=wanted.node_ports,

@@ -13,7 +13,7 @@ from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.diagnosis import Diagnosis, State
 from vnuma.engine.findings import Finding
 from vnuma.engine.linux.diagnose import diagnose_machines
-from vnuma.engine.surroundings import around_vm, look_at_server
+from vnuma.engine.surroundings import around_vm, look_at_server, open_wires
 from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import VnumaError
 from vnuma.sqlserver import server as sql_facts
@@ -29,7 +29,7 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
     vms = [target for target in targets.values() if isinstance(target, Target)]
     findings = [] if machines and not vms else [_guarded("driver", _driver)]
     for target in vms:
-        findings += list(_vsphere(target))
+        findings += [*_vsphere(target), *_found(open_wires(target), "SQL wire")]
         findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
     return findings + list(diagnose_machines(machines, inventory))
 

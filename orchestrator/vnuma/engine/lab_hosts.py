@@ -38,7 +38,7 @@ def _vms(state: LabState) -> Hosts:
                 "user": vm.sql_user,
                 "node_ports": list(vm.node_ports),
                 "password": password,
-                "encrypt": "no",
+                "ca_file": str(state.ca_file),
             },
             "vnuma_test_clone": True,
         }

@@ -20,7 +20,7 @@ from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.locality_check import locality_findings
 from vnuma.engine.permit import Permit
 from vnuma.engine.preflight import check, touched_settings, under_study
-from vnuma.engine.surroundings import accepted, around_vm, look_at_server
+from vnuma.engine.surroundings import accepted, around_vm, look_at_server, open_wires
 from vnuma.engine.target import Target
 from vnuma.engine.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
@@ -107,6 +107,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         *permit.findings(vm.name, test_clone=target.test_clone),
         *under_study(vm.name, vm.lease),
         *around_vm(vm.name, host.name, seen),
+        *open_wires(target),
         *look_at_server(target, vm, seen),
         *workload_findings(study, target, vm),
         *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),

@@ -108,6 +108,12 @@ def _refuse_twice(plans: Mapping[str, VmPlan | MachinePlan]) -> None:
             )
 
 
+def _client(target: Target) -> dict[str, object]:
+    """What times depend on at this end: the driver, and what it encrypts."""
+    server = sql_server(target)
+    return {**asdict(server.driver), "encryption": server.encryption}
+
+
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
     study = prepared.study
@@ -120,7 +126,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             saved,
             seed=study.design.seed,
             simulated=scenario,
-            driver=asdict(sql_server(sql).driver) if sql else None,
+            driver=_client(sql) if sql else None,
             inventory=str(inventory.resolve()),
             ticket=prepared.permit.ticket,
         )

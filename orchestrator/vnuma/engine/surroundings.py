@@ -242,6 +242,27 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
     return [*findings, *same_machine(vm.name, server.where, likeness)]
 
 
+def open_wires(target: Target) -> Iterator[Finding]:
+    """What the inventory gives away on the way to SQL Server, as somebody asked for by name."""
+    sql = target.sql
+    if sql.encrypt == "no":
+        yield Finding(
+            "P31",
+            "warn",
+            f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): whoever is on the "
+            "way reads and changes it, and gets the password by denying encryption.",
+            "Write encrypt: mandatory, and name the CA of its certificate in vnuma_sql.ca_file.",
+        )
+    elif sql.trust_server_certificate:
+        yield Finding(
+            "P31",
+            "warn",
+            f"The certificate of SQL Server on {target.name} is not verified (trust_server_certificate: "
+            "true): whoever is on the way can pose as it, and gets the password.",
+            "Name the CA of its certificate in vnuma_sql.ca_file, and leave trust_server_certificate out.",
+        )
+
+
 def _not_looked_at(name: str, why: str) -> Finding:
     """SQL Server could not be asked who else uses it."""
     return Finding(

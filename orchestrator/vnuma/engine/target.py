@@ -79,11 +79,26 @@ class SqlTarget(Strict):
     user: str = ""
     password: Secret | None = None
     kerberos: bool = False
-    encrypt: Literal["optional", "no", "strict"] = "optional"
+    encrypt: Literal["mandatory", "strict", "no"] = "mandatory"
     trust_server_certificate: bool = False
+    ca_file: str | None = None
     driver: str = "auto"
     node_ports: tuple[int, ...] = ()
     identity: Literal["guest_address", "power_cycle"] | GuestAddress = "guest_address"
+
+    @field_validator("encrypt", mode="before")
+    @classmethod
+    def _in_microsofts_words(cls, value: object) -> object:
+        """`yes` and `no` are booleans to YAML, and Microsoft's driver has two words for each."""
+        word = value.casefold() if isinstance(value, str) else value
+        if word == "optional":
+            raise ValueError(
+                "optional is no longer taken: it sends the password in the clear to whoever says that it "
+                "cannot encrypt. write mandatory, with ca_file for a CA of your own; or no, if that is meant"
+            )
+        return {True: "mandatory", "yes": "mandatory", "true": "mandatory", False: "no", "false": "no"}.get(
+            word, word
+        )
 
     @model_validator(mode="after")
     def _has_a_way_to_log_in(self) -> SqlTarget:

@@ -177,6 +177,7 @@ def _client(loaded: LoadedRun) -> Pairs:
         ("ODBC driver", shown(driver.get("name"))),
         ("Kind", shown(driver.get("kind"))),
         ("Version", shown(driver.get("version") or None) if driver.get("version") else UNKNOWN),
+        ("Encrypted", shown(driver.get("encryption"))),
     ]
 
 

@@ -2,35 +2,57 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from vnuma.errors import DriverMissing, InputError, LoginRefused, VnumaError
+from vnuma.errors import DriverMissing, InputError, LoginRefused, SqlUnreachable, VnumaError
 from vnuma.logins import Logins
-from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known, socket_numbers
+from vnuma.sqlserver.certificate import Endpoint, why_refused
+from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known
 from vnuma.sqlserver.driver import Driver
-from vnuma.sqlserver.failures import ServerError, counts_against_account, translate
+from vnuma.sqlserver.driver_files import CA_PLACE, DriverFiles, install, read_ca
+from vnuma.sqlserver.failures import ServerError, counts_against_account, natives, translate
+from vnuma.sqlserver.logins import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.sockets import Address
 
-Encrypt = Literal["optional", "strict", "no"]
+Encrypt = Literal["mandatory", "strict", "no"]
 
 APPLICATION = "vnuma"
 
 MOST_REFUSALS = 3
 """Logins that are refused in a row before the account is left alone: domains lock it after three to ten."""
 
-__all__ = ["APPLICATION", "Encrypt", "ServerError", "SqlServer", "connect", "connection_string", "translate"]
+__all__ = [
+    "APPLICATION",
+    "Encrypt",
+    "ServerError",
+    "SqlServer",
+    "connect",
+    "connection_string",
+    "driver_files",
+    "translate",
+]
+
+_VERIFIES_SINCE = (1, 0)
+"""FreeTDS since when a CA and the name are checked, and a server without encryption is refused.
+https://www.freetds.org/userguide/freetdsconf.html
+"""
 
 
 @dataclass(frozen=True)
 class SqlServer:
     """How to reach one SQL Server.
 
-    `encrypt`: `optional` encrypts at least the login where the server offers it, `strict` demands
-    TDS 8 with a trusted certificate (msodbcsql18 only), `no` asks for none. With `kerberos` the
-    caller's ticket logs in, and user and password are not used.
+    `encrypt` has the names of Microsoft's driver: `mandatory` encrypts the session or does not log in,
+    `strict` is TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts the login alone, and that
+    only where the server does. The certificate is verified by `ca_file`, else by the system's CAs,
+    unless `trust_server_certificate` says not to. With `kerberos` the caller's ticket logs in, and user
+    and password are not used.
     """
 
     host: str
@@ -38,8 +60,9 @@ class SqlServer:
     user: str
     password: str = field(repr=False)
     driver: Driver
-    encrypt: Encrypt = "optional"
+    encrypt: Encrypt = "mandatory"
     trust_server_certificate: bool = False
+    ca_file: str | None = None
     kerberos: bool = False
     node_ports: tuple[int, ...] = ()
     """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
@@ -56,6 +79,18 @@ class SqlServer:
         """Server and login, as refusals are counted."""
         return f"SQL Server {self.where} {self.user}"
 
+    @property
+    def encryption(self) -> str:
+        """What is encrypted, in words: it costs time, so times taken with another one are not compared."""
+        if self.encrypt == "no":
+            return "the login at most"
+        return f"{self.encrypt}, certificate {'verified' if self.verified else 'NOT verified'}"
+
+    @property
+    def verified(self) -> bool:
+        """Whether nobody but the server that the certificate names can read what is sent, or answer."""
+        return self.encrypt != "no" and not self.trust_server_certificate
+
 
 @contextmanager
 def connect(
@@ -70,29 +105,45 @@ def connect(
     refused MOST_REFUSALS times in a row is not tried again in this run.
 
     Raises SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
-    driver raises inside the `with`.
+    driver raises inside the `with`; EnvironmentProblem for a CA file that cannot be used.
     """
-    connection: pyodbc.Connection | None = None
     if server.logins:
         server.logins.require_open(server.account)
-    before = socket_numbers()
+
+    def prepare() -> tuple[frozenset[Address], str]:
+        install(driver_files(server))
+        return addresses_of(server.host, server.port), connection_string(server, database)
+
     try:
-        connection = pyodbc.connect(
-            connection_string(server, database), autocommit=True, timeout=max(1, round(login_timeout_s))
-        )
-        if server.logins:
-            server.logins.accepted(server.account)
-        with known(connection, socket_numbers() - before, statement_timeout_s):
+        connection, sockets = log_in(prepare, login_timeout_s)
+    except pyodbc.Error as error:
+        raise _not_logged_in(server, error, login_timeout_s) from error
+    except LoginTimeoutError as error:
+        raise SqlUnreachable(
+            f"{server.where}: SQL Server does not answer: {error}.",
+            fix="Is the guest up, or is it frozen? See its console, and SQL Server's error log.",
+        ) from error
+    if server.logins:
+        server.logins.accepted(server.account)
+    try:
+        with known(connection, sockets, statement_timeout_s):
             yield connection
     except pyodbc.Error as error:
-        translated = translate(error, server.where)
-        if connection is None and counts_against_account(error):
-            translated = _counted(server, translated)
-        raise translated from error
+        raise translate(error, server.where) from error
     finally:
-        if connection is not None:
-            with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
-                connection.close()
+        with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
+            connection.close()
+
+
+def _not_logged_in(server: SqlServer, error: pyodbc.Error, timeout_s: float) -> VnumaError:
+    """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
+    ours = translate(error, server.where)
+    if counts_against_account(error):
+        return _counted(server, ours)
+    if server.driver.kind == "freetds" and server.verified and natives(error)[:1] == (0,):
+        end = Endpoint(server.host, server.port, server.ca_file)
+        return why_refused(end, timeout_s) or ours
+    return ours
 
 
 def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
@@ -116,16 +167,51 @@ def connection_string(server: SqlServer, database: str) -> str:
     return "".join(f"{name}={braced(value)};" for name, value in pairs)
 
 
+def driver_files(server: SqlServer) -> DriverFiles:
+    """What the driver reads beside the connection string.
+
+    Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
+    """
+    ca = read_ca(server.ca_file) if server.ca_file and server.verified else ""
+    if server.driver.kind != "freetds":
+        return DriverFiles(ca)
+    lines = {
+        "host": server.host,
+        "port": server.port,
+        "tds version": "7.4",
+        "encryption": "request" if server.encrypt == "no" else "require",
+    }
+    if server.verified:
+        _require_verification(server.driver)
+        lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
+    section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
+    return DriverFiles(ca, f"[{_section_name(server)}]\n{section}")
+
+
+def _section_name(server: SqlServer) -> str:
+    """The server's section in freetds.conf. Raises InputError for a host that would end its line there."""
+    if not re.fullmatch(r"[\w.:%\-]{1,200}", server.host):
+        raise InputError(f"{server.host!r} is not a valid host name.", fix="Correct vnuma_sql.host.")
+    facts = (server.host, server.port, server.encrypt, server.verified, server.ca_file)
+    return "vnuma-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _require_verification(driver: Driver) -> None:
+    found = tuple(int(part) for part in driver.version.split(".")) if driver.version else ()
+    if found < _VERIFIES_SINCE:
+        raise DriverMissing(
+            f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) is not "
+            "known to verify a server's certificate, so nobody logs in with it.",
+            fix="Install FreeTDS 1.0 or later, or msodbcsql18; vnuma_sql.driver names a library by its path.",
+        )
+
+
 def _microsoft(server: SqlServer) -> dict[str, str]:
     if server.encrypt == "strict" and server.driver.kind != "msodbcsql18":
         raise _no_strict(server.driver)
-    if server.driver.kind == "msodbcsql18":
-        encrypt = {"optional": "optional", "strict": "strict", "no": "no"}[server.encrypt]
-    else:
-        encrypt = "no"
     return {
         "SERVER": f"tcp:{server.host},{server.port}",
-        "Encrypt": encrypt,
+        "Encrypt": {"mandatory": "yes", "strict": "strict", "no": "no"}[server.encrypt],
         "TrustServerCertificate": "yes" if server.trust_server_certificate else "no",
         # A silent reconnection would lose SET STATISTICS TIME and with it the measurement.
         "ConnectRetryCount": "0",
@@ -133,21 +219,16 @@ def _microsoft(server: SqlServer) -> dict[str, str]:
 
 
 def _freetds(server: SqlServer) -> dict[str, str]:
+    """Only a section of freetds.conf can say whom to trust; without the section FreeTDS finds no server."""
     if server.encrypt == "strict":
         raise _no_strict(server.driver)
-    return {
-        "SERVER": server.host,
-        "PORT": str(server.port),
-        "TDS_Version": "7.4",
-        "ClientCharset": "UTF-8",
-        "Encryption": "off" if server.encrypt == "no" else "request",
-    }
+    return {"Servername": _section_name(server), "ClientCharset": "UTF-8"}
 
 
 def _no_strict(driver: Driver) -> DriverMissing:
     return DriverMissing(
         f"encrypt: strict needs msodbcsql18, but the driver found is {driver}.",
-        fix="Install msodbcsql18, or set encrypt: optional.",
+        fix="Install msodbcsql18, or set encrypt: mandatory.",
     )
 
 

@@ -8,15 +8,13 @@ rolls the statement back when it sees its client gone, and the connection is not
 
 from __future__ import annotations
 
-import os
-import socket
-import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.sockets import Sockets, shut_down
 
 STATEMENT_TIMEOUT_S = 600.0
 """For a statement that is not timed: enough to make or copy a large dataset's table."""
@@ -24,9 +22,9 @@ STATEMENT_TIMEOUT_S = 600.0
 
 @dataclass(frozen=True)
 class _Link:
-    """What is known of an open connection beside the driver: its sockets, by number and inode."""
+    """What is known of an open connection beside the driver."""
 
-    sockets: frozenset[tuple[int, int]]
+    sockets: Sockets
     timeout_s: float
 
 
@@ -34,22 +32,8 @@ _links: dict[int, _Link] = {}
 """Connections that are open now, by identity: a pyodbc connection takes no attributes."""
 
 
-def socket_numbers() -> frozenset[tuple[int, int]]:
-    """This process' sockets. Empty where the system does not list them."""
-    found = set()
-    with suppress(OSError):
-        for name in os.listdir("/dev/fd"):
-            with suppress(OSError):  # the listing's own descriptor is closed by now
-                status = os.fstat(int(name))
-                if stat.S_ISSOCK(status.st_mode):
-                    found.add((int(name), status.st_ino))
-    return frozenset(found)
-
-
 @contextmanager
-def known(
-    connection: pyodbc.Connection, sockets: frozenset[tuple[int, int]], timeout_s: float
-) -> Iterator[None]:
+def known(connection: pyodbc.Connection, sockets: Sockets, timeout_s: float) -> Iterator[None]:
     """Remember a connection's sockets and its statements' timeout while the block runs."""
     _links[id(connection)] = _Link(sockets, timeout_s)
     try:
@@ -75,7 +59,7 @@ def deadline(
             return
         passed.set()
         if link.sockets:
-            _cut(link.sockets)
+            shut_down(link.sockets)
         else:  # a system that does not list its sockets
             with suppress(pyodbc.Error):  # the statement may just have ended by itself
                 cursor.cancel()
@@ -88,12 +72,3 @@ def deadline(
         ended.set()
         # The cursor must outlive a cancel, and the sockets' numbers must not be given away before.
         watcher.join()
-
-
-def _cut(sockets: frozenset[tuple[int, int]]) -> None:
-    """Shut the sockets down; one whose number was given to something else meanwhile is left alone."""
-    for number, inode in sockets:
-        with suppress(OSError):  # closed already
-            if os.fstat(number).st_ino == inode:
-                with socket.socket(fileno=os.dup(number)) as copy:
-                    copy.shutdown(socket.SHUT_RDWR)

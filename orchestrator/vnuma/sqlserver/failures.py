@@ -33,6 +33,11 @@ _DATABASE = {922, 4060, 4064}
 _PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
+NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
+NO_ENCRYPTION_FIX = (
+    "Nobody should sit between you and it: ask the DBA. Only by name, and readable on the way: encrypt: no."
+)
+_NOT_ENCRYPTED = re.compile(r"encryption not supported", re.IGNORECASE)
 _CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
 _LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data source name not found", re.I)
 
@@ -87,10 +92,12 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
             f"{where}: no Kerberos login: {text}.",
             fix="Get a ticket (kinit, klist), and check the SPN MSSQLSvc/FQDN:PORT of the server.",
         )
+    if state.startswith("08") and _NOT_ENCRYPTED.search(text):
+        return CertificateRejected(f"{where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
     if state.startswith("08") and _CERTIFICATE.search(text):
         return CertificateRejected(
-            f"{where}: SQL Server's certificate is not trusted: {text}.",
-            fix="Install its CA on this machine, or set trust_server_certificate: true.",
+            f"{where}: SQL Server's certificate is not trusted: {text}. Nothing was sent.",
+            fix="Name its CA in vnuma_sql.ca_file, and as vnuma_sql.host a name that the certificate has.",
         )
     if set(numbers) & _STARTING:
         return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")

@@ -6,16 +6,12 @@ import socket
 import ssl
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
 from cryptography import x509
 
+from vnuma.domain.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere.vcenter import VCenter
-
-# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_*).
-_EXPIRED = 10
-_NAME_MISMATCH = (62, 64)
 
 
 def context_for(vcenter: VCenter) -> ssl.SSLContext:
@@ -53,7 +49,9 @@ def shown(vcenter: VCenter) -> Shown | None:
     certificate = _shown_certificate(vcenter)
     if certificate is None:
         return None
-    return Shown(_common_name(certificate.subject), _issuer(certificate), certificate.not_valid_after_utc)
+    return Shown(
+        common_name(certificate.subject), common_name(certificate.issuer), certificate.not_valid_after_utc
+    )
 
 
 def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> CertificateRejected:
@@ -67,24 +65,7 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
             "Nothing was sent.",
             fix="Name the CA that signed it in vcenter.ca_file.",
         )
-    if error.verify_code == _EXPIRED:
-        return CertificateRejected(
-            f"{vcenter.host} shows a certificate that expired on {certificate.not_valid_after_utc:%Y-%m-%d}. "
-            "Nothing was sent.",
-            fix="Renew the certificate, or correct this machine's clock.",
-        )
-    if error.verify_code in _NAME_MISMATCH:
-        return CertificateRejected(
-            f"{vcenter.host} shows a certificate for {_names(certificate)}. Nothing was sent.",
-            fix="Use a name of the certificate as vcenter.host.",
-        )
-    signer = Path(vcenter.ca_file).name if vcenter.ca_file else "no CA of this system"
-    verb = "did not sign" if vcenter.ca_file else "signed"
-    return CertificateRejected(
-        f"{vcenter.host} shows a certificate that {signer} {verb} (issuer {_issuer(certificate)}). "
-        "Nothing was sent.",
-        fix="Add that CA to vcenter.ca_file.",
-    )
+    return rejection(vcenter.host, certificate, error.verify_code, vcenter.ca_file, "vcenter")
 
 
 def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
@@ -101,27 +82,6 @@ def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
         return x509.load_der_x509_certificate(der) if der else None
     except (OSError, ValueError):
         return None
-
-
-def _issuer(certificate: x509.Certificate) -> str:
-    return _common_name(certificate.issuer)
-
-
-def _common_name(name: x509.Name) -> str:
-    """`CN=Corp-CA2` where there is a common name, else the whole distinguished name."""
-    names = name.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
-    return f"CN={names[0].value!s}" if names else name.rfc4514_string() or "unnamed"
-
-
-def _names(certificate: x509.Certificate) -> str:
-    """The host names and addresses that a certificate is for."""
-    try:
-        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
-    except x509.ExtensionNotFound:
-        return certificate.subject.rfc4514_string() or "no name"
-    names = [*alternative.get_values_for_type(x509.DNSName)]
-    names += [str(address) for address in alternative.get_values_for_type(x509.IPAddress)]
-    return ", ".join(names) or "no name"
 
 
 def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:

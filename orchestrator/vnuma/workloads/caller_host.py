@@ -5,6 +5,7 @@ nothing of vnuma. Orders come in lines on standard input, the connection string 
 likewise; when the input ends, as it does when vnuma or the connection to it ends, every caller ends too.
 
     {"do": "begin", "caller": TEXT, "libraries": [...]}     {"do": "reach", "host": ..., "port": ...}
+    {"do": "trust", "ca": PEM, "section": TEXT}
     {"do": "connect", "callers": 8, ...}                    {"do": "machine"}
     anything else: for each caller that was connected
 """
@@ -13,10 +14,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import selectors
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -70,6 +73,7 @@ class _Host:
         self.callers: list[_Caller] = []
         self.active = 0
         self.unread: dict[int, bytes] = {}
+        self.folder = tempfile.TemporaryDirectory(prefix="vnuma-")
         self.selector = selectors.DefaultSelector()
         self.selector.register(_ORDERS, selectors.EVENT_READ)
 
@@ -92,6 +96,8 @@ class _Host:
             _answer("hello", **_hello(order["libraries"]))
         elif order["do"] == "reach":
             _answer("reached", why=_why_not(order["host"], order["port"]))
+        elif order["do"] == "trust":
+            _trust(Path(self.folder.name), order["ca"], order["section"])
         elif order["do"] == "machine":
             _answer("machine", stat=_stat(), at=time.monotonic())
         else:
@@ -126,6 +132,18 @@ class _Host:
             caller.orders.close()
         for caller in self.callers:
             caller.wait()
+        self.folder.cleanup()
+
+
+def _trust(folder: Path, ca: str, section: str) -> None:
+    """Write what drivers read, and let the callers to come find it: freetds.conf, or OpenSSL's CAs."""
+    authorities, servers = folder / "ca.pem", folder / "freetds.conf"
+    authorities.write_text(ca, encoding="utf-8")
+    if section:
+        servers.write_text(section.replace("{ca}", str(authorities) if ca else "system"), encoding="utf-8")
+        os.environ["FREETDSCONF"] = str(servers)
+    elif ca:
+        os.environ["SSL_CERT_FILE"] = str(authorities)
 
 
 def _hello(libraries: list[str]) -> dict[str, object]:
@@ -143,8 +161,15 @@ def _hello(libraries: list[str]) -> dict[str, object]:
         "cpus": os.cpu_count(),
         "drivers": drivers,
         "libraries": [path for path in libraries if Path(path).exists()],
+        "freetds": next((_version(Path(path)) for path in libraries if Path(path).exists()), ""),
         "why": why,
     }
+
+
+def _version(library: Path) -> str:
+    """The version that FreeTDS carries in its library, empty if none."""
+    found = re.search(rb"freetds v([0-9]+(?:\.[0-9]+)+)", library.read_bytes())
+    return found[1].decode() if found else ""
 
 
 def _why_not(host: str, port: int) -> str | None:

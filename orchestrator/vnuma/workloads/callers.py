@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
-from vnuma.sqlserver.connect import SqlServer, connection_string
+from vnuma.sqlserver.connect import SqlServer, connection_string, driver_files
 from vnuma.sqlserver.driver import Driver, elsewhere
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
@@ -59,6 +59,8 @@ class Callers:
     def connect(self, connections: int, call: str, *, keys: int, own_session: bool) -> list[int]:
         """Connect so many; each calls once and then waits. Returns their sessions."""
         self._active = connections
+        files = driver_files(self._server)
+        self._host.order("trust", ca=files.ca, section=files.section)
         self._host.order(
             "connect",
             callers=connections,
@@ -164,7 +166,7 @@ def driver_on(client: Client, hello: Hello, own: Driver) -> Driver:
             f"{', '.join(hello.drivers) or 'none'}).",
             fix="Install one there. Debian: apt install tdsodbc.",
         )
-    return found
+    return replace(found, version=hello.freetds) if found.kind == "freetds" else found
 
 
 def _count(answers: Sequence[Answer]) -> Count:

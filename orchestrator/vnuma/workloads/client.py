@@ -49,13 +49,17 @@ HERE = Client("this machine", (sys.executable, "-c", caller_host.START))
 
 @dataclass(frozen=True)
 class Hello:
-    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why it has no pyodbc."""
+    """What a client has: its Python, its CPUs, ODBC drivers by name and by path, or why it has no pyodbc.
+
+    `freetds` is the version of its FreeTDS, empty where that cannot be told.
+    """
 
     python: str
     cpus: int
     drivers: tuple[str, ...]
     libraries: tuple[str, ...]
     why: str | None
+    freetds: str = ""
 
 
 class ClientHost:
@@ -100,6 +104,7 @@ class ClientHost:
             tuple(_texts(answer["drivers"])),
             tuple(_texts(answer["libraries"])),
             str(answer["why"]) if answer["why"] else None,
+            str(answer["freetds"]),
         )
 
     def why_not(self, host: str, port: int) -> str | None:

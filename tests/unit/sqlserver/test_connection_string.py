@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vnuma.errors import DriverMissing, InputError
-from vnuma.sqlserver.connect import SqlServer, connection_string
+from vnuma.errors import DriverMissing, EnvironmentProblem, InputError
+from vnuma.sqlserver.connect import SqlServer, connection_string, driver_files
 from vnuma.sqlserver.driver import Driver
 
 FREETDS = Driver("FreeTDS", "freetds", "1.3.17")
@@ -79,22 +80,57 @@ def test_the_password_is_in_no_repr() -> None:
 
 
 @pytest.mark.parametrize(
-    ("driver", "encrypt", "expected"),
+    ("driver", "encrypt", "word"),
     [
-        (FREETDS, "optional", ("Encryption", "request")),
-        (FREETDS, "no", ("Encryption", "off")),
-        (MICROSOFT_18, "optional", ("Encrypt", "optional")),
-        (MICROSOFT_18, "strict", ("Encrypt", "strict")),
-        (MICROSOFT_17, "optional", ("Encrypt", "no")),
+        (MICROSOFT_18, "mandatory", "yes"),
+        (MICROSOFT_18, "strict", "strict"),
+        (MICROSOFT_18, "no", "no"),
+        (MICROSOFT_17, "mandatory", "yes"),
+        (MICROSOFT_17, "no", "no"),
     ],
 )
-def test_encryption_is_said_in_the_drivers_own_words(
-    driver: Driver, encrypt: str, expected: tuple[str, str]
-) -> None:
-    """The same wish has another name in each driver."""
-    name, value = expected
+def test_encryption_is_said_in_microsofts_words(driver: Driver, encrypt: str, word: str) -> None:
+    """Version 17 has two words, which both of its successors have too."""
+    fields = _read(connection_string(_server(driver, encrypt=encrypt), "master"))
 
-    assert _read(connection_string(_server(driver, encrypt=encrypt), "master"))[name] == value
+    assert (fields["Encrypt"], fields["TrustServerCertificate"]) == (word, "no")
+
+
+@pytest.mark.parametrize(("encrypt", "word"), [("mandatory", "require"), ("no", "request")])
+def test_freetds_finds_its_server_in_a_section_that_says_encryption(encrypt: str, word: str) -> None:
+    """The connection string names the section and no address: without the section there is no login."""
+    server = _server(FREETDS, encrypt=encrypt)
+
+    fields = _read_freetds(connection_string(server, "master"))
+    section = driver_files(server).section
+
+    assert not {"SERVER", "PORT"} & set(fields)
+    assert f"[{fields['Servername']}]" in section
+    assert "host = sql16.example\n" in section
+    assert f"encryption = {word}\n" in section
+    assert ("ca file = system\n" in section) == (encrypt == "mandatory")
+
+
+@pytest.mark.parametrize("version", ["0.91", ""])
+def test_a_freetds_that_cannot_verify_is_refused(version: str) -> None:
+    """It would ignore the CA, and log in to anybody."""
+    with pytest.raises(DriverMissing, match="verify"):
+        driver_files(_server(Driver("FreeTDS", "freetds", version)))
+
+
+def test_a_host_cannot_break_out_of_its_section() -> None:
+    """What would end the line in freetds.conf is not a host."""
+    with pytest.raises(InputError, match="not a valid host name"):
+        driver_files(_server(FREETDS, host="sql16\n\tencryption = off"))
+
+
+def test_a_ca_file_without_a_certificate_is_refused(tmp_path: Path) -> None:
+    """Before anybody connects, with the file's name."""
+    empty = tmp_path / "ca.pem"
+    empty.write_text("nothing", encoding="ascii")
+
+    with pytest.raises(EnvironmentProblem, match=r"ca\.pem"):
+        driver_files(_server(FREETDS, ca_file=str(empty)))
 
 
 @pytest.mark.parametrize("driver", [FREETDS, MICROSOFT_17])

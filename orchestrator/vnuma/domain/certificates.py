@@ -1,0 +1,54 @@
+"""What a server's certificate says of itself, and the sentence for one that is not trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cryptography import x509
+
+from vnuma.errors import CertificateRejected
+
+# OpenSSL's numbers for what is wrong with a certificate (X509_V_ERR_*).
+_EXPIRED = 10
+_NAME_MISMATCH = (62, 64)
+
+
+def rejection(
+    where: str, certificate: x509.Certificate, verify_code: int, ca_file: str | None, section: str
+) -> CertificateRejected:
+    """Why OpenSSL's `verify_code` rejects it; `section` of the inventory has `ca_file` and `host`."""
+    if verify_code == _EXPIRED:
+        return CertificateRejected(
+            f"{where} shows a certificate that expired on {certificate.not_valid_after_utc:%Y-%m-%d}. "
+            "Nothing was sent.",
+            fix="Renew the certificate, or correct this machine's clock.",
+        )
+    if verify_code in _NAME_MISMATCH:
+        return CertificateRejected(
+            f"{where} shows a certificate for {names(certificate)}. Nothing was sent.",
+            fix=f"Use a name of the certificate as {section}.host.",
+        )
+    signer = Path(ca_file).name if ca_file else "no CA of this system"
+    verb = "did not sign" if ca_file else "signed"
+    return CertificateRejected(
+        f"{where} shows a certificate that {signer} {verb} (issuer {common_name(certificate.issuer)}). "
+        "Nothing was sent.",
+        fix=f"Add that CA to {section}.ca_file.",
+    )
+
+
+def common_name(name: x509.Name) -> str:
+    """`CN=Corp-CA2` where there is a common name, else the whole distinguished name."""
+    names = name.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
+    return f"CN={names[0].value!s}" if names else name.rfc4514_string() or "unnamed"
+
+
+def names(certificate: x509.Certificate) -> str:
+    """The host names and addresses that a certificate is for."""
+    try:
+        alternative = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return certificate.subject.rfc4514_string() or "no name"
+    found = [*alternative.get_values_for_type(x509.DNSName)]
+    found += [str(address) for address in alternative.get_values_for_type(x509.IPAddress)]
+    return ", ".join(dict.fromkeys(found)) or "no name"

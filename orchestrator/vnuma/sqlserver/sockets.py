@@ -1,0 +1,62 @@
+"""This process' sockets: found by their other end, and shut down under a driver."""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+from collections.abc import Iterable
+from contextlib import suppress
+
+Sockets = frozenset[tuple[int, int]]
+"""Number and inode of each: a number alone may be given to something else."""
+
+Address = tuple[str, int]
+"""An IP address and a port."""
+
+
+def all_sockets() -> Sockets:
+    """Those that are open now. Empty where the system does not list them."""
+    found = set()
+    with suppress(OSError):
+        for name in os.listdir("/dev/fd"):
+            with suppress(OSError):  # the listing's own descriptor is closed by now
+                status = os.fstat(int(name))
+                if stat.S_ISSOCK(status.st_mode):
+                    found.add((int(name), status.st_ino))
+    return frozenset(found)
+
+
+def connected_to(addresses: Iterable[Address], *, since: Sockets) -> Sockets:
+    """Those that were opened after `since` was listed, and whose other end is one of the addresses."""
+    wanted = frozenset(addresses)
+    return frozenset(one for one in all_sockets() - since if _peer(one) in wanted)
+
+
+def still_open(sockets: Sockets) -> bool:
+    """Whether all of them are what they were."""
+    return all(_inode(number) == inode for number, inode in sockets)
+
+
+def shut_down(sockets: Sockets) -> None:
+    """End every call that waits on one of them. One that is closed, or another by now, is left alone."""
+    for number, inode in sockets:
+        with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
+            if os.fstat(copy.fileno()).st_ino == inode:
+                copy.shutdown(socket.SHUT_RDWR)
+
+
+def _peer(one: tuple[int, int]) -> Address | None:
+    """The other end; None before there is a connection, and of anything but TCP."""
+    number, inode = one
+    with suppress(OSError), socket.socket(fileno=os.dup(number)) as copy:
+        if copy.family in (socket.AF_INET, socket.AF_INET6) and os.fstat(copy.fileno()).st_ino == inode:
+            host, port = copy.getpeername()[:2]
+            return host.removeprefix("::ffff:"), port
+    return None
+
+
+def _inode(number: int) -> int | None:
+    with suppress(OSError):
+        return os.fstat(number).st_ino
+    return None

@@ -1,0 +1,65 @@
+"""What an inventory may say of a SQL Server's encryption."""
+
+from __future__ import annotations
+
+import pytest
+
+from vnuma.engine.surroundings import open_wires
+from vnuma.engine.target import Target, target_from
+from vnuma.errors import InputError
+
+VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
+
+
+def _target(**sql: object) -> Target:
+    given = {"host": "sql16", "user": "sa", "password": {"env": "SQL"}, **sql}
+    return target_from("sql16", {"vnuma_vcenter": VCENTER, "vnuma_sql": given}, "hosts.yml")
+
+
+def _encrypt(**sql: object) -> str:
+    return _target(**sql).sql.encrypt
+
+
+def test_encryption_is_mandatory_where_nothing_is_said() -> None:
+    """Who says nothing is not read on the way."""
+    assert _encrypt() == "mandatory"
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        (True, "mandatory"),
+        ("yes", "mandatory"),
+        ("Mandatory", "mandatory"),
+        ("strict", "strict"),
+        (False, "no"),
+        ("no", "no"),
+    ],
+)
+def test_the_words_of_microsofts_driver_are_taken(written: object, meant: str) -> None:
+    """YAML makes booleans of yes and no."""
+    assert _encrypt(encrypt=written) == meant
+
+
+def test_an_inventory_that_says_optional_is_told_what_to_write() -> None:
+    """It was the default once, and gave the password to whoever denied encryption."""
+    with pytest.raises(InputError, match=r"(?s)vnuma_sql\.encrypt.*optional.*mandatory.*ca_file"):
+        _encrypt(encrypt="optional")
+
+
+@pytest.mark.parametrize("setting", ["encrypt: no", "trust_server_certificate: true"])
+def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
+    """With the VM, the setting that opens it, and what to write in its place."""
+    name, _, word = setting.partition(": ")
+
+    (finding,) = open_wires(_target(**{name: word}))
+
+    assert (finding.id, finding.severity) == ("P31", "warn")
+    assert "sql16" in finding.what
+    assert setting in finding.what
+    assert "ca_file" in finding.fix
+
+
+def test_a_verified_connection_is_no_finding() -> None:
+    """It is what everybody has who says nothing."""
+    assert list(open_wires(_target(ca_file="ca.pem"))) == []
