@@ -22,20 +22,13 @@ from vnuma.engine.baseline import baseline_power, foreign_mark
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
-from vnuma.engine.locking import StillLocked, vm_lock
+from vnuma.engine.locking import vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_OFF, POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack, parts_of
-from vnuma.engine.restored import Restored
+from vnuma.engine.restored import Restored, may_be_away
 from vnuma.engine.target import Target
-from vnuma.errors import (
-    AttemptFailed,
-    EnvironmentProblem,
-    NotAtBaseline,
-    RestoreConflict,
-    StoreError,
-    VnumaError,
-)
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -68,7 +61,7 @@ def restore(
     try:
         token, broken = _fence_off(store, run, vm)
     except StoreError as error:
-        raise _may_be_away(vm, error) from error
+        raise may_be_away(vm.name, error) from error
 
     def fence() -> None:
         with store.read() as connection:
@@ -86,20 +79,14 @@ def restore(
     except RestoreConflict as error:
         _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
-    except (AttemptFailed, EnvironmentProblem, StillLocked) as error:
-        _record(store, vm, token, RestoreOutcome.FAILED, error.what)
-        raise _may_be_away(vm, error) from error
-    except StoreError as error:
-        raise _may_be_away(vm, error) from error
+    except LeaseLost:
+        raise  # another process puts it back
+    except (VnumaError, OSError) as error:
+        away = error if isinstance(error, NotAtBaseline) else may_be_away(vm.name, error)
+        _record(store, vm, token, RestoreOutcome.FAILED, away.what)
+        raise away from error
     _give_up(store, vm, token, choice, outcome, broken)
     return outcome
-
-
-def _may_be_away(vm: Vm, error: VnumaError) -> NotAtBaseline:
-    return NotAtBaseline(
-        f"{vm.name} may not be at its baseline: {error.what}",
-        fix=f"Put it right, then: vnuma restore {vm.name}",
-    )
 
 
 def _fence_off(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:

@@ -24,12 +24,12 @@ from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import look_after
 from vnuma.engine.restore_any import restore_any
-from vnuma.engine.restored import Restored
+from vnuma.engine.restored import Restored, may_be_away
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
 from vnuma.engine.window import is_over
-from vnuma.errors import NotAtBaseline, StoreError, VnumaError
+from vnuma.errors import NotAtBaseline, StoreError, VnumaError, of_system
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -48,8 +48,8 @@ class Asked:
 
     count: int = 0
     passed_on: int = field(default=0)
-    broken: StoreError | None = None
-    """The store failed while the play ran: raised once the play has ended."""
+    broken: Exception | None = None
+    """What failed beside the play while it ran: raised once the play has ended."""
 
 
 def supervise(
@@ -67,19 +67,19 @@ def supervise(
     """
     look_after(store, run)
     output = ""
-    failure: list[VnumaError] = []
+    failure: list[Exception] = []
     with _signals() as asked, store.kept_open():
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked)
-        except VnumaError as error:
-            failure.append(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
+            failure.append(of_system(error) if isinstance(error, OSError) else error)
         finally:
             restored, problems = put_back(store, run, study, targets)
             problems += failure
             try:
                 shut = None if asked.count else _closed(store, run, study)
                 progress = _close(store, run, problems, asked, shut)
-            except StoreError as error:
+            except Exception as error:
                 raise worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
     return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
@@ -87,18 +87,17 @@ def supervise(
 
 def put_back(
     store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
-) -> tuple[list[Restored], list[VnumaError]]:
+) -> tuple[list[Restored], list[Exception]]:
     """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
     restored: list[Restored] = []
-    problems: list[VnumaError] = []
+    problems: list[Exception] = []
     try:
         with store.read() as connection:
             rows = [row for row in vms.vms_of_run(connection, run.id) if _held(connection, row.vm_key, run)]
-    except StoreError as error:
-        lost = NotAtBaseline(
-            f"{', '.join(targets)} may not be at the baseline: {error.what}",
-            fix=f"{error.fix or 'Put the store right.'} Else: vnuma restore --run {run.name}",
-        )
+    except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
+        lost = may_be_away(", ".join(targets), error)
+        first = error.fix if isinstance(error, VnumaError) else None
+        lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
         try:
@@ -195,7 +194,7 @@ def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> b
             if is_over(study, utc_now()):
                 runs.request_stop(connection, run.id, StopRequest.NOW)
         watch(_look(store, run))
-    except StoreError as error:
+    except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
         asked.broken = error
         return True
     return asked.count > 1
@@ -214,7 +213,7 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     return closed(study, past, utc_now()) if progress.ended < progress.total else None
 
 
-def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked, shut: Closed | None) -> Progress:
+def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:
     """Settle the run's state."""
     progress = _look(store, run)
     if any(isinstance(problem, NotAtBaseline) for problem in problems):
