@@ -9,6 +9,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from tests.support.lab import LabHandle
 from tests.vsphere.tls_server import self_signed
@@ -56,7 +57,7 @@ class Proxy:
         self.spoiled = 0
 
     @property
-    def vcenter(self) -> dict[str, object]:
+    def vcenter(self) -> dict[str, Any]:
         """The fields of `vnuma_vcenter` that lead through this proxy."""
         return {"port": self.port, "ca_file": self.ca_file}
 

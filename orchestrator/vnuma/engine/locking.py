@@ -7,7 +7,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from vnuma.errors import VmHeld
@@ -44,8 +44,9 @@ def vm_lock(
         if not _try(descriptor):
             say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
             _wait(descriptor, vm_name, wait_s)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        with suppress(OSError):  # on a full disk the lock holds all the same; only its holder is not named
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, str(os.getpid()).encode(), 0)
         yield
     finally:
         os.close(descriptor)

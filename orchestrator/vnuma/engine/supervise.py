@@ -23,6 +23,7 @@ from vnuma.engine.play import Played, play_study
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import look_after
+from vnuma.engine.reserve import spare_descriptors
 from vnuma.engine.restore_any import restore_any
 from vnuma.engine.restored import Restored, may_be_away
 from vnuma.engine.secrets import Private, resolve_all
@@ -129,22 +130,24 @@ def _launch_until_done(
     fruitless, output, going = 0, "", dict(targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        tokens = take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
-        with private_folder() as folder:
+        with private_folder() as folder, spare_descriptors():
             secrets = resolve_all(going.values())
+            tokens = take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
             private = Private(url, str(home_folder()), run.name, secrets, tokens, versions).write(folder)
-            played = play_study(
-                run.name,
-                _lanes(store, run, study, going),
-                inventory,
-                private,
-                folder / "runner",
-                _turns_needed(before),
-                lambda: _tick(store, run, study, watch, asked),
-            )
-        if asked.broken:
-            raise asked.broken
+            try:
+                played = play_study(
+                    run.name,
+                    _lanes(store, run, study, going),
+                    inventory,
+                    private,
+                    folder / "runner",
+                    _turns_needed(before),
+                    lambda: _tick(store, run, study, watch, asked),
+                )
+            finally:
+                if asked.broken:  # it ended the play, whatever the runner then met
+                    raise asked.broken
         output = played.output
         after = _look(store, run)
         watch(after)

@@ -58,7 +58,7 @@ class Transport(SoapStubAdapter):
             httpConnectionTimeout=vcenter.timeout_s,
             connectionPoolTimeout=_KEEP_IDLE_S,
         )
-        self.scheme = _Channel
+        self.scheme: Any = _Channel
         self.vcenter = vcenter
         self.round_trips = 0
         self._naming = False
@@ -76,7 +76,7 @@ class Transport(SoapStubAdapter):
         except (OSError, http.client.HTTPException) as error:
             raise tls.unreachable(self.vcenter, error) from error
         except vmodl.MethodFault as fault:
-            if type(fault) is vmodl.RuntimeFault and not fault.msg:
+            if type(fault) is vmodl.RuntimeFault and not getattr(fault, "msg", None):
                 # What pyVmomi makes of a fault that names none: vSphere's always do.
                 raise tls.unreachable(self.vcenter, _BadAnswer("a fault without a name")) from fault
             if self._naming:
