@@ -6,6 +6,7 @@ A message says what happened and where; `fix` says what to do next. Anything tha
 
 from __future__ import annotations
 
+import errno
 from typing import ClassVar
 
 
@@ -212,9 +213,13 @@ class PlacementNotProven(AttemptFailed):
 
 
 class NotAtBaseline(VnumaError):
-    """A VM is not as it was before the study, and its lease is kept."""
+    """A VM is not as it was before the study, and its lease is kept.
+
+    `bug` is what nobody foresaw and kept it from being put back: to be reported as a bug too.
+    """
 
     exit_code = 7
+    bug: Exception | None = None
 
 
 class RestoreConflict(NotAtBaseline):
@@ -247,3 +252,15 @@ class Interrupted(VnumaError):
     """The user stopped the run; the VMs were put back."""
 
     exit_code = 130
+
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
+
+
+def of_system(error: OSError) -> VnumaError:
+    """StoreError where room is lacking, else EnvironmentProblem: what the operating system refused."""
+    where = f": {error.filename}" if error.filename else ""
+    what = f"The operating system refused it ({error.strerror or error}{where})."
+    if error.errno in _NO_ROOM:
+        return StoreError(what, fix="Make room in vnuma's home and beside its store: df -h")
+    return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -45,31 +46,37 @@ class Steps:
     study: Study
     run: Run
     target: Target
+    targets: Mapping[str, Target]
 
     @classmethod
-    def prepared(cls, home: Path, lab: LabHandle, **changes: Any) -> Steps:
-        """A run that is stored and has not touched its VM yet."""
+    def prepared(
+        cls, home: Path, lab: LabHandle, *, vcenter: Mapping[str, Any] | None = None, **changes: Any
+    ) -> Steps:
+        """A run that is stored and has not touched its VM yet; `vcenter` as in `write_inventory`."""
         home.mkdir(parents=True, exist_ok=True)
-        inventory = write_inventory(home, lab)
+        inventory = write_inventory(home, lab, **(vcenter or {}))
         text = write_study(home, **changes).read_text(encoding="utf-8")
         study = parse_study(text, "study")
         targets = read_targets(inventory, study.vms)
         place = home / "vnuma.db"
         store = open_store(f"sqlite:///{place}") if place.exists() else new_store(place)
         run = create_run(store, prepare(study, text, targets), inventory)
-        return cls(home, store, study, run, targets[study.vms[0]])
+        return cls(home, store, study, run, targets[study.vms[0]], targets)
 
     @property
     def vm(self) -> Vm:
         """The VM's row as it is stored now."""
         return vm_of_run(self.store, self.run, self.target.name)
 
-    def take(self) -> VmContext:
-        """Take the VM over, as a run does at its start and when it is resumed."""
-        token = take(self.store, self.run, self.study, self.vm, self.target, Patience(PATIENCE_S))
+    def take(self, name: str | None = None) -> VmContext:
+        """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
+        target = self.targets[name or self.target.name]
+        vm = vm_of_run(self.store, self.run, target.name)
+        token = take(self.store, self.run, self.study, vm, target, Patience(PATIENCE_S))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
-        return VmContext(self.store, self.run, self.study, self.vm, self.target, token, self.home)
+        vm = vm_of_run(self.store, self.run, target.name)
+        return VmContext(self.store, self.run, self.study, vm, target, token, self.home)
 
     def shape(self, context: VmContext) -> Attempt:
         """Claim the next cell and bring the VM into its shape; it is off then."""

@@ -65,7 +65,7 @@ def steps(folder: Path, lab: LabHandle, variables: dict[str, object]) -> Steps:
     targets = read_targets(inventory, parsed.vms)
     store = new_store(folder / "vnuma.db")
     run = create_run(store, prepare(parsed, text, targets, inventory=inventory), inventory)
-    return Steps(folder, store, parsed, run, targets[parsed.vms[0]])
+    return Steps(folder, store, parsed, run, targets[parsed.vms[0]], targets)
 
 
 def test_calls_come_from_the_machine_that_the_study_names(

@@ -26,4 +26,4 @@ def test_a_vm_that_cannot_be_put_back_for_want_of_the_store_is_named(tmp_path: P
         restore(steps.store, steps.run, vm, steps.target, home=steps.home, rules=PowerRules.of(steps.study))
 
     assert [type(problem) for problem in problems] == [NotAtBaseline]
-    assert "sql16" in problems[0].what
+    assert "sql16" in str(problems[0])

@@ -6,7 +6,9 @@ The kernel's files stand in a folder here, so that no setting of the machine tha
 
 from __future__ import annotations
 
+import sqlite3
 import subprocess
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,7 +26,7 @@ from vnuma.engine.linux.lease import take_machine
 from vnuma.engine.linux.restore import restore_machine
 from vnuma.engine.restored import Restored
 from vnuma.engine.target import Machine as Box
-from vnuma.errors import NotAtBaseline, RestoreConflict
+from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.states import RestoreOutcome
@@ -224,3 +226,23 @@ def test_a_reader_that_outlived_its_play_is_waited_for(machine: Machine, tmp_pat
         assert old.wait() == 0
     assert waiting.wait() == 0
     assert not own.exists()
+
+
+def no_more_writes(machine: Machine) -> None:
+    """From now on the store refuses every change of a lease, as on a full disk."""
+    with closing(sqlite3.connect(machine.folder / "store.db")) as store:
+        store.execute("CREATE TRIGGER full BEFORE UPDATE ON lease BEGIN SELECT RAISE(ABORT, 'full'); END")
+
+
+def test_a_store_that_cannot_be_written_keeps_no_setting_changed(machine: Machine, tmp_path: Path) -> None:
+    """The setting goes back; the error is the store's, and says so. A foreign change outranks it."""
+    machine.write("transparent_hugepages", "never")
+    no_more_writes(machine)
+
+    with pytest.raises(StoreError, match="1 of 1 settings read back equal"):
+        machine.back(tmp_path)
+
+    assert machine.setting("transparent_hugepages") == "madvise"
+    machine.write("transparent_hugepages", "always")
+    with pytest.raises(RestoreConflict, match="box"):
+        machine.back(tmp_path)

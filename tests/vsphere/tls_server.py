@@ -29,7 +29,7 @@ def tls_server(
     folder: Path, *, name: str = "Corp-CA2", address: str = "127.0.0.1", expired: bool = False
 ) -> Iterator[tuple[int, Path]]:
     """Serve on a free port; yields the port and the certificate, which is its own CA."""
-    certificate = _self_signed(folder, name, address, expired)
+    certificate = self_signed(folder, name, address, expired)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate)
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _NotFound)
@@ -45,7 +45,7 @@ def tls_server(
         server.server_close()
 
 
-def _self_signed(folder: Path, name: str, address: str, expired: bool) -> Path:
+def self_signed(folder: Path, name: str, address: str = "127.0.0.1", expired: bool = False) -> Path:
     """A certificate and its key in one PEM file."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])

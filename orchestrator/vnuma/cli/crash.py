@@ -1,13 +1,15 @@
-"""The file that a bug leaves behind."""
+"""A bug, told: one sentence, and a file with its traceback."""
 
 from __future__ import annotations
 
 import platform
+import sys
 import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
 from vnuma import __version__, assets
+from vnuma.errors import NotAtBaseline
 
 
 def write_crash(error: BaseException) -> Path:
@@ -18,3 +20,19 @@ def write_crash(error: BaseException) -> Path:
     head = f"vnuma {__version__}, Python {platform.python_version()}, {platform.platform()}\n\n"
     path.write_text(head + "".join(traceback.format_exception(error)), encoding="utf-8")
     return path
+
+
+def report_bug(error: BaseException) -> None:
+    """Say on standard error that this is a bug, and where its traceback is: there, if it can't be written."""
+    try:
+        where = f"Its traceback is in {write_crash(error)}"
+    except OSError as refused:
+        trace = "".join(traceback.format_exception(error))
+        where = f"Its traceback, which could not be written to a file ({refused.strerror}):\n{trace}"
+    sys.stderr.write(f"This is a bug in vnuma: {type(error).__name__}: {error}\n  {where}\n")
+
+
+def report_bug_within(error: Exception) -> None:
+    """The same for the bug that kept a VM from being put back, if one did."""
+    if isinstance(error, NotAtBaseline) and error.bug:
+        report_bug(error.bug)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 import typer
@@ -106,10 +108,9 @@ def main() -> None:
         with sharing():
             code = app(standalone_mode=False)
     except VnumaError as error:
-        from vnuma.cli.screen import error_text, say
-
-        say(error_text(error), sys.stderr)
-        sys.exit(error.exit_code)
+        with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
+            _tell(error)
+        _end(error.exit_code)
     except KeyboardInterrupt:
         sys.stderr.write("Interrupted.\n")
         sys.exit(Interrupted.exit_code)
@@ -123,16 +124,31 @@ def main() -> None:
     sys.exit(code or 0)
 
 
+def _tell(error: VnumaError) -> None:
+    from vnuma.cli.crash import report_bug_within
+    from vnuma.cli.screen import error_text, say
+
+    say(error_text(error), sys.stderr)
+    report_bug_within(error)
+
+
+def _end(code: int) -> None:
+    """Exit with this code, also where what was printed cannot be written: Python would make it another."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    sys.exit(code)
+
+
 def _report_unexpected(error: Exception) -> int:
     """A usage error speaks for itself; anything else is a bug, and its traceback goes to a file."""
     show = getattr(error, "show", None)
     if callable(show):  # click's own errors: they print usage and know their code
         show()
         return int(getattr(error, "exit_code", 2))
-    from vnuma.cli.crash import write_crash
+    from vnuma.cli.crash import report_bug
 
-    path = write_crash(error)
-    sys.stderr.write(
-        f"This is a bug in vnuma: {type(error).__name__}: {error}\n  Its traceback is in {path}\n"
-    )
+    report_bug(error)
     return 1

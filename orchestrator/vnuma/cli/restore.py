@@ -33,6 +33,7 @@ def restore(
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """
+    from vnuma.cli.crash import report_bug_within
     from vnuma.engine.back import Choice
     from vnuma.engine.put_back import put_back_left, show_left
     from vnuma.errors import InputError
@@ -58,6 +59,7 @@ def restore(
     if len(outcomes.problems) > 1:
         for problem in outcomes.problems:
             say(str(problem), sys.stderr)
+            report_bug_within(problem)
     outcomes.raise_for_outcome()
 
 

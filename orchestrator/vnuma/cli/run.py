@@ -16,12 +16,13 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.screen import say
-from vnuma.errors import InputError
+from vnuma.errors import InputError, VnumaError, of_system
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from vnuma.domain.study import Study
+    from vnuma.engine.ended import Ended
     from vnuma.engine.permit import Permit
     from vnuma.engine.target import AnyTarget
     from vnuma.store.open import Store
@@ -138,8 +139,22 @@ def _supervise(
 
     if sys.stderr.isatty():
         say("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status", sys.stderr)
-    with watching() as watch:
-        ended = supervise(store, url, run_row, study, targets, inventory, watch)
+    ended = None
+    try:
+        with watching() as watch:
+            ended = supervise(store, url, run_row, study, targets, inventory, watch)
+        _tell(ended)
+    except OSError as error:  # nobody hears it: what decides the exit code outranks that
+        if ended:
+            ended.raise_for_outcome()
+        raise of_system(error) from error
+    ended.raise_for_outcome()
+    say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
+    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
+
+
+def _tell(ended: Ended) -> None:
+    """How the run ended, all but the error that decides the exit code."""
     for vm in ended.progress.vms:
         if vm.ended_by:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
@@ -154,9 +169,19 @@ def _supervise(
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
     if nothing_ran and not ended.interrupted and ended.play_output:
         say(_last_words(ended.play_output), sys.stderr)
-    ended.raise_for_outcome()
-    say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
-    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
+    for problem in ended.problems:
+        if problem is not ended.worst:
+            _tell_problem(problem)
+
+
+def _tell_problem(problem: Exception) -> None:
+    from vnuma.cli.crash import report_bug, report_bug_within
+
+    if not isinstance(problem, VnumaError):
+        report_bug(problem)
+        return
+    say(str(problem), sys.stderr)
+    report_bug_within(problem)
 
 
 def _by_hand(name: str, inventory: Path) -> str:

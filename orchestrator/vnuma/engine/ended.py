@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from vnuma.engine.hours import LONGER, Closed
 from vnuma.engine.progress import Progress
 from vnuma.engine.restored import Restored
-from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline, VnumaError
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class Ended:
 
     progress: Progress
     restored: tuple[Restored, ...]
-    problems: tuple[VnumaError, ...]
+    problems: tuple[Exception, ...]
     interrupted: bool
     play_output: str = ""
     closed: Closed | None = None
@@ -28,10 +28,15 @@ class Ended:
         """Whether its error says what keeps VMs from further cells: nothing else decides the exit code."""
         return not (self.problems or self.closed or self.interrupted)
 
+    @property
+    def worst(self) -> Exception | None:
+        """The problem that decides the exit code."""
+        return worst(self.problems) if self.problems else None
+
     def raise_for_outcome(self) -> None:
         """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
-        if self.problems:
-            raise worst(self.problems)
+        if self.worst:
+            raise self.worst
         run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
         if self.closed:
             later = f"vnuma run --resume {run}, within the allowed hours."
@@ -48,7 +53,7 @@ class Ended:
             raise _missing(self.progress)
 
 
-def worst(problems: Sequence[VnumaError]) -> VnumaError:
+def worst(problems: Sequence[Exception]) -> Exception:
     """What decides the exit code: a VM not at its baseline outranks everything else."""
     return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
 

@@ -48,8 +48,9 @@ def vm_lock(
         if not _try(descriptor):
             say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
             _wait(descriptor, vm_name, wait_s)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
+        with suppress(OSError):  # on a full disk the lock holds all the same; only its holder is not named
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
         yield
     finally:
         os.close(descriptor)

@@ -16,7 +16,7 @@ from typing import TypeVar
 from vnuma.engine.attempt import Attempt
 from vnuma.engine.context import VmContext
 from vnuma.engine.identity import find_own
-from vnuma.errors import Interrupted, StoreError, VCenterUnreachable
+from vnuma.errors import CertificateRejected, EnvironmentProblem, Interrupted, StoreError, VCenterUnreachable
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
@@ -26,7 +26,9 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle, spell
 
 T = TypeVar("T")
-Tell = Callable[[int, VCenterUnreachable, float], None]
+Tell = Callable[[int, EnvironmentProblem, float], None]
+
+_PASSING = (VCenterUnreachable, CertificateRejected)
 
 RETRY = "retry"
 """Scope of the facts that tell of each repetition."""
@@ -56,15 +58,16 @@ def persist(work: Callable[[int], T], patience: Patience, tell: Tell) -> T:
     """What `work` returns. It is given the number of the try, from 1, and must be safe to repeat.
 
     Only what passes by itself is waited for: a vCenter that does not answer, that has ended the
-    session, or that cannot do it now. `tell` hears of each such failure and of the pause after it, and
-    may raise to end it. Raises the last of these errors when patience is at its end.
+    session, or that cannot do it now, and a proxy that shows a certificate of its own. `tell` hears of
+    each such failure and of the pause after it, and may raise to end it. Raises the last of these errors
+    when patience is at its end.
     """
     began, tries = patience.clock(), 0
     while True:
         tries += 1
         try:
             return work(tries)
-        except VCenterUnreachable as error:
+        except _PASSING as error:
             pause = patience.pause_s(tries)
             if patience.clock() - began + pause > patience.total_s:
                 raise _given_up(error, tries, patience) from error
@@ -72,7 +75,7 @@ def persist(work: Callable[[int], T], patience: Patience, tell: Tell) -> T:
             patience.sleep(pause)
 
 
-def _given_up(error: VCenterUnreachable, tries: int, patience: Patience) -> VCenterUnreachable:
+def _given_up(error: EnvironmentProblem, tries: int, patience: Patience) -> EnvironmentProblem:
     times = "once" if tries == 1 else f"{tries} times in {spell(patience.total_s)}"
     return type(error)(f"{error.what} Tried {times}.", fix=error.fix)
 
@@ -80,7 +83,7 @@ def _given_up(error: VCenterUnreachable, tries: int, patience: Patience) -> VCen
 def tell_of_vm(store: Store, vm: Vm, doing: str, say: Callable[[str], None] = lambda _: None) -> Tell:
     """A `tell` for work on a VM outside an attempt: it says so, and keeps it as a fact of the VM."""
 
-    def tell(tries: int, error: VCenterUnreachable, pause: float) -> None:
+    def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
         say(f"{doing} {vm.name}: {error.what} Again in {pause:.0f} s, try {tries + 1}")
         with suppress(StoreError), store.write() as connection:
             facts.add_vm_facts(connection, vm.id, RETRY, {doing: {"try": tries, "what": error.what}})
@@ -111,7 +114,7 @@ def on_vsphere(
                 settle(session, ref, task_s)
             return work(session, ref, tries)
 
-    def tell(tries: int, error: VCenterUnreachable, pause: float) -> None:
+    def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
         _say_step(context, attempt, f"{name}: {error.what} Again in {pause:.0f} s, try {tries + 1}")
         with context.store.write() as connection:
             if runs.get_run(connection, context.run.name).stop_requested is StopRequest.NOW:

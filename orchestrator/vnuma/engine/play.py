@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+import traceback
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from vnuma.assets import asset
 from vnuma.engine.lanes import Lanes
 from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
+from vnuma.errors import StoreError
 
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
 _KEPT = (
@@ -25,6 +28,8 @@ _KEPT = (
 # takes two seconds. Ansible unrolls its loop beforehand, so a short run asks for no more turns than it needs.
 MAX_CELLS_PER_PLAY = 50
 
+
+_KEPT_OUTPUT = 4000
 
 ENDED_BY_SIGNAL = -1
 """The exit status of a play that was killed: the runner knows none."""
@@ -59,6 +64,7 @@ def play_study(
     be new and private: a stale one would override variables.
     """
     folder.mkdir(mode=0o700)
+    heard = _Heard()
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
     with clean_environment(private):
@@ -72,14 +78,40 @@ def play_study(
                 "vnuma_max_cells": min(max_cells, MAX_CELLS_PER_PLAY),
             },
             forks=wanted.abreast,
-            settings={"pexpect_timeout": 1, "suppress_ansible_output": True},
+            settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
             quiet=True,
             cancel_callback=watch,
+            event_handler=heard.take,
         )
-    status, rc = runner.run()
-    with runner.stdout as stream:
-        output = stream.read()[-4000:]
-    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), output)
+    try:
+        status, rc = runner.run()
+    except Exception as error:
+        # The runner leaves its play alive when it fails. Nothing but its frames holds the child: pexpect
+        # ends one that nobody holds.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(error, ValueError):  # an event's file that was cut short
+            raise _unreadable(error) from None
+        raise
+    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text)
+
+
+@dataclass
+class _Heard:
+    """The end of what the play printed, kept in memory: putting VMs back must not need room on a disk."""
+
+    text: str = ""
+
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Called with each event; False: the runner writes none of them to a file."""
+        if event.get("stdout"):
+            self.text = f"{self.text}{event['stdout']}\n"[-_KEPT_OUTPUT:]
+        return False
+
+
+def _unreadable(error: ValueError) -> StoreError:
+    return StoreError(
+        f"What the play said could not be read ({error}).", fix="Make room in vnuma's home: df -h"
+    )
 
 
 @contextmanager

@@ -109,12 +109,14 @@ def heard_of(store: Store, run: Run, keeper: Keeper | None = None, every_s: floa
                 _heard(store, run, who)
 
     thread = Thread(target=beat, daemon=True)
-    thread.start()
+    with suppress(RuntimeError):  # no thread is to be had: the work goes on, and is silent
+        thread.start()
     try:
         yield
     finally:
         done.set()
-        thread.join()
+        if thread.is_alive():
+            thread.join()
 
 
 def _heard(store: Store, run: Run, keeper: Keeper) -> bool:

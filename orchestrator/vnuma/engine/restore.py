@@ -7,7 +7,6 @@ write; then it waits for the VM's lock and for vSphere tasks under way, and only
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,24 +19,16 @@ from vnuma.engine.audit import Journal
 from vnuma.engine.back import Choice, is_anothers, settings_back, unmarking
 from vnuma.engine.baseline import baseline_power, foreign_mark
 from vnuma.engine.connections import sql_server, vcenter
-from vnuma.engine.context import holder
 from vnuma.engine.identity import find_own
-from vnuma.engine.locking import StillLocked, vm_lock
+from vnuma.engine.locking import vm_lock
 from vnuma.engine.persist import Patience, persist, tell_of_vm
 from vnuma.engine.poweroff import POWER_OFF, POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.restore_guest import GuestBack, parts_of
-from vnuma.engine.restored import Restored
+from vnuma.engine.restored import Restored, fence_off, give_up, may_be_away, record
 from vnuma.engine.sql_identity import Endpoint
 from vnuma.engine.target import Target
-from vnuma.errors import (
-    AttemptFailed,
-    EnvironmentProblem,
-    NotAtBaseline,
-    RestoreConflict,
-    StoreError,
-    VnumaError,
-)
-from vnuma.store import cells, leases, vms
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError
+from vnuma.store import leases
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RestoreOutcome
@@ -67,15 +58,15 @@ def restore(
     store that cannot be written does not keep a VM from being put back: StoreError then says that it was.
     """
     try:
-        token, broken = _fence_off(store, run, vm)
+        token, broken = fence_off(store, run, vm)
     except StoreError as error:
-        raise _may_be_away(vm, error) from error
+        raise may_be_away(vm.name, error) from error
 
     def fence() -> None:
         with store.read() as connection:
             leases.require_current(connection, vm.vm_key, token)
 
-    # A line that cannot be written does not keep a VM from being put back; `_give_up` tells of the store.
+    # A line that cannot be written does not keep a VM from being put back; `give_up` tells of the store.
     journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
 
     def once(_tries: int) -> Restored:
@@ -86,41 +77,17 @@ def restore(
     try:
         outcome = persist(once, Patience(rules.retry_s), tell_of_vm(store, vm, "putting back", say))
     except RestoreConflict as error:
-        _record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
+        record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
-    except (AttemptFailed, EnvironmentProblem, StillLocked) as error:
-        _record(store, vm, token, RestoreOutcome.FAILED, error.what)
-        raise _may_be_away(vm, error) from error
-    except StoreError as error:
-        raise _may_be_away(vm, error) from error
-    _give_up(store, vm, token, choice, outcome, broken)
+    except LeaseLost:
+        raise  # another process puts it back
+    except (VnumaError, OSError) as error:
+        away = error if isinstance(error, NotAtBaseline) else may_be_away(vm.name, error)
+        record(store, vm, token, RestoreOutcome.FAILED, away.what)
+        raise away from error
+    settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
+    give_up(store, vm, token, settled, outcome.words, broken)
     return outcome
-
-
-def _may_be_away(vm: Vm, error: VnumaError) -> NotAtBaseline:
-    return NotAtBaseline(
-        f"{vm.name} may not be at its baseline: {error.what}",
-        fix=f"Put it right, then: vnuma restore {vm.name}",
-    )
-
-
-def _fence_off(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
-    """Raise the token, so that whatever else works on the VM stops at its next write.
-
-    On a store that cannot be written (a full disk) the present token has to do: then nobody else can
-    write either.
-    """
-    try:
-        with store.write() as connection:
-            token = leases.raise_token(connection, vm.vm_key, run.id, holder())
-            cells.interrupt_attempts(connection, run.id, vm.id, token)
-            return token, None
-    except StoreError as error:
-        with store.read() as connection:
-            lease = leases.get_lease(connection, vm.vm_key)
-        if lease is None or lease.run_id != run.id:
-            raise
-        return lease.token, error
 
 
 def _on_vsphere(
@@ -165,22 +132,6 @@ def _unmark(session: Session, ref: VmRef, run: Run, journal: Journal) -> None:
         except apply.ChangedMeanwhile:
             if not tries_left:
                 raise
-
-
-def _give_up(
-    store: Store, vm: Vm, token: int, choice: Choice, outcome: Restored, broken: StoreError | None
-) -> None:
-    """Record the outcome and release the lease, in one transaction."""
-    settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
-    try:
-        with store.write() as connection:
-            vms.set_restored(connection, vm.id, token, settled, {"words": outcome.words})
-            leases.release_lease(connection, vm.vm_key, token)
-    except StoreError as error:
-        raise StoreError(
-            f"{(broken or error).what} {outcome.words}; only the store does not know it yet.",
-            fix=f"Make room, then: vnuma restore {vm.name}",
-        ) from error
 
 
 def _put_back(
@@ -242,9 +193,3 @@ def _apply(
     say(f"putting back {len(change.edits)} settings of {facts.name}")
     with journal.change("put back", change):
         return apply.reconfigure(session, ref, change, seen=facts, fence=fence)
-
-
-def _record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:
-    """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
-    with suppress(StoreError), store.write() as connection:
-        vms.set_restored(connection, vm.id, token, outcome, {"words": words})

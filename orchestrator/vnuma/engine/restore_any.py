@@ -10,8 +10,9 @@ from vnuma.engine.back import Choice
 from vnuma.engine.linux.restore import restore_machine
 from vnuma.engine.poweroff import PowerRules
 from vnuma.engine.restore import restore
-from vnuma.engine.restored import Restored
+from vnuma.engine.restored import Restored, may_be_away
 from vnuma.engine.target import AnyTarget, Machine
+from vnuma.errors import VnumaError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
@@ -27,8 +28,17 @@ def restore_any(
     choice: Choice = "refuse",
     say: Callable[[str], None] = lambda _: None,
 ) -> Restored:
-    """Put one back and give up its lease. Raises what `restore` and `restore_machine` raise."""
-    if isinstance(target, Machine):
-        return restore_machine(store, run, study, vm, home=home, choice=choice, say=say)
-    rules = PowerRules.of(study)
-    return restore(store, run, vm, target, home=home, choice=choice, rules=rules, say=say)
+    """Put one back and give up its lease. Raises what `restore` and `restore_machine` raise.
+
+    Whatever else goes wrong is NotAtBaseline too, with the bug in it: it must not keep the next VM from
+    being put back. This is the one place where any exception is caught for that.
+    """
+    try:
+        if isinstance(target, Machine):
+            return restore_machine(store, run, study, vm, home=home, choice=choice, say=say)
+        rules = PowerRules.of(study)
+        return restore(store, run, vm, target, home=home, choice=choice, rules=rules, say=say)
+    except VnumaError:
+        raise
+    except Exception as error:
+        raise may_be_away(vm.name, error) from error

@@ -70,6 +70,19 @@ def resolve(secret: Secret) -> str:
     private = Private.read()
     if private and secret.name in private.secrets:
         return private.secrets[secret.name]
+    try:
+        return _from_source(secret)
+    except EnvironmentProblem:
+        if secret.name in _remembered:
+            return _remembered[secret.name]
+        raise
+
+
+_remembered: dict[str, str] = {}
+"""What a run read before its first change: putting back must not depend on a file or vault read then."""
+
+
+def _from_source(secret: Secret) -> str:
     if secret.env:
         value = os.environ.get(secret.env)
         if not value:
@@ -84,11 +97,16 @@ def resolve(secret: Secret) -> str:
 
 
 def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
-    """Every secret of these targets by reference name; a machine's are Ansible's own affair."""
+    """Every secret of these targets by reference name; a machine's are Ansible's own affair.
+
+    This process remembers them for as long as it lives.
+    """
     inside = [target for target in targets if isinstance(target, Target)]
     references = [target.vcenter.password for target in inside]
     references += [target.sql.password for target in inside if target.sql.password]
-    return {reference.name: resolve(reference) for reference in references}
+    found = {reference.name: resolve(reference) for reference in references}
+    _remembered.update(found)
+    return found
 
 
 def _first_line(path: Path) -> str:

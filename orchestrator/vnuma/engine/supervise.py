@@ -21,13 +21,14 @@ from vnuma.engine.play import Played, play_study
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import heard_of, look_after, require_own
+from vnuma.engine.reserve import spare_descriptors
 from vnuma.engine.restore_any import restore_any
-from vnuma.engine.restored import Restored
+from vnuma.engine.restored import Restored, may_be_away
 from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
 from vnuma.engine.window import is_over
-from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError
+from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, of_system
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -46,8 +47,8 @@ class Asked:
 
     count: int = 0
     passed_on: int = field(default=0)
-    broken: StoreError | LeaseLost | None = None
-    """The store failed, or another took the run, while the play ran: raised once the play has ended."""
+    broken: Exception | None = None
+    """What failed beside the play while it ran: raised once the play has ended."""
 
 
 def supervise(
@@ -65,13 +66,13 @@ def supervise(
     """
     look_after(store, run)
     output = ""
-    failure: list[VnumaError] = []
+    failure: list[Exception] = []
     tokens: dict[str, int] = {}
     with _signals() as asked, store.kept_open():
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
-        except VnumaError as error:
-            failure.append(error)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
+            failure.append(of_system(error) if isinstance(error, OSError) else error)
         finally:
             lost = any(isinstance(error, LeaseLost) for error in failure)
             ours = _still_ours(store, run, targets, tokens) if lost else targets
@@ -81,7 +82,7 @@ def supervise(
             try:
                 shut = None if asked.count else _closed(store, run, study)
                 progress = _look(store, run) if lost else _close(store, run, problems, asked, shut)
-            except StoreError as error:
+            except Exception as error:
                 raise worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
     return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
@@ -89,19 +90,18 @@ def supervise(
 
 def put_back(
     store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
-) -> tuple[list[Restored], list[VnumaError]]:
+) -> tuple[list[Restored], list[Exception]]:
     """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
     restored: list[Restored] = []
-    problems: list[VnumaError] = []
+    problems: list[Exception] = []
     try:
         with store.read() as connection:
             ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
             rows = [row for row in ours if _held(connection, row.vm_key, run)]
-    except StoreError as error:
-        lost = NotAtBaseline(
-            f"{', '.join(targets)} may not be at the baseline: {error.what}",
-            fix=f"{error.fix or 'Put the store right.'} Else: vnuma restore --run {run.name}",
-        )
+    except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
+        lost = may_be_away(", ".join(targets), error)
+        first = error.fix if isinstance(error, VnumaError) else None
+        lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
         try:
@@ -148,27 +148,29 @@ def _launch_until_done(
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
         require_own(store, run)
-        with heard_of(store, run):
-            tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
-        with private_folder(home_folder()) as folder:
+        with private_folder(home_folder()) as folder, spare_descriptors():
             secrets = resolve_all(going.values())
+            with heard_of(store, run):
+                tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
             logins = shared_logins()
             shared = str(logins.folder) if logins and logins.folder else None
             private = Private(
                 url, str(home_folder()), run.name, secrets, dict(tokens), versions, shared
             ).write(folder)
-            played = play_study(
-                run.name,
-                _lanes(store, run, study, going),
-                inventory,
-                private,
-                folder / "runner",
-                _turns_needed(before),
-                lambda: _tick(store, run, study, watch, asked),
-            )
-        if asked.broken:
-            raise asked.broken
+            try:
+                played = play_study(
+                    run.name,
+                    _lanes(store, run, study, going),
+                    inventory,
+                    private,
+                    folder / "runner",
+                    _turns_needed(before),
+                    lambda: _tick(store, run, study, watch, asked),
+                )
+            finally:
+                if asked.broken:  # it ended the play, whatever the runner then met
+                    raise asked.broken
         output = played.output
         after = _look(store, run)
         watch(after)
@@ -218,7 +220,7 @@ def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> b
             if is_over(study, utc_now()):
                 runs.request_stop(connection, run.id, StopRequest.NOW)
         watch(_look(store, run))
-    except (StoreError, LeaseLost) as error:
+    except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
         asked.broken = error
         return True
     return asked.count > 1
@@ -237,7 +239,7 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
     return closed(study, past, utc_now()) if progress.ended < progress.total else None
 
 
-def _close(store: Store, run: Run, problems: list[VnumaError], asked: Asked, shut: Closed | None) -> Progress:
+def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:
     """Settle the run's state."""
     progress = _look(store, run)
     if any(isinstance(problem, NotAtBaseline) for problem in problems):

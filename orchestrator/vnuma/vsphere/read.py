@@ -21,6 +21,7 @@ from vnuma.vsphere.facts import (
     host_facts,
     vm_facts,
 )
+from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.find import find_vm, find_vm_by_uuid
 from vnuma.vsphere.host_options import OPTIONS, numa_options
 from vnuma.vsphere.inventory import container_properties, path_of, upwards
@@ -45,13 +46,13 @@ def read_vm(session: Session, ref: vim.VirtualMachine) -> VmFacts:
 
     Raises PrivilegeMissing, VmNotFound, and EnvironmentProblem while vCenter has no view of it.
     """
-    objects = _objects(session, _vm_filter(session, ref, ("name", "parent")))
+    objects = _objects(session, ref, _vm_filter(session, ref, ("name", "parent")))
     return _vm(session, ref, objects)
 
 
 def read_vm_on_host(session: Session, ref: vim.VirtualMachine) -> tuple[VmFacts, HostFacts]:
     """A VM and the host that it is on, as `read_vm` and `read_host` give them, with one read less."""
-    objects = _objects(session, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
+    objects = _objects(session, ref, _vm_filter(session, ref, (*HOST_PATHS, OPTIONS, "parent")))
     vm = _vm(session, ref, objects)
     return vm, _host(session, session.host(vm.host_moid), objects)
 
@@ -65,8 +66,15 @@ def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
     return Power(str(values["runtime.powerState"])), values["runtime.host"]._GetMoId()
 
 
-def _objects(session: Session, filters: Query.FilterSpec) -> dict[Any, Found]:
-    return {found.ref: found for found in session.retrieve([filters])}
+def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, Found]:
+    """What was found, by reference. vCenter names an object that is gone: an answer without `ref` passes."""
+    objects = {found.ref: found for found in session.retrieve([filters])}
+    if ref not in objects:
+        raise NotNow(
+            f"{session.transport.vcenter.address} showed nothing of {ref._GetMoId()}.",
+            fix="Look whether the account still sees it in vCenter, and what answers in vCenter's place.",
+        )
+    return objects
 
 
 def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found]) -> VmFacts:
@@ -98,7 +106,7 @@ def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
             cluster_properties(),
         ],
     )
-    return _host(session, ref, _objects(session, filters))
+    return _host(session, ref, _objects(session, ref, filters))
 
 
 def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:

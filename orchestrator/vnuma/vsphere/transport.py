@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 
 from pyVmomi import vmodl
 from pyVmomi.SoapAdapter import SoapStubAdapter
-from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
+from pyVmomi.VmomiSupport import F_OPTIONAL, DataObject, GetServiceVersions, versionIdMap
 
 from vnuma.errors import EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere import tls
@@ -19,12 +19,33 @@ from vnuma.vsphere.vcenter import VCenter
 # Firewalls and vCenter's proxy drop quiet connections; a request must not be the one to find out.
 _KEEP_IDLE_S = 30
 
+_SOAP_TYPES = ("text/xml", "application/soap+xml")
+
+
+class _BadAnswer(http.client.HTTPException):
+    """Something that is not an answer of the vSphere API."""
+
+
+class _Channel(http.client.HTTPSConnection):
+    """Refuses a page that a proxy answers with: pyVmomi takes one without an error for an empty answer."""
+
+    def getresponse(self) -> http.client.HTTPResponse:
+        response = super().getresponse()
+        kind = response.headers.get_content_type()
+        if response.status in (http.HTTPStatus.OK, http.HTTPStatus.INTERNAL_SERVER_ERROR) and (
+            "Content-Type" in response.headers and kind not in _SOAP_TYPES
+        ):
+            self.close()
+            raise _BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
+        return response
+
 
 class Transport(SoapStubAdapter):
     """pyVmomi's stub, with round trips counted and the faults that mean one thing translated.
 
     Raises VCenterUnreachable, SessionExpired, PrivilegeMissing, VmNotFound and EnvironmentProblem;
-    other faults pass through as pyVmomi raises them.
+    other faults pass through as pyVmomi raises them. Whatever else goes wrong once a request was begun
+    is VCenterUnreachable: an answer that pyVmomi cannot read is not vCenter's.
     """
 
     def __init__(self, vcenter: VCenter, context: ssl.SSLContext, version: str) -> None:
@@ -37,6 +58,7 @@ class Transport(SoapStubAdapter):
             httpConnectionTimeout=vcenter.timeout_s,
             connectionPoolTimeout=_KEEP_IDLE_S,
         )
+        self.scheme: Any = _Channel
         self.vcenter = vcenter
         self.round_trips = 0
         self._naming = False
@@ -45,23 +67,33 @@ class Transport(SoapStubAdapter):
     def InvokeMethod(self, mo: Any, info: Any, args: Any, outerStub: Any = None) -> Any:
         """One call, one round trip."""
         self.round_trips += 1
+        self._connection = None
         try:
             stub: Any = super()
-            return stub.InvokeMethod(mo, info, args, outerStub)
+            return _expected_type(stub.InvokeMethod(mo, info, args, outerStub), info)
         except ssl.SSLCertVerificationError as error:
             raise tls.rejected(self.vcenter, error) from error
         except (OSError, http.client.HTTPException) as error:
             raise tls.unreachable(self.vcenter, error) from error
         except vmodl.MethodFault as fault:
+            if type(fault) is vmodl.RuntimeFault and not getattr(fault, "msg", None):
+                # What pyVmomi makes of a fault that names none: vSphere's always do.
+                raise tls.unreachable(self.vcenter, _BadAnswer("a fault without a name")) from fault
             if self._naming:
                 raise
             translated = expected(fault, self.vcenter.address, self.vcenter.user, self.name_of, on=mo)
             if translated:
                 raise translated from fault
             raise
+        except Exception as error:
+            if self._connection is None:
+                raise  # nothing was sent: the mistake is ours
+            self._connection.close()
+            raise tls.unreachable(self.vcenter, _BadAnswer(_unreadable(error))) from error
         except BaseException:
             # Ctrl-C in the middle of an answer: pyVmomi would leave the connection open.
-            self._connection.close()
+            if self._connection is not None:
+                self._connection.close()
             raise
 
     def GetConnection(self) -> Any:
@@ -84,6 +116,26 @@ class Transport(SoapStubAdapter):
             return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
         finally:
             self._naming = False
+
+
+def _expected_type(result: Any, info: Any) -> Any:
+    """The result, if it has the type that the method declares, and what that type always has."""
+    optional = getattr(info, "resultFlags", F_OPTIONAL) & F_OPTIONAL
+    if not isinstance(result, info.result) and not (result is None and optional):
+        raise _BadAnswer(f"{info.wsdlName} answered with {type(result).__name__}")
+    needed = [field for field in _fields(result) if not field.flags & F_OPTIONAL]
+    lacking = [field.name for field in needed if getattr(result, field.name) is None]
+    if lacking:
+        raise _BadAnswer(f"{info.wsdlName} answered without {', '.join(lacking[:3])}")
+    return result
+
+
+def _fields(result: Any) -> list[Any]:
+    return list(result._GetPropertyList()) if isinstance(result, DataObject) else []
+
+
+def _unreadable(error: Exception) -> str:
+    return f"an answer that cannot be read: {type(error).__name__}: {error}"[:200]
 
 
 def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
@@ -121,13 +173,16 @@ def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
         raise _no_vsphere(vcenter, "no list of API versions") from error
     finally:
         connection.close()
-    return {
+    served = {
         text
         for namespace in tree.iter("namespace")
         if namespace.findtext("name") == "urn:vim25"
         for element in namespace.iter("version")
         if (text := element.text)
     }
+    if not served:
+        raise _no_vsphere(vcenter, "no list of API versions")
+    return served
 
 
 def _no_vsphere(vcenter: VCenter, why: str) -> VCenterUnreachable:

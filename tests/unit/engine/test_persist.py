@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from vnuma.engine.persist import Patience, persist
-from vnuma.errors import LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
+from vnuma.errors import CertificateRejected, LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import SessionExpired
 from vnuma.vsphere.faults import NotNow
 
@@ -44,8 +44,8 @@ def failing(times: int, error: VnumaError) -> Callable[[int], str]:
     return work
 
 
-@pytest.mark.parametrize("kind", [VCenterUnreachable, SessionExpired, NotNow])
-def test_what_passes_is_tried_again_and_told(kind: type[VCenterUnreachable]) -> None:
+@pytest.mark.parametrize("kind", [VCenterUnreachable, SessionExpired, NotNow, CertificateRejected])
+def test_what_passes_is_tried_again_and_told(kind: type[VnumaError]) -> None:
     """Each failure is told with its number and the pause; the work's result is returned."""
     clock, told = Clock(), []
 

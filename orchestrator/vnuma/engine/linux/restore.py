@@ -8,14 +8,12 @@ from pathlib import Path
 from vnuma.domain.study import Study
 from vnuma.engine.audit import Journal
 from vnuma.engine.back import Choice
-from vnuma.engine.context import holder
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.back import edits_back, held_baseline
 from vnuma.engine.linux.shell import PlayedShell
 from vnuma.engine.locking import StillLocked, vm_lock
-from vnuma.engine.restored import Restored
-from vnuma.errors import MachineUnreachable, MeasurementFailed, NotAtBaseline, RestoreConflict
-from vnuma.store import cells, leases, vms
+from vnuma.engine.restored import Restored, fence_off, give_up, may_be_away, record
+from vnuma.errors import MachineUnreachable, MeasurementFailed, RestoreConflict, StoreError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RestoreOutcome
@@ -37,34 +35,29 @@ def restore_machine(
     """Put one machine back and give up its lease. Safe to repeat. Without a shell it plays one of its own.
 
     Raises RestoreConflict when somebody else changed a setting that the study holds and `choice` is
-    `refuse`, NotAtBaseline when it could not be put back: the lease is kept in both.
+    `refuse`, NotAtBaseline when it could not be put back: the lease is kept in both. A store that cannot
+    be written does not keep it from being put back: StoreError then says that it was.
     """
     reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
-    with store.write() as connection:
-        token = leases.raise_token(connection, vm.vm_key, run.id, holder())
-        cells.interrupt_attempts(connection, run.id, vm.id, token)
+    try:
+        token, broken = fence_off(store, run, vm)
+    except StoreError as error:
+        raise may_be_away(vm.name, error) from error
     journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
-
-    def settle(outcome: RestoreOutcome, words: str) -> None:
-        with store.write() as connection:
-            vms.set_restored(connection, vm.id, token, outcome, {"words": words})
-            if outcome.settled:
-                leases.release_lease(connection, vm.vm_key, token)
-
     try:
         with vm_lock(home, vm.vm_key, vm.name, say=say):
             done = _put_back(study, vm, reached, journal, choice)
     except RestoreConflict as error:
-        settle(RestoreOutcome.CONFLICT, error.what)
+        record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
-    except (MachineUnreachable, MeasurementFailed, StillLocked) as error:
-        settle(RestoreOutcome.FAILED, error.what)
-        raise NotAtBaseline(
-            f"{vm.name} may not be at its baseline: {error.what}",
-            fix=f"Put it right, then: vnuma restore {vm.name}",
-        ) from error
+    except (MachineUnreachable, MeasurementFailed, StillLocked, StoreError, OSError) as error:
+        away = may_be_away(vm.name, error)
+        record(store, vm, token, RestoreOutcome.FAILED, away.what)
+        raise away from error
     theirs = choice == "theirs" and done.equal < done.settings
-    settle(RestoreOutcome.THEIRS if theirs else RestoreOutcome.RESTORED, done.words)
+    give_up(
+        store, vm, token, RestoreOutcome.THEIRS if theirs else RestoreOutcome.RESTORED, done.words, broken
+    )
     return done
 
 

@@ -1,0 +1,88 @@
+"""A proxy before vCenter that turns bad for a while: it costs time, no VM and no exit code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma
+from tests.support.looking import settings_now, settings_of
+from tests.support.proxy import BAD_ANSWERS, proxy_before
+from tests.support.site import write_inventory, write_study
+from vnuma.engine import restore_any
+from vnuma.engine.restore import restore
+from vnuma.engine.supervise import put_back
+from vnuma.errors import NotAtBaseline
+
+
+@pytest.mark.parametrize("kind", ["page with 200", "cut short"])
+def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
+    tmp_path: Path, lab: LabFactory, kind: str
+) -> None:
+    """Struck while it shapes and while it puts back: both go on, and the VM is as it was."""
+    running = lab()
+    before = settings_now(running)
+    with proxy_before(running, tmp_path) as proxy:
+        steps = Steps.prepared(tmp_path / "a", running, vcenter=proxy.vcenter)
+        context = steps.take()
+        proxy.turn(kind, 1, at="ReconfigVM_Task")
+        steps.shape(context)
+        proxy.turn(kind, 1, at="PowerOnVM_Task")
+
+        done = steps.put_back()
+
+        assert proxy.spoiled == 2
+    assert done.equal == done.settings
+    assert settings_now(running) == before
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", BAD_ANSWERS)
+def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
+    tmp_path: Path, lab: LabFactory, kind: str
+) -> None:
+    """Two VMs: every cell is valid, exit code 0, and both VMs are as they were."""
+    small = {"memory_gb": 32}
+    running = lab(vms=[small | {"name": "sql16"}, small | {"name": "sql17"}])
+    before = settings_of(running, ["sql16", "sql17"])
+    study = write_study(tmp_path, vms=["sql16", "sql17"])
+    with proxy_before(running, tmp_path) as proxy:
+        proxy.turn(kind, 6, at="ShutdownGuest")
+
+        ran = vnuma("run", study, "-i", write_inventory(tmp_path, running, **proxy.vcenter))
+
+        assert proxy.spoiled == 6
+    assert ran.code == 0, ran.text
+    assert settings_of(running, ["sql16", "sql17"]) == before
+
+
+def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first VM is named as perhaps away, with the bug; the second one is as it was."""
+    small = {"memory_gb": 32}
+    running = lab(vms=[small | {"name": "sql16"}, small | {"name": "sql17"}])
+    before = settings_now(running, "sql17")
+    steps = Steps.prepared(tmp_path / "a", running, vms=["sql16", "sql17"])
+    contexts = [steps.take(), steps.take("sql17")]
+    steps.shape(contexts[1])
+
+    def restore_unless_sql16(*given: Any, **named: Any) -> Any:
+        if given[2].name == "sql16":
+            raise AttributeError("nobody foresaw this")
+        return restore(*given, **named)
+
+    monkeypatch.setattr(restore_any, "restore", restore_unless_sql16)
+
+    restored, problems = put_back(steps.store, steps.run, steps.study, steps.targets)
+
+    assert [done.vm for done in restored] == ["sql17"]
+    assert settings_now(running, "sql17") == before
+    (away,) = problems
+    assert isinstance(away, NotAtBaseline)
+    assert "sql16 may not be at its baseline" in str(away)
+    assert isinstance(away.bug, AttributeError)

@@ -1,0 +1,157 @@
+"""No room, no file descriptors, a bug: whatever ends the play, the VMs are put back and the code is right."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyVmomi import vim
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import command
+from tests.support.looking import change_by_hand, settings_now
+from tests.support.supervised import Struck
+from vnuma.errors import EnvironmentProblem, NotAtBaseline, StoreError
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A home on a disk of its own that can be filled; skips where no file system may be mounted."""
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mounted = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=64m,mode=0700", "tmpfs", str(folder)],
+        capture_output=True,
+        check=False,
+    )
+    if mounted.returncode:
+        pytest.skip(f"no file system can be mounted here: {mounted.stderr.decode().strip()}")
+    monkeypatch.setenv("VNUMA_HOME", str(folder))
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(folder: Path) -> None:
+    """Leave not a byte of room."""
+    with (folder / "hog").open("wb", buffering=0) as hog:
+        try:
+            while hog.write(b"x" * 65536) == 65536:
+                pass
+            while hog.write(b"x"):
+                pass
+        except OSError:
+            return
+
+
+@contextmanager
+def limits_kept(*which: int) -> Iterator[None]:
+    """This process' limits as they were, afterwards."""
+    before = {limit: resource.getrlimit(limit) for limit in which}
+    try:
+        yield
+    finally:
+        for limit, values in before.items():
+            resource.setrlimit(limit, values)
+
+
+def no_more_descriptors() -> None:
+    """From now on nothing can be opened, unless something that is open now is closed."""
+    lowest_free = os.dup(0)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+
+
+def no_growing_file() -> None:
+    """From now on no file grows."""
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_a_full_disk_in_mid_run_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
+    """Exit code 9, by a store's error that says that the VM was put back."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(small_disk, running)
+
+    ended = Struck(running, lambda: fill(small_disk)).run(steps)
+
+    assert settings_now(running) == before
+    assert isinstance(ended.worst, StoreError), ended.problems
+    assert [done.vm for done in ended.restored] == ["sql16"] or "sql16" in str(ended.problems), ended
+
+
+def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_disk: Path) -> None:
+    """Exit code 7 outranks the disk's 9."""
+    running = lab()
+    steps = Steps.prepared(small_disk, running)
+
+    def strike() -> None:
+        fill(small_disk)
+        change_by_hand(running, "sql16", cpuAllocation=vim.ResourceAllocationInfo(reservation=700))
+
+    ended = Struck(running, strike).run(steps)
+
+    assert isinstance(ended.worst, NotAtBaseline), ended.problems
+    assert "sql16" in ended.worst.what
+
+
+def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab: LabFactory) -> None:
+    """What putting back needs was reserved before the first change; secrets do not stay behind."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+
+    with limits_kept(resource.RLIMIT_NOFILE):
+        ended = Struck(running, no_more_descriptors).run(steps)
+
+    assert settings_now(running) == before
+    assert isinstance(ended.worst, EnvironmentProblem | StoreError), ended.problems
+    assert [done.vm for done in ended.restored] == ["sql16"]
+    assert not list((tmp_path / "vnuma-home" / "private").iterdir())
+
+
+@pytest.mark.long
+def test_a_file_size_limit_keeps_no_vm_from_being_put_back(tmp_path: Path, lab: LabFactory) -> None:
+    """The store cannot say so, but the VM is as it was: exit code 9."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+
+    with limits_kept(resource.RLIMIT_FSIZE):
+        ended = Struck(running, no_growing_file).run(steps)
+
+    assert settings_now(running) == before
+    assert isinstance(ended.worst, StoreError), ended.problems
+
+
+def test_a_bug_beside_the_play_is_told_after_the_vms_are_safe(tmp_path: Path, lab: LabFactory) -> None:
+    """The play ends, the VM is put back, and the bug itself decides the exit code.
+
+    Nor does putting back need the file of passwords: the run has read it before the first change.
+    """
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+
+    def strike() -> None:
+        (tmp_path / "a" / "password").unlink()
+        raise AttributeError("nobody foresaw this")
+
+    ended = Struck(running, strike).run(steps)
+
+    assert settings_now(running) == before
+    assert [done.vm for done in ended.restored] == ["sql16"]
+    assert isinstance(ended.worst, AttributeError)
+
+
+def test_an_error_that_nobody_can_read_keeps_its_exit_code() -> None:
+    """Standard output and error on a full disk: the code is all that is left to tell it."""
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ran = subprocess.run(command("restore", "nosuch"), stdout=full, stderr=full, check=False)
+
+    assert ran.returncode == 3
