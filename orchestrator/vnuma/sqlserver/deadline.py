@@ -9,6 +9,7 @@ rolls the statement back when it sees its client gone, and the connection is not
 from __future__ import annotations
 
 import os
+import select
 import socket
 import stat
 import threading
@@ -20,6 +21,9 @@ from vnuma.sqlserver.odbc import pyodbc
 
 STATEMENT_TIMEOUT_S = 600.0
 """For a statement that is not timed: enough to make or copy a large dataset's table."""
+
+_ENDED = getattr(select, "POLLRDHUP", 0)
+"""What Linux reports of a socket whose other side has ended it, even while bytes are left to read."""
 
 
 @dataclass(frozen=True)
@@ -97,3 +101,23 @@ def _cut(sockets: frozenset[tuple[int, int]]) -> None:
             if os.fstat(number).st_ino == inode:
                 with socket.socket(fileno=os.dup(number)) as copy:
                     copy.shutdown(socket.SHUT_RDWR)
+
+
+def is_cut(connection: pyodbc.Connection) -> bool:
+    """Whether the other side has ended the connection, or the driver has closed its socket.
+
+    False where the sockets are not known.
+    """
+    link = _links.get(id(connection))
+    return link is not None and bool(link.sockets) and all(_is_dead(*one) for one in link.sockets)
+
+
+def _is_dead(number: int, inode: int) -> bool:
+    try:
+        if os.fstat(number).st_ino != inode:
+            return True
+        poll = select.poll()
+        poll.register(number, _ENDED)  # a reset and a hang-up are reported in any case
+        return bool(poll.poll(0))
+    except OSError:
+        return True
