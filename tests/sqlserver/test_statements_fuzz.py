@@ -32,31 +32,32 @@ class Statement:
     fails: bool
     counts: bool
 
-    def tokens(self, *, last: bool, inside: bool, timed: bool) -> bytes:
+    def tokens(self, *, last: bool, inside: bool, timed: bool) -> list[bytes]:
         """As the server sends them."""
-        out = tds.message(0, "by the way", 0) if self.says else b""
+        out = [tds.message(0, "by the way", 0)] if self.says else []
         if self.kinds:
-            out += tds.columns(*self.kinds)
-            out += b"".join(tds.row(*zip(self.kinds, row, strict=True)) for row in self.rows)
+            out += [tds.columns(*self.kinds)]
+            out += [tds.row(*zip(self.kinds, row, strict=True)) for row in self.rows]
         if self.fails:
-            out += tds.message(8134, "Divide by zero error encountered.", 16)
+            out += [tds.message(8134, "Divide by zero error encountered.", 16)]
         if timed and self.fails:
-            out += tds.message(3612, EXECUTION, 0)
+            out += [tds.message(3612, EXECUTION, 0)]
         count = len(self.rows) if self.counts and not self.fails else None
         more = not last or inside or (timed and not self.fails)
-        out += tds.done(more=more, failed=self.fails, count=count, inside=inside)
+        out += [tds.done(more=more, failed=self.fails, count=count, inside=inside)]
         if timed and not self.fails:
-            out += tds.message(3612, EXECUTION, 0) + (tds.done(more=not last) if last and not inside else b"")
+            out += [tds.message(3612, EXECUTION, 0)]
+            out += [tds.done()] if last and not inside else []
         return out
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Statements, perhaps in a procedure, and after how many bytes the connection is cut, if it is."""
+    """Statements, perhaps in a procedure, and at which byte of which token it is cut, if it is."""
 
     statements: tuple[Statement, ...]
     inside: bool
-    cut: int | None
+    cut: tuple[int, int] | None
 
     @property
     def fails(self) -> bool:
@@ -66,22 +67,24 @@ class Batch:
     def answer(self, *, timed: bool) -> bytes:
         """The whole response."""
         last = len(self.statements) - 1
-        out = b"".join(
-            one.tokens(last=i == last, inside=self.inside, timed=timed)
+        out = [
+            token
             for i, one in enumerate(self.statements)
-        )
-        if self.inside:
-            out += tds.returned()
-        return out if self.cut is None else out[: self.cut % len(out)] + tds.CUT
+            for token in one.tokens(last=i == last, inside=self.inside, timed=timed)
+        ]
+        out += [tds.returned()] if self.inside else []
+        if self.cut is None:
+            return b"".join(out)
+        token, byte = self.cut[0] % len(out), self.cut[1]
+        # FreeTDS 1.3.17 ends its process (an assertion) when it is cut inside the description of a column.
+        part = b"" if out[token].startswith(tds.COLUMNS) else out[token][: byte % len(out[token])]
+        return b"".join(out[:token]) + part + tds.CUT
 
     def check(self) -> bytes:
         """@@ERROR and ROWCOUNT_BIG() afterwards: those of the last statement."""
         last = self.statements[-1]
-        return (
-            tds.columns("int", "int")
-            + tds.whole_row(8134 if last.fails else 0, len(last.rows))
-            + tds.done(count=1)
-        )
+        row = tds.whole_row(8134 if last.fails else 0, len(last.rows))
+        return tds.columns("int", "int") + row + tds.done(count=1)
 
 
 @st.composite
@@ -97,9 +100,11 @@ BATCHES = st.builds(
     Batch,
     st.lists(statements(), min_size=1, max_size=4).map(tuple),
     st.booleans(),
-    st.none() | st.integers(0, 2000),
+    st.none() | st.tuples(st.integers(0, 20), st.integers(0, 100)),
 )
-FUZZ = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZ = settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 class Client:

@@ -22,6 +22,9 @@ _MORE, _FAILED, _COUNT, _CANCELLED = 0x01, 0x02, 0x10, 0x20
 Answer = Callable[[str], "bytes | None"]
 """What a batch is answered with; None ends the connection, as does an answer that ends with `CUT`."""
 
+COLUMNS = b"\x81"
+"""The token that describes the columns of a result."""
+
 CUT = b"\xff<cut>"
 
 

@@ -19,6 +19,7 @@ from vnuma.engine.sentinel import run_sentinel
 from vnuma.engine.site import CellSite
 from vnuma.engine.somebody import refuse_somebodys
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
+from vnuma.sqlserver.dropped import while_measuring
 from vnuma.store import samples
 from vnuma.store.rows import Sample
 from vnuma.store.states import Outcome
@@ -100,9 +101,7 @@ def _unbroken() -> Iterator[None]:
     try:
         yield
     except SqlUnreachable as error:
-        raise ConnectionDropped(
-            f"The connection broke during a measurement: {error.what}", fix=error.fix
-        ) from error
+        raise while_measuring(error) from error
 
 
 def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.errors import SqlUnreachable, VnumaError
+from vnuma.errors import ConnectionDropped, SqlUnreachable, VnumaError
 from vnuma.sqlserver.deadline import is_cut
 from vnuma.sqlserver.failures import sentence, translate
 from vnuma.sqlserver.odbc import pyodbc
@@ -21,6 +21,11 @@ def failure(error: pyodbc.Error, connection: pyodbc.Connection) -> VnumaError:
             fix="Did the guest or SQL Server restart? See its error log.",
         )
     return means
+
+
+def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
+    """The same during a measurement, where SQL Server had answered a moment ago."""
+    return ConnectionDropped(error.what, fix=error.fix)
 
 
 def where(connection: pyodbc.Connection) -> str:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlUnreachable
-from vnuma.sqlserver.dropped import failure
+from vnuma.errors import MeasurementFailed, SqlUnreachable
+from vnuma.sqlserver.dropped import failure, while_measuring
 from vnuma.sqlserver.failures import sentence
 from vnuma.sqlserver.messages import StatisticsTime, Times, parse_messages
 from vnuma.sqlserver.odbc import pyodbc
@@ -89,9 +89,7 @@ def timed(
         run(connection, "SET STATISTICS TIME OFF")
         run_all(connection, cleanup)
     except SqlUnreachable as error:
-        raise ConnectionDropped(
-            f"The connection broke during a measurement: {error.what}", fix=error.fix
-        ) from error
+        raise while_measuring(error) from error
     if error_number:
         raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
     rows = _rows(outcome, row_count, rows_from, expected_rows)
