@@ -64,6 +64,12 @@ def whole_row(*numbers: int) -> bytes:
     return b"\xd1" + b"".join(struct.pack("<Bi", 4, number) for number in numbers)
 
 
+def texts(*rows: str | None) -> bytes:
+    """A whole result of one column of type text."""
+    values = (b"\xff\xff" if one is None else struct.pack("<H", 2 * len(one)) + _wide(one) for one in rows)
+    return columns("text") + b"".join(b"\xd1" + one for one in values) + done(count=len(rows))
+
+
 _TYPES: dict[Type, bytes] = {
     "int": bytes([0x26, 4]),
     "text": bytes([0xE7]) + struct.pack("<H", 80) + _COLLATION,

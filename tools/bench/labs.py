@@ -32,11 +32,13 @@ class BenchLab:
     folder: Path
     ready_s: float
 
-    def sql(self) -> SqlServer:
-        """The SQL Server in the lab's first VM."""
+    def sql(self, driver: str = "auto") -> SqlServer:
+        """The SQL Server in the lab's first VM. Raises DriverMissing."""
         vm = self.state.vms[0]
         password = self.state.password_file.read_text(encoding="utf-8").strip()
-        return SqlServer(vm.sql_host, vm.sql_port, vm.sql_user, password, driver=discover(), encrypt="no")
+        return SqlServer(
+            vm.sql_host, vm.sql_port, vm.sql_user, password, driver=discover(driver), encrypt="no"
+        )
 
     @property
     def environment(self) -> dict[str, str]:
