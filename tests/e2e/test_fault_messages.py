@@ -130,7 +130,7 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         {"rows": 50},
         "boot",
         (
-            r"SQL16: the connection broke during a measurement: .*\.",
+            r"SQL16: the connection broke: .*\.",
             r"Did the guest or SQL Server restart\? See its error log\.",
         ),
     ),

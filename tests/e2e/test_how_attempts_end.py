@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.cut import Forwarder, How
 from tests.support.looking import settings_now
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
@@ -17,13 +19,17 @@ from vnuma.engine.attempt import Attempt, finish, step
 from vnuma.engine.boot import boot_cell, ready_cell
 from vnuma.engine.claim import claim
 from vnuma.engine.connections import sql_server
-from vnuma.errors import EnvironmentProblem, ShutdownTimeout
-from vnuma.sqlserver.connect import connect
+from vnuma.engine.measure import Turn, measure_turn
+from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.query import run
 from vnuma.sqlserver.quiet import read_ticks
 from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome
 from vnuma.vsphere.connect import Session
+from vnuma.workloads.bench import Reading
 
 
 def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: LabFactory) -> None:
@@ -40,6 +46,50 @@ def test_an_unexpected_error_is_a_failure_with_its_words(tmp_path: Path, lab: La
         attempt = attempts.get_attempt(connection, claimed.attempt_id)
     assert (attempt.outcome, attempt.reason) == (Outcome.FAILED, "zero_division_error")
     assert "division by zero" in str(attempt.detail)
+
+
+@dataclass(frozen=True)
+class CutBench:
+    """A workload's bench whose connection is cut while nothing is timed, or that asks what cannot be."""
+
+    server: SqlServer
+    between: Forwarder
+    how: How | None
+
+    def run(self, _size: int, _form: str) -> Reading:
+        """One iteration."""
+        with connect(self.server) as connection:
+            if self.how is not None:
+                self.between.cut(self.how)
+            run(connection, "SELECT v.missing FROM sys.dm_os_nodes AS v")
+        return Reading(1.0)
+
+
+@pytest.mark.parametrize("driver", ["freetds", "msodbcsql18"])
+def test_an_iteration_that_fails_untimed_is_a_failed_sample_too(
+    tmp_path: Path, lab: LabFactory, driver: str
+) -> None:
+    """A FIN, a RST or an error outside of the timed statement: a sample with its reason, and its own kind."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    context = steps.take()
+    claimed = claim(context)
+    assert isinstance(claimed, Claim)
+    try:
+        server = replace(sql_server(steps.target), driver=discover(driver))
+    except DriverMissing as error:
+        pytest.skip(error.what)
+
+    with Forwarder(server.host, server.port) as between:
+        cut: list[How | None] = ["end", "reset", None]
+        for iteration, how in enumerate(cut, 1):
+            bench = CutBench(replace(server, port=between.port), between, how)
+            with pytest.raises(SqlFailed if how is None else ConnectionDropped):
+                measure_turn(context, Attempt.of(claimed), bench, Turn(10, "client", iteration, warmup=False))
+
+    reasons = [stored.sample.reason for stored in steps.samples]
+    assert all(reason is not None for reason in reasons)
+    assert ["connection broke" in str(reason) for reason in reasons] == [True, True, False]
+    assert "missing" in str(reasons[2])
 
 
 def test_once_put_back_a_guest_that_did_not_shut_down_is_tried_again(tmp_path: Path, lab: LabFactory) -> None:

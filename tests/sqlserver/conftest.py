@@ -10,9 +10,11 @@ import pytest
 
 from tests.sqlserver.support import SMALL, server_of
 from tests.support.lab import LabHandle
+from vnuma.errors import DriverMissing
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.driver import discover
 
 
 @pytest.fixture(scope="module")
@@ -20,6 +22,16 @@ def server(shared_lab: LabHandle) -> SqlServer:
     """SQL Server of the module's lab, listening."""
     shared_lab.wait_for("sql_listening")
     return server_of(shared_lab)
+
+
+@pytest.fixture(params=["freetds", "msodbcsql18"])
+def any_server(request: pytest.FixtureRequest, shared_lab: LabHandle) -> SqlServer:
+    """SQL Server of the module's lab, by each driver that is installed."""
+    shared_lab.wait_for("sql_listening")
+    try:
+        return server_of(shared_lab, driver=discover(request.param))
+    except DriverMissing as error:
+        pytest.skip(error.what)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from vnuma.sqlserver.timing import timed
 def main() -> None:
     """Serve executions until standard input ends."""
     asked = json.loads(sys.stdin.readline())
-    server = SqlServer(driver=discover(), **asked["server"])
+    server = SqlServer(driver=discover(asked["driver"]), **asked["server"])
     with connect(server, asked["database"]) as connection:
         print("ready", flush=True)
         while sys.stdin.readline():
@@ -32,6 +32,7 @@ def main() -> None:
                 expected_rows=asked["rows"],
                 rows_from="rowcount",
                 timeout_s=600,
+                statements="one",
             )
             took, used = time.perf_counter_ns() - start, time.process_time_ns() - cpu
             print(took, used, timing.rows, flush=True)

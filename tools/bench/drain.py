@@ -16,12 +16,15 @@ from statistics import median
 
 from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
 from tools.bench.labs import BenchLab
+from vnuma.errors import DriverMissing
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import SqlServer, connect, connection_string, driver_files
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.driver import Kind
 from vnuma.sqlserver.driver_files import install
 from vnuma.workloads.cross_join import cross_join
 
+DRIVERS: tuple[Kind, ...] = ("freetds", "msodbcsql18")
 DATABASE = DatasetSpec().database
 ROOT = Path(__file__).resolve().parent.parent.parent
 SOURCE = Path(__file__).with_name("drain.c")
@@ -81,12 +84,23 @@ class Drainer:
 
 
 def drain(lab: BenchLab, size: int, repeats: int) -> Iterator[Figure]:
+    """With each driver that is installed."""
+    prepare_dataset(lab.sql())
+    for kind in DRIVERS:
+        what = f"Draining {size} x {size} rows, {kind}: `timed` against a bare C loop"
+        try:
+            server = lab.sql(kind)
+        except DriverMissing as error:
+            yield not_evaluated(what, "within 10 %", error.what)
+            continue
+        yield from _drained(what, server, size, repeats)
+
+
+def _drained(what: str, server: SqlServer, size: int, repeats: int) -> Iterator[Figure]:
     """`timed` and the C loop by turns, the order swapped each time; medians, and the ratio of each pair."""
-    what = f"Draining {size} x {size} rows: `timed` against a bare C loop"
-    server, query, rows = lab.sql(), cross_join(size, "client"), size * size
-    prepare_dataset(server)
+    query, rows = cross_join(size, "client"), size * size
     with ExitStack() as stack:
-        ours = stack.enter_context(_ours(lab.sql_of_another_process(), query.sql, rows))
+        ours = stack.enter_context(_ours(server, query.sql, rows))
         program, why = _compiled(Path(stack.enter_context(tempfile.TemporaryDirectory())))
         bare = stack.enter_context(_bare(program, server, query.sql)) if program else None
         times: dict[Drainer, list[Took]] = {client: [] for client in (ours, bare) if client}
@@ -139,8 +153,10 @@ def _compiled(folder: Path) -> tuple[Path | None, str]:
 
 
 @contextmanager
-def _ours(about: dict[str, object], statement: str, rows: int) -> Iterator[Drainer]:
-    asked = {"server": about, "database": DATABASE, "statement": statement, "rows": rows}
+def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
+    about = {name: getattr(server, name) for name in ("host", "port", "user", "password", "ca_file")}
+    what = {"database": DATABASE, "statement": statement, "rows": rows}
+    asked = {"server": about, "driver": server.driver.name, **what}
     with _process([sys.executable, "-m", "tools.bench.client"]) as process:
         yield Drainer(process, [json.dumps(asked)])
 

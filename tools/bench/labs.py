@@ -32,18 +32,13 @@ class BenchLab:
     folder: Path
     ready_s: float
 
-    def sql(self) -> SqlServer:
-        """The SQL Server in the lab's first VM."""
+    def sql(self, driver: str = "auto") -> SqlServer:
+        """The SQL Server in the lab's first VM. Raises DriverMissing."""
         vm = self.state.vms[0]
         password = self.state.password_file.read_text(encoding="utf-8").strip()
         ca_file = str(self.state.ca_file)
-        return SqlServer(vm.sql_host, vm.sql_port, vm.sql_user, password, driver=discover(), ca_file=ca_file)
-
-    def sql_of_another_process(self) -> dict[str, object]:
-        """The same but for the driver, as another process of the benchmark is told it."""
-        server = self.sql()
-        names = ("host", "port", "user", "password", "ca_file")
-        return {name: getattr(server, name) for name in names}
+        place = (vm.sql_host, vm.sql_port, vm.sql_user, password)
+        return SqlServer(*place, driver=discover(driver), ca_file=ca_file)
 
     @property
     def environment(self) -> dict[str, str]:

@@ -174,6 +174,7 @@ def time_workload(
                     timeout_s=workload.timeout_s,
                     setup=query.setup,
                     cleanup=query.cleanup,
+                    statements=query.statements,
                 )
             )
             for query in cross_join_queries(workload)

@@ -20,7 +20,7 @@ from vnuma.errors import EnvironmentProblem, InputError
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.sqlserver import record, server
 from vnuma.sqlserver.connect import connect as connect_sql
-from vnuma.sqlserver.query import fetch
+from vnuma.sqlserver.query import value
 from vnuma.vsphere import provoke, read
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.log_file import LogUnavailable, fetch_log
@@ -78,7 +78,7 @@ def _sql(target: Target, vm: VmFacts) -> tuple[Document, str, str | None]:
     try:
         with connect_sql(sql_server(target)) as connection:
             facts = server.read_server(connection)
-            (machine,) = fetch(connection, "SELECT CAST(SERVERPROPERTY(N'MachineName') AS nvarchar(128))")[0]
+            machine = value(connection, "SELECT CAST(SERVERPROPERTY(N'MachineName') AS nvarchar(128))")
             document = {
                 "edition": facts.edition,
                 "driver": str(sql_server(target).driver),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vnuma.domain.facts import VmFacts
@@ -18,7 +19,8 @@ from vnuma.engine.sentinel import run_sentinel
 from vnuma.engine.site import CellSite
 from vnuma.engine.somebody import refuse_somebodys
 from vnuma.engine.sql_identity import require_proven
-from vnuma.errors import ConnectionDropped, MeasurementFailed
+from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
+from vnuma.sqlserver.dropped import while_measuring
 from vnuma.store import samples
 from vnuma.store.rows import Sample
 from vnuma.store.states import Outcome
@@ -61,7 +63,7 @@ def measure_cell(context: VmContext, attempt: Attempt) -> int:
     workload = workload_named(study.workload.name)
     with step(context, attempt, "measure"):
         require_proven(context, attempt)
-        with placed(context, attempt):
+        with _unbroken(), placed(context, attempt):
             began = time.monotonic()
             if study.design.sentinel:
                 run_sentinel(site, workload.sentinel(site.settings, study.dataset))
@@ -86,12 +88,22 @@ def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn)
     """Run one iteration and store it before anything else; a failure is a sample with a reason."""
     name = context.study.workload.name
     try:
-        reading = bench.run(turn.size, turn.form)
+        with _unbroken():
+            reading = bench.run(turn.size, turn.form)
         require_declared(reading, context.study.workload, turn.form)
-    except (MeasurementFailed, ConnectionDropped) as error:
+    except (MeasurementFailed, ConnectionDropped, SqlFailed) as error:
         _store(context, attempt, _failed(name, turn, str(error)))
         raise
     _store(context, attempt, _measured(name, turn, reading))
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """SQL Server was ready a moment ago: when it does not answer any more, the connection was lost."""
+    try:
+        yield
+    except SqlUnreachable as error:
+        raise while_measuring(error) from error
 
 
 def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:

@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 
 from vnuma.errors import SqlFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import Row, run, value, where
 
 AUTO = "AUTO"
 
@@ -31,17 +32,20 @@ def read_affinity(connection: pyodbc.Connection) -> str:
 
 def online_cpus(connection: pyodbc.Connection) -> tuple[int, ...]:
     """The guest's CPUs whose schedulers take work now."""
-    rows = fetch(connection, _SCHEDULERS)
-    return tuple(int(cpu) for cpu, _node, status in rows if status == "VISIBLE ONLINE")
+    return tuple(cpu for cpu, _node, status in _schedulers(connection) if status == "VISIBLE ONLINE")
 
 
 def cpus_by_memory_node(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
     """The CPUs in use by memory node, which is a vNUMA node of the guest."""
     found: dict[int, list[int]] = defaultdict(list)
-    for cpu, node, status in fetch(connection, _SCHEDULERS):
+    for cpu, node, status in _schedulers(connection):
         if status == "VISIBLE ONLINE":
-            found[int(node)].append(int(cpu))
+            found[node].append(cpu)
     return {node: tuple(cpus) for node, cpus in sorted(found.items())}
+
+
+def _schedulers(connection: pyodbc.Connection) -> list[Row]:
+    return answers.rows(connection, _SCHEDULERS, int, int, str)
 
 
 def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:

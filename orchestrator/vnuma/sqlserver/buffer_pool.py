@@ -12,9 +12,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.columns import present
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import run, where
 
 _DAC = "n.node_state_desc NOT LIKE N'%DAC%'"
 
@@ -59,8 +60,8 @@ class Lookups:
 def sqlos_nodes(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
     """SQLOS nodes by memory node, that of the dedicated administrator connection left out."""
     found: dict[int, tuple[int, ...]] = {}
-    for memory_node, node in fetch(connection, _NODES):
-        found[int(memory_node)] = (*found.get(int(memory_node), ()), int(node))
+    for memory_node, node in answers.rows(connection, _NODES, int, int):
+        found[memory_node] = (*found.get(memory_node, ()), node)
     return found
 
 
@@ -71,15 +72,16 @@ def target_kb(connection: pyodbc.Connection) -> dict[int, int]:
     """
     nodes = sqlos_nodes(connection)
     if present(connection, "sys.dm_os_memory_nodes", ("target_kb",)):
-        return {int(node): int(kb) for node, kb in fetch(connection, _TARGET) if int(node) in nodes}
-    share = int(value(connection, _WHOLE_TARGET)) // max(1, len(nodes))
+        targets = answers.rows(connection, _TARGET, int, int)
+        return {node: kb for node, kb in targets if node in nodes}
+    share = answers.whole(connection, _WHOLE_TARGET) // max(1, len(nodes))
     return dict.fromkeys(nodes, share)
 
 
 def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dict[int, int]:
     """Pages of those tables of the current database in the buffer pool, by memory node."""
     ids = ", ".join(f"OBJECT_ID(N'{name}')" for name in tables)
-    return {int(node): int(pages) for node, pages in fetch(connection, _PAGES.format(tables=ids))}
+    return dict(answers.rows(connection, _PAGES.format(tables=ids), int, int))
 
 
 def kilobytes(pages: int) -> int:
@@ -89,7 +91,7 @@ def kilobytes(pages: int) -> int:
 
 def lookups(connection: pyodbc.Connection) -> Lookups:
     """The counters now. Raises MeasurementFailed where the server has none."""
-    found = {str(name).lower(): int(count) for name, count in fetch(connection, _LOOKUPS)}
+    found = {name.lower(): count for name, count in answers.rows(connection, _LOOKUPS, str, int)}
     local = [count for name, count in found.items() if name.startswith("local")]
     remote = [count for name, count in found.items() if name.startswith("remote")]
     if not local or not remote:

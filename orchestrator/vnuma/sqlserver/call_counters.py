@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.errors import MeasurementFailed, PrivilegeMissing
-from vnuma.sqlserver import columns
+from vnuma.sqlserver import answers, columns
 from vnuma.sqlserver import dataset_sql as sql
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, value
 
 # One statement, so that clock and counts are of one moment. execution_count is of cached plans: SUM, since
 # sessions with other SET options have plans of their own.
@@ -79,7 +79,9 @@ def counts(connection: pyodbc.Connection, form: str, *, schedulers: bool) -> Ser
     MeasurementFailed when the server no longer knows the procedure's executions.
     """
     name = sql.literal(f"dbo.{form}")
-    at, ticks, cpu, executions, requests = fetch(connection, _COUNTS.format(name=name))[0]
+    at, ticks, cpu, executions, requests = answers.row(
+        connection, _COUNTS.format(name=name), answers.moment, int, int, Maybe(int), Maybe(int)
+    )
     if executions is None:
         raise MeasurementFailed(
             f"SQL Server has no statistics of dbo.{form}: its plan was evicted from the cache.",
@@ -88,12 +90,14 @@ def counts(connection: pyodbc.Connection, form: str, *, schedulers: bool) -> Ser
     if requests is None:
         raise MeasurementFailed("SQL Server shows no counter Batch Requests/sec.")
     used = _scheduler_times(connection) if schedulers else None
-    return ServerCounts(at, int(ticks), int(cpu), int(executions), int(requests), used)
+    return ServerCounts(at, ticks, cpu, executions, requests, used)
 
 
 def _scheduler_times(connection: pyodbc.Connection) -> SchedulerTimes:
-    rows = fetch(connection, _SCHEDULERS)
-    return SchedulerTimes(int(rows[0][0]), {int(one): int(used) for _ticks, one, used in rows})
+    rows = answers.rows(connection, _SCHEDULERS, int, int, int)
+    if not rows:
+        raise answers.unexpected(connection, "no scheduler", _SCHEDULERS)
+    return SchedulerTimes(rows[0][0], {one: used for _ticks, one, used in rows})
 
 
 def counts_schedulers(connection: pyodbc.Connection) -> bool:
@@ -106,28 +110,30 @@ def last_input(connection: pyodbc.Connection, session: int) -> tuple[str, str]:
 
     https://learn.microsoft.com/sql/t-sql/database-console-commands/dbcc-inputbuffer-transact-sql
     """
-    rows = fetch(connection, f"DBCC INPUTBUFFER ({session}) WITH NO_INFOMSGS")
+    statement = f"DBCC INPUTBUFFER ({session}) WITH NO_INFOMSGS"
+    rows = answers.rows(connection, statement, str, Maybe(int), Maybe(str))
     kind, _parameters, text = rows[0] if rows else ("No Event", 0, "")
-    return str(kind), " ".join(str(text or "").split())
+    return kind, " ".join((text or "").split())
 
 
 def endpoint(connection: pyodbc.Connection, session: int) -> Endpoint | None:
     """Where a session comes from; None if this login may not see it."""
     try:
-        rows = fetch(connection, _ENDPOINT.format(session=session))
+        rows = answers.rows(connection, _ENDPOINT.format(session=session), *[Maybe(str)] * 3)
     except PrivilegeMissing:
         return None
-    return Endpoint(*(str(item or "") for item in rows[0])) if rows else None
+    return Endpoint(*(item or "" for item in rows[0])) if rows else None
 
 
 def connection_limit(connection: pyodbc.Connection) -> int | None:
     """The option `user connections`; None for no limit of its own."""
-    found = value(
+    found = answers.rows(
         connection,
         "SELECT CAST(value_in_use AS bigint) AS value_in_use FROM sys.configurations "
         "WHERE name = N'user connections'",
+        int,
     )
-    return int(found) if found else None
+    return (found[0][0] or None) if found else None
 
 
 def is_call_of(form: str, sent: tuple[str, str]) -> bool:

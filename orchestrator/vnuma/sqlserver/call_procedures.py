@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from vnuma.errors import SqlFailed
+from vnuma.sqlserver import answers, ownership
 from vnuma.sqlserver import dataset_sql as sql
-from vnuma.sqlserver import ownership
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, value, where
 
@@ -85,4 +85,4 @@ def _right(connection: pyodbc.Connection) -> bool:
 
 
 def _count(connection: pyodbc.Connection, rows: int) -> int:
-    return int(value(connection, _COUNT, rows))
+    return answers.whole(connection, _COUNT, rows)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from vnuma.sqlserver.answers import Kind, Maybe, as_sent, row, unexpected
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import fetch
 
@@ -16,8 +17,17 @@ def present(connection: pyodbc.Connection, view: str, wanted: Sequence[str]) -> 
     return tuple(column for column in wanted if column in names)
 
 
-def read_one(connection: pyodbc.Connection, view: str, wanted: Sequence[str]) -> dict[str, Any]:
-    """The view's only row; columns that this version lacks are absent."""
-    columns = present(connection, view, wanted)
-    rows = fetch(connection, f"SELECT {', '.join(columns)} FROM {view}")
-    return dict(zip(columns, rows[0], strict=True)) if rows else {}
+def read_one(
+    connection: pyodbc.Connection, view: str, wanted: Sequence[str], *, needed: Mapping[str, Kind]
+) -> dict[str, Any]:
+    """The view's only row; wanted columns that this version lacks are absent.
+
+    Raises UnexpectedAnswer when the view lacks one of those `needed`, or its row, or a value of its kind.
+    """
+    columns = present(connection, view, (*needed, *wanted))
+    lacking = [name for name in needed if name not in columns]
+    if lacking:
+        raise unexpected(connection, f"no column {', '.join(lacking)}", f"SELECT * FROM {view}")
+    kinds = [needed.get(name, Maybe(as_sent)) for name in columns]
+    found = row(connection, f"SELECT {', '.join(columns)} FROM {view}", *kinds)
+    return dict(zip(columns, found, strict=True))

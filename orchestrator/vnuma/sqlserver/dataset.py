@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from vnuma.errors import InputError
+from vnuma.sqlserver import answers, ownership
 from vnuma.sqlserver import dataset_sql as sql
-from vnuma.sqlserver import ownership
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import fetch, run, value, where
@@ -184,10 +185,10 @@ def _copy(connection: pyodbc.Connection, table: Table, source: str) -> _Wanted:
         )
     _drop_staging(connection)
     run(connection, sql.stage(table, source))
-    rows, checksum = fetch(connection, sql.content(table, sql.STAGING))[0]
+    rows, checksum = answers.row(connection, sql.content(table, sql.STAGING), int, Maybe(int))
     run(connection, sql.unstage(table))
     _drop_staging(connection)
-    return _Wanted(int(rows), int(checksum or 0))
+    return _Wanted(rows, checksum or 0)
 
 
 def _drop_staging(connection: pyodbc.Connection) -> None:
@@ -200,8 +201,8 @@ def _exists(connection: pyodbc.Connection, table: Table) -> bool:
 
 
 def _facts(connection: pyodbc.Connection, table: Table) -> TableFacts:
-    rows, checksum = fetch(connection, sql.content(table, table.full_name))[0]
-    return TableFacts(int(rows), int(checksum or 0))  # the sum over no rows is NULL
+    rows, checksum = answers.row(connection, sql.content(table, table.full_name), int, Maybe(int))
+    return TableFacts(rows, checksum or 0)  # the sum over no rows is NULL
 
 
 def _require_storage(connection: pyodbc.Connection, table: Table, durability: str) -> None:

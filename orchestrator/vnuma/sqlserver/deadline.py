@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.sockets import Sockets, shut_down
+from vnuma.sqlserver.sockets import Sockets, has_ended, shut_down
 
 STATEMENT_TIMEOUT_S = 600.0
 """For a statement that is not timed: enough to make or copy a large dataset's table."""
@@ -72,3 +72,12 @@ def deadline(
         ended.set()
         # The cursor must outlive a cancel, and the sockets' numbers must not be given away before.
         watcher.join()
+
+
+def is_cut(connection: pyodbc.Connection) -> bool:
+    """Whether the other side has ended the connection, or the driver has closed its socket.
+
+    False where the sockets are not known.
+    """
+    link = _links.get(id(connection))
+    return link is not None and bool(link.sockets) and all(has_ended(one) for one in link.sockets)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from vnuma.domain.server import XtpDatabase
 from vnuma.errors import PrivilegeMissing, SqlFailed
-from vnuma.sqlserver import columns
+from vnuma.sqlserver import answers, columns
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 
 # HKLM\\...\\SuperSocketNetLib\\Tcp\\IPAll; the view needs VIEW SERVER STATE, and no right to the registry.
 # https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql
@@ -52,10 +52,10 @@ def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
 def _ports(connection: pyodbc.Connection) -> str | None:
     """The static ports of all addresses, node masks included; a dynamic port has none."""
     try:
-        rows = fetch(connection, _PORTS)
+        rows = answers.rows(connection, _PORTS, str, Maybe(str))
     except (SqlFailed, PrivilegeMissing):
         return None
-    found = [str(ports or "").strip("\0 ") for key, ports in rows if str(key).lower().endswith("\\ipall")]
+    found = [(ports or "").strip("\0 ") for key, ports in rows if key.lower().endswith("\\ipall")]
     return (found[0] or "dynamic") if found else None
 
 
@@ -63,13 +63,14 @@ def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
     if not columns.present(connection, "sys.databases", ("resource_pool_id",)):
         return None
     try:
-        clerks = {str(name) for (name,) in fetch(connection, _CLERKS)}
-        pools = {number: (str(name), low, high) for number, name, low, high in fetch(connection, _POOLS)}
-        databases = fetch(connection, _DATABASES)
+        clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
+        found = answers.rows(connection, _POOLS, int, str, int, int)
+        pools = {number: (name, low, high) for number, name, low, high in found}
+        databases = answers.rows(connection, _DATABASES, int, str, Maybe(int))
     except (SqlFailed, PrivilegeMissing):
         return None
     return tuple(
-        XtpDatabase(str(name), *pools.get(pool, (None, None, None)))
+        XtpDatabase(name, *pools.get(pool, (None, None, None)))
         for number, name, pool in databases
         if f"DB_ID_{number}" in clerks
     )
@@ -79,9 +80,9 @@ def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
     """Whether any database that this login may enter has it on; None if it may enter none."""
     found: list[int] = []
     try:
-        for (name,) in fetch(connection, _OPEN):
-            quoted = "[" + str(name).replace("]", "]]") + "]"
-            found += [int(on) for (on,) in fetch(connection, _FEEDBACK.format(quoted))]
+        for (name,) in answers.rows(connection, _OPEN, str):
+            quoted = "[" + name.replace("]", "]]") + "]"
+            found += [on for (on,) in answers.rows(connection, _FEEDBACK.format(quoted), int)]
     except (SqlFailed, PrivilegeMissing):
         return None
     return any(found) if found else None

@@ -2,32 +2,35 @@
 
 from __future__ import annotations
 
-from vnuma.errors import ConnectionDropped, SqlUnreachable
-from vnuma.sqlserver.deadline import deadline
+from vnuma.errors import ConnectionDropped, SqlUnreachable, VnumaError
+from vnuma.sqlserver.deadline import is_cut
 from vnuma.sqlserver.failures import sentence, translate
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import where
-
-CHECK = "SELECT @@ERROR AS error_number, ROWCOUNT_BIG() AS row_count"
-ANSWER_S = 30.0
-"""For the check after a statement: a server that has just finished one answers at once."""
 
 
-def connection_lost(error: pyodbc.Error, connection: pyodbc.Connection) -> ConnectionDropped | None:
-    """The error to raise when a driver's error means that the connection is gone; None if it works."""
-    if not isinstance(translate(error, ""), SqlUnreachable) and _answers(connection):
-        return None
-    return ConnectionDropped(
-        f"{where(connection)}: the connection broke during a measurement: {sentence(error)}.",
-        fix="Did the guest or SQL Server restart? See its error log.",
-    )
+def failure(error: pyodbc.Error, connection: pyodbc.Connection) -> VnumaError:
+    """What a driver's error at a statement means. SqlUnreachable says that the connection is gone.
+
+    The driver's code decides, and the state of the connection's socket. The server is not asked: while
+    results are pending a connection takes no other statement, and a frozen guest would not answer.
+    """
+    means = translate(error, where(connection))
+    if isinstance(means, SqlUnreachable) or is_cut(connection):
+        return SqlUnreachable(
+            f"{where(connection)}: the connection broke: {sentence(error)}.",
+            fix="Did the guest or SQL Server restart? See its error log.",
+        )
+    return means
 
 
-def _answers(connection: pyodbc.Connection) -> bool:
-    """Whether the connection still works: FreeTDS says no more than "unknown error" of one that was cut."""
+def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
+    """The same during a measurement, where SQL Server had answered a moment ago."""
+    return ConnectionDropped(error.what, fix=error.fix)
+
+
+def where(connection: pyodbc.Connection) -> str:
+    """The server's name for messages, as the driver knows it."""
     try:
-        with connection.cursor() as cursor, deadline(connection, cursor, ANSWER_S):
-            cursor.execute(CHECK).fetchall()
+        return str(connection.getinfo(pyodbc.SQL_SERVER_NAME)) or "SQL Server"
     except pyodbc.Error:
-        return False
-    return True
+        return "SQL Server"

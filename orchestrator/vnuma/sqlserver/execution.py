@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma.sqlserver import columns
+from vnuma.sqlserver import answers, columns
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import Row, fetch
+from vnuma.sqlserver.query import Row
 
 _VIEW = "sys.dm_exec_query_stats"
 # last_rows since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
@@ -29,6 +30,8 @@ _LATEST = 3
 
 NO_STATISTICS = "not in sys.dm_exec_query_stats: its plan was not kept, or its time is not the message's"
 
+NOT_SHOWN = "sys.dm_exec_requests does not show this session: the login may not see it"
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -37,9 +40,9 @@ class Execution:
     `node_id` is SQL Server's own node (soft-NUMA included), `cpu_id` the guest's CPU.
     """
 
-    scheduler_id: int
-    cpu_id: int
-    node_id: int
+    scheduler_id: int | None
+    cpu_id: int | None
+    node_id: int | None
     elapsed_us: int | None = None
     cpu_us: int | None = None
     plan_hash: str | None = None
@@ -70,12 +73,15 @@ def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
 
 def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
     """How the statement ran that took `elapsed_ms` by its message. Raises what a lost connection raises."""
-    return _execution(fetch(connection, probe.statement), probe.statistics, elapsed_ms)
+    kinds = (Maybe(int),) * 3 + (Maybe(answers.as_sent),) * len(probe.statistics)
+    return _execution(answers.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
 
 
 def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> Execution:
     every = list(rows)
-    scheduler, cpu, node = (int(value) for value in every[0][:3])
+    if not every:
+        return Execution(None, None, None, reason=NOT_SHOWN)
+    scheduler, cpu, node = (_whole(value) for value in every[0][:3])
     for row in every:
         statistics: dict[str, Any] = dict(zip(names, row[3:], strict=True))
         if _agrees(statistics.get("last_elapsed_time"), elapsed_ms):
@@ -92,9 +98,9 @@ def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> 
     return Execution(scheduler, cpu, node, reason=NO_STATISTICS)
 
 
-def _agrees(elapsed_us: int | None, elapsed_ms: int) -> bool:
+def _agrees(elapsed_us: object, elapsed_ms: int) -> bool:
     """The same execution as the message's: within its rounding and 1% (results sent after the plan ended)."""
-    return elapsed_us is not None and abs(elapsed_us / 1000 - elapsed_ms) <= 2 + elapsed_ms / 100
+    return isinstance(elapsed_us, int) and abs(elapsed_us / 1000 - elapsed_ms) <= 2 + elapsed_ms / 100
 
 
 def _whole(value: object) -> int | None:

@@ -16,6 +16,7 @@ from vnuma.errors import (
 )
 from vnuma.sqlserver.odbc import pyodbc
 
+_STATE = re.compile(r"[0-9A-Z]{5}")
 _NATIVE = re.compile(r"\((-?\d+)\)")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
@@ -31,6 +32,12 @@ later. It has not looked at the password."""
 _DATABASE = {922, 4060, 4064}
 """The database is not there or not yet recovered, of which 18456 is a consequence: the password was right."""
 _PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
+_FREETDS_CUT = {20003, 20004, 20006, 20017}
+"""FreeTDS's own numbers for a connection that is gone: TDSETIME, TDSEREAD, TDSEWRIT, TDSESEOF.
+
+SQL Server may use the same numbers for its messages; FreeTDS raises its own with SQLSTATE 01000.
+Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
+"""
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
@@ -59,9 +66,11 @@ def _rebuild(what: str, native: int | None, fix: str | None) -> ServerError:
 
 
 def sqlstate(error: pyodbc.Error) -> str:
-    """The five characters of SQLSTATE, empty if the driver gave none."""
-    state = error.args[0] if error.args else ""
-    return state if isinstance(state, str) and re.fullmatch(r"[0-9A-Z]{5}", state) else ""
+    """The five characters of SQLSTATE, empty if there are none.
+
+    A driver's error has them before its text; one that pyodbc itself raises, behind.
+    """
+    return next((part for part in _parts(error) if _STATE.fullmatch(part)), "")
 
 
 def natives(error: pyodbc.Error) -> tuple[int, ...]:
@@ -78,8 +87,8 @@ def sentence(error: pyodbc.Error) -> str:
 def translate(error: pyodbc.Error, where: str) -> VnumaError:
     """The error of ours that this one means. `where` names the server: `sql16:1433`.
 
-    SQLSTATE 08*, HYT* and a server that is still starting are SqlUnreachable: after a boot they are
-    waited for. A driver that cannot be loaded (01000, IM00*) never is.
+    SQLSTATE 08*, HYT*, a connection that was cut and a server that is still starting are SqlUnreachable:
+    after a boot they are waited for. A driver that cannot be loaded (01000, IM00*) never is.
     """
     state, numbers, text = sqlstate(error), natives(error), sentence(error)
     if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
@@ -111,15 +120,14 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
         )
     if set(numbers) & _PRIVILEGE:
         return _privilege(where, text)
-    if state.startswith(("08", "HYT")):
+    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
             fix="Is the guest up, the port open and the address right?",
         )
     if 0 in numbers and _NO_REASON.search(text):
-        return ServerError(
+        return SqlUnreachable(
             f"{where}: the driver gives no reason, as FreeTDS does when the connection was cut.",
-            native=0,
             fix="Did the guest or SQL Server restart? See its error log.",
         )
     native = numbers[0] if numbers else None
@@ -149,4 +157,8 @@ def _privilege(where: str, text: str) -> PrivilegeMissing:
 
 
 def _text(error: pyodbc.Error) -> str:
-    return str(error.args[1]) if len(error.args) > 1 else str(error)
+    return next((part for part in _parts(error) if not _STATE.fullmatch(part)), str(error))
+
+
+def _parts(error: pyodbc.Error) -> tuple[str, ...]:
+    return tuple(str(part) for part in error.args[:2])

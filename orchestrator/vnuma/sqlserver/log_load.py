@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.dataset_sql import identifier
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import run, value, where
 
 TABLES = {"disk": "dbo.MyBigTable", "native": "dbo.MyBigTableIm"}
 PROCEDURES = {"disk": "dbo.usp_insert", "native": "dbo.usp_insertIm"}
@@ -137,12 +138,12 @@ def call_off(connection: pyodbc.Connection, form: str) -> None:
 
 def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
     """The sessions that wait for the start, with the CPU that each runs on."""
-    return {int(session): int(cpu) for session, cpu in fetch(connection, _WAITING)}
+    return dict(answers.rows(connection, _WAITING, int, int))
 
 
 def count_rows(connection: pyodbc.Connection, form: str) -> int:
     """Rows in the form's table: @@ROWCOUNT does not survive a natively compiled procedure."""
-    return int(value(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}"))
+    return answers.whole(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}")
 
 
 def set_durability(connection: pyodbc.Connection, database: str, durability: str) -> None:
@@ -165,9 +166,9 @@ def cut_log(connection: pyodbc.Connection, database: str) -> None:
 def make_room(connection: pyodbc.Connection, database: str, *, data_mb: int, log_mb: int) -> None:
     """Grow the database's data and log file to that size, unless they have it: not while a load is timed."""
     for kind, wanted in ((0, data_mb), (1, log_mb)):
-        name, size = fetch(connection, _FILE, kind)[0]
-        if int(size) < wanted:
-            quoted = str(name).replace("'", "''")
+        name, size = answers.row(connection, _FILE, str, int, parameters=(kind,))
+        if size < wanted:
+            quoted = name.replace("'", "''")
             run(
                 connection,
                 f"ALTER DATABASE {identifier(database)} MODIFY FILE (NAME = N'{quoted}', SIZE = {wanted}MB)",

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 
 _WRITERS = (
     "SELECT r.session_id, r.scheduler_id, s.cpu_id, s.parent_node_id, n.memory_node_id, s.status "
@@ -52,10 +52,7 @@ class Sides:
 
 def read_log_writers(connection: pyodbc.Connection) -> tuple[LogWriter, ...]:
     """All of them, as they run now. Raises PrivilegeMissing without VIEW SERVER STATE."""
-    return tuple(
-        LogWriter(int(session), int(scheduler), int(cpu), int(node), int(memory), str(status))
-        for session, scheduler, cpu, node, memory, status in fetch(connection, _WRITERS)
-    )
+    return tuple(LogWriter(*found) for found in answers.rows(connection, _WRITERS, *[int] * 5, str))
 
 
 def sides(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) -> Sides | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from vnuma.errors import EnvironmentProblem
+from vnuma.sqlserver import answers
 from vnuma.sqlserver import dataset_sql as sql
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import run, value, where
 
 _PRODUCT = ("product", "vnuma")
 _SYSTEM = frozenset({"master", "model", "msdb", "tempdb", "resource"})
@@ -64,12 +66,16 @@ def create(connection: pyodbc.Connection, database: str) -> None:
 
 def major_version(connection: pyodbc.Connection) -> int:
     """12 for SQL Server 2014, 13 for 2016, 14 for 2017 and so on."""
-    return int(str(value(connection, sql.PRODUCT_VERSION)).split(".", maxsplit=1)[0])
+    (version,) = answers.row(connection, sql.PRODUCT_VERSION, str)
+    major = version.partition(".")[0]
+    if not major.isdecimal():
+        raise answers.unexpected(connection, repr(version), sql.PRODUCT_VERSION)
+    return int(major)
 
 
 def read_marker(connection: pyodbc.Connection) -> dict[str, str]:
     """What the marker of the current database says."""
-    return {str(item): str(text) for item, text in fetch(connection, sql.READ_MARKER)}
+    return {item: text or "" for item, text in answers.rows(connection, sql.READ_MARKER, str, Maybe(str))}
 
 
 def write_marker(connection: pyodbc.Connection, items: Mapping[str, str]) -> None:

@@ -5,15 +5,12 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
 from dataclasses import dataclass
-from threading import Event
 from xml.parsers import expat
 
-from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.deadline import deadline
-from vnuma.sqlserver.dropped import connection_lost
-from vnuma.sqlserver.failures import translate
+from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
+from vnuma.sqlserver.dropped import failure
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import run, run_all, where
+from vnuma.sqlserver.query import DeadlinePassed, each_result, open_cursor, run, run_all, where
 
 _NAMESPACE = "{http://schemas.microsoft.com/sqlserver/2004/07/showplan}"
 
@@ -46,12 +43,16 @@ def actual_plan(
 ) -> PlanFacts:
     """Run a statement once with SET STATISTICS XML on, discard its rows and read its plan.
 
-    Raises MeasurementFailed when no readable plan came in time, PrivilegeMissing without SHOWPLAN,
-    ConnectionDropped when the connection breaks; the connection is not to be used after an error.
+    Raises MeasurementFailed when no readable plan came, PrivilegeMissing without SHOWPLAN, SqlFailed when
+    the statement fails. After SqlUnreachable, or no plan in time, the connection is not to be used again.
     """
     run_all(connection, setup)
     run(connection, "SET STATISTICS XML ON")
-    text = _last_xml(connection, statement, timeout_s)
+    try:
+        text = _last_xml(connection, statement, timeout_s)
+    except (SqlFailed, PrivilegeMissing):
+        run(connection, "SET STATISTICS XML OFF")
+        raise
     run(connection, "SET STATISTICS XML OFF")
     run_all(connection, cleanup)
     if text is None:
@@ -62,22 +63,19 @@ def actual_plan(
 def _last_xml(connection: pyodbc.Connection, statement: str, timeout_s: float) -> str | None:
     """The plan stands in the only row of the last result set; the results before it are passed."""
     found: str | None = None
-    passed = Event()
     try:
-        with connection.cursor() as cursor, deadline(connection, cursor, timeout_s) as passed:
+        with open_cursor(connection, timeout_s) as cursor:
             cursor.execute(statement)
-            more = True
-            while more:
-                names = [column[0] for column in cursor.description or ()]
-                if len(names) == 1 and "Showplan" in names[0]:
-                    row = cursor.fetchone()
-                    found = str(row[0]) if row is not None else None
-                more = bool(cursor.nextset())
+            for result in each_result(cursor):
+                if len(result.columns) == 1 and "Showplan" in result.columns[0]:
+                    rows = result.rows(1)
+                    found = str(rows[0][0]) if rows else None
+    except DeadlinePassed:
+        raise MeasurementFailed(
+            f"{where(connection)}: the statement gave no plan within {timeout_s:g} s."
+        ) from None
     except pyodbc.Error as error:
-        if not passed.is_set():
-            raise connection_lost(error, connection) or translate(error, where(connection)) from error
-    if passed.is_set():
-        raise MeasurementFailed(f"{where(connection)}: the statement gave no plan within {timeout_s:g} s.")
+        raise failure(error, connection) from error
     return found
 
 

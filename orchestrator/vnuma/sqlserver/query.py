@@ -2,38 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from threading import Event
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from vnuma.errors import SqlUnreachable
 from vnuma.sqlserver.deadline import deadline
-from vnuma.sqlserver.failures import translate
+from vnuma.sqlserver.dropped import failure, where
 from vnuma.sqlserver.odbc import pyodbc
 
+__all__ = [
+    "DeadlinePassed",
+    "Result",
+    "Row",
+    "each_result",
+    "fetch",
+    "open_cursor",
+    "run",
+    "run_all",
+    "value",
+    "where",
+]
+
 Row = tuple[Any, ...]
+
+_EVERY_ROW = 2**31 - 1
+
+
+class DeadlinePassed(Exception):
+    """The cursor's time was over; its connection was cut."""
 
 
 def fetch(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> list[Row]:
     """Every row of the first result set that has columns; an empty list if there is none."""
     found: list[Row] | None = None
-    passed = Event()
-    try:
-        with connection.cursor() as cursor, deadline(connection, cursor) as passed:
-            cursor.execute(statement, *parameters)
-            more = True
-            while more:
-                if found is None and cursor.description:
-                    found = [tuple(row) for row in cursor.fetchall()]
-                more = bool(cursor.nextset())
-    except pyodbc.Error as error:
-        if not passed.is_set():
-            raise translate(error, where(connection)) from error
-    if passed.is_set():
-        raise SqlUnreachable(
-            f"{where(connection)}: SQL Server did not answer in time: {statement[:60]} ...",
-            fix="Is it blocked by another session, or is the guest frozen?",
-        )
+    with _executing(connection, statement, parameters) as cursor:
+        for result in each_result(cursor):
+            if found is None and result.columns:
+                found = result.rows()
     return found or []
 
 
@@ -44,8 +50,10 @@ def value(connection: pyodbc.Connection, statement: str, *parameters: str | int)
 
 
 def run(connection: pyodbc.Connection, statement: str, *parameters: str | int) -> None:
-    """A statement whose rows nobody wants. Each result is passed, so that a late error is seen."""
-    fetch(connection, statement, *parameters)
+    """A statement whose rows nobody wants: they are read to the end, so that a late error is raised."""
+    with _executing(connection, statement, parameters) as cursor:
+        for _ in each_result(cursor):
+            pass
 
 
 def run_all(connection: pyodbc.Connection, statements: Iterable[str]) -> None:
@@ -54,9 +62,76 @@ def run_all(connection: pyodbc.Connection, statements: Iterable[str]) -> None:
         run(connection, statement)
 
 
-def where(connection: pyodbc.Connection) -> str:
-    """The server's name for messages, as the driver knows it."""
+class Result:
+    """One result of what a cursor executed; `columns` are its columns' names, none for a mere count."""
+
+    def __init__(self, cursor: pyodbc.Cursor) -> None:
+        self._cursor = cursor
+        self._ended = not cursor.description
+        self.columns = tuple(str(column[0]) for column in cursor.description or ())
+
+    def rows(self, most: int = _EVERY_ROW) -> list[Row]:
+        """The next rows, at most so many."""
+        found = [tuple(row) for row in self._cursor.fetchmany(most)]
+        self._ended = len(found) < most
+        return found
+
+    def finish(self) -> None:
+        """Pass the rows that are left, one by one inside the driver: no Python object is built.
+
+        `nextset` alone would discard them at once, and with msodbcsql an error that follows them too. A
+        result that has ended is left alone: FreeTDS would pass the messages behind it.
+        """
+        if not self._ended:
+            self._cursor.skip(_EVERY_ROW)
+
+
+def each_result(cursor: pyodbc.Cursor) -> Iterator[Result]:
+    """Each result of what was executed. Rows left unread are passed, and errors among them raised."""
+    more = True
+    while more:
+        result = Result(cursor)
+        yield result
+        result.finish()
+        more = bool(cursor.nextset())
+
+
+@contextmanager
+def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -> Iterator[pyodbc.Cursor]:
+    """A cursor for a while, closed before its deadline ends: closing waits for the server too.
+
+    A cursor left open with results pending would keep the connection busy. Raises DeadlinePassed instead
+    of whatever came of the cut. Without `timeout_s` the connection's own statement timeout counts.
+    """
+    cursor = connection.cursor()
     try:
-        return str(connection.getinfo(pyodbc.SQL_SERVER_NAME)) or "SQL Server"
-    except pyodbc.Error:
-        return "SQL Server"
+        with deadline(connection, cursor, timeout_s) as passed:
+            try:
+                yield cursor
+            finally:
+                with suppress(pyodbc.Error):  # nothing is left to close on a broken connection
+                    cursor.close()
+    except pyodbc.Error as error:
+        if passed.is_set():
+            raise DeadlinePassed from error
+        raise
+    if passed.is_set():
+        raise DeadlinePassed
+
+
+@contextmanager
+def _executing(
+    connection: pyodbc.Connection, statement: str, parameters: tuple[str | int, ...]
+) -> Iterator[pyodbc.Cursor]:
+    """A cursor that has executed the statement; errors are translated."""
+    try:
+        with open_cursor(connection) as cursor:
+            cursor.execute(statement, *parameters)
+            yield cursor
+    except DeadlinePassed:
+        raise SqlUnreachable(
+            f"{where(connection)}: SQL Server did not answer in time: {statement[:60]} ...",
+            fix="Is it blocked by another session, or is the guest frozen?",
+        ) from None
+    except pyodbc.Error as error:
+        raise failure(error, connection) from error

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from vnuma.errors import SqlFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 
 TICKS = (
     "SELECT ms_ticks, sqlserver_start_time_ms_ticks, process_kernel_time_ms, process_user_time_ms, cpu_count "
@@ -64,14 +64,14 @@ class Quietness:
 
 def read_ticks(connection: pyodbc.Connection) -> Reading:
     """Read the clocks. Raises PrivilegeMissing without VIEW SERVER STATE."""
-    ticks, start, kernel, user, cpus = fetch(connection, TICKS)[0]
-    return Reading(int(ticks), int(start), int(kernel) + int(user), int(cpus))
+    ticks, start, kernel, user, cpus = answers.row(connection, TICKS, *[int] * 5)
+    return Reading(ticks, start, kernel + user, cpus)
 
 
 def sql_cpu_percent(before: Reading, after: Reading) -> float | None:
     """SQL Server's share of all the guest's CPUs between two readings; None if no time passed."""
     passed = after.ms_ticks - before.ms_ticks
-    if passed <= 0:
+    if passed <= 0 or after.cpus <= 0:
         return None
     return 100 * (after.process_cpu_ms - before.process_cpu_ms) / (passed * after.cpus)
 
@@ -79,12 +79,12 @@ def sql_cpu_percent(before: Reading, after: Reading) -> float | None:
 def guest_cpu_percent(connection: pyodbc.Connection, now: Reading) -> float | None:
     """The whole guest's CPU use by the scheduler monitor's newest record; None if there is no fresh one."""
     try:
-        rows = fetch(connection, _GUEST)
+        rows = answers.rows(connection, _GUEST, int, str)
     except SqlFailed:  # a server without this ring buffer has simply no second opinion to give
         return None
-    if not rows or now.ms_ticks - int(rows[0][0]) > _FRESH_MS:
+    if not rows or now.ms_ticks - rows[0][0] > _FRESH_MS:
         return None
-    return parse_record(str(rows[0][1]))
+    return parse_record(rows[0][1])
 
 
 def parse_record(record: str) -> float | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from vnuma.sqlserver.columns import present
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run
+from vnuma.sqlserver.query import DeadlinePassed, each_result, fetch, open_cursor, run
 
 STATEMENTS = (
     "SELECT 1",
@@ -46,17 +46,17 @@ def _columns(connection: pyodbc.Connection, view: str) -> list[str]:
 def _answer(connection: pyodbc.Connection, statement: str) -> list[dict[str, Any]]:
     seen: list[dict[str, Any]] = []
     try:
-        with connection.cursor() as cursor:
+        with open_cursor(connection) as cursor:
             cursor.execute(statement)
-            more = True
-            while more:
+            for result in each_result(cursor):
                 seen += _messages(cursor)
-                if cursor.description:
-                    seen.append({"columns": len(cursor.description), "rows": len(cursor.fetchall())})
+                if result.columns:
+                    seen.append({"columns": len(result.columns), "rows": len(result.rows())})
                 else:
                     seen.append({"rows_affected": cursor.rowcount})
-                more = bool(cursor.nextset())
             seen += _messages(cursor)
+    except DeadlinePassed:
+        seen.append({"error": ["no answer in time"]})
     except pyodbc.Error as error:
         seen.append({"error": [str(part) for part in error.args]})
     return seen

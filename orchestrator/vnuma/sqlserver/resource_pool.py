@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.errors import SqlFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.dataset_sql import identifier, literal
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.ownership import require_ours
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import run, value, where
 
 POOL = "vnuma_pool"
 
@@ -47,12 +48,12 @@ def has_governor(connection: pyodbc.Connection) -> bool:
 
 def read_governor(connection: pyodbc.Connection) -> Governor:
     """As it is now. Raises PrivilegeMissing."""
-    percent = value(connection, _POOL_PERCENT)
+    percents = answers.rows(connection, _POOL_PERCENT, int)
     return Governor(
         enabled=bool(value(connection, _ENABLED)),
         pending=bool(value(connection, _PENDING)),
-        pool_percent=None if percent is None else int(percent),
-        bound=tuple(str(name) for (name,) in fetch(connection, _BOUND)),
+        pool_percent=percents[0][0] if percents else None,
+        bound=tuple(name for (name,) in answers.rows(connection, _BOUND, str)),
     )
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.dataset import DatasetSpec
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import value
 from vnuma.sqlserver.tables import Column, Table
 
 ROWS_PER_MB = 512
@@ -54,4 +54,4 @@ class ScanSpec(DatasetSpec):
 
 def committed_target_mb(connection: pyodbc.Connection) -> float:
     """What SQL Server may come to use, in MB."""
-    return int(value(connection, COMMITTED_TARGET)) / 1024
+    return answers.whole(connection, COMMITTED_TARGET) / 1024

@@ -6,9 +6,10 @@ from typing import Any
 
 from vnuma.domain.server import Permissions, ServerFacts
 from vnuma.errors import PrivilegeMissing
-from vnuma.sqlserver import columns
+from vnuma.sqlserver import answers, columns
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, value, where
+from vnuma.sqlserver.query import where
 
 _PROPERTIES = (
     "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version, "
@@ -46,9 +47,13 @@ MEMORY_NODES = (
     "SELECT memory_node_id, pages_kb, foreign_committed_kb FROM sys.dm_os_memory_nodes "
     "ORDER BY memory_node_id"
 )
+_NEEDED: dict[str, answers.Kind] = {
+    **dict.fromkeys(("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb"), int),
+    **dict.fromkeys(("committed_kb", "committed_target_kb"), int),
+    **dict.fromkeys(("ms_ticks", "sqlserver_start_time_ms_ticks"), int),
+    "sqlserver_start_time": answers.moment,
+}
 _SYS_INFO = (
-    *("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb", "committed_kb"),
-    *("committed_target_kb", "ms_ticks", "sqlserver_start_time_ms_ticks", "sqlserver_start_time"),
     *("affinity_type_desc", "virtual_machine_type_desc", "numa_node_count"),
     *("softnuma_configuration_desc", "sql_memory_model_desc"),
 )
@@ -59,8 +64,8 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
     permissions = read_permissions(connection)
     require_state(permissions, where(connection))
     properties = _properties(connection)
-    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO)
-    settings = {str(name): int(in_use) for name, in_use in fetch(connection, _SETTINGS)}
+    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
+    settings: dict[str, int] = dict(answers.rows(connection, _SETTINGS, str, int))
     pooling = settings.get("lightweight pooling")
     return ServerFacts(
         version=str(properties["product_version"]),
@@ -73,12 +78,12 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
         xtp_supported=bool(properties["is_xtp_supported"]),
         hadr_enabled=bool(properties["is_hadr_enabled"]),
         clustered=bool(properties["is_clustered"]),
-        cpu_count=int(info["cpu_count"]),
-        scheduler_count=int(info["scheduler_count"]),
-        max_workers=int(info["max_workers_count"]),
-        physical_memory_kb=int(info["physical_memory_kb"]),
-        committed_kb=int(info["committed_kb"]),
-        committed_target_kb=int(info["committed_target_kb"]),
+        cpu_count=info["cpu_count"],
+        scheduler_count=info["scheduler_count"],
+        max_workers=info["max_workers_count"],
+        physical_memory_kb=info["physical_memory_kb"],
+        committed_kb=info["committed_kb"],
+        committed_target_kb=info["committed_target_kb"],
         uptime_s=(info["ms_ticks"] - info["sqlserver_start_time_ms_ticks"]) / 1000,
         start_time=info["sqlserver_start_time"].isoformat(sep=" ", timespec="milliseconds"),
         affinity=info.get("affinity_type_desc"),
@@ -93,14 +98,15 @@ def read_server(connection: pyodbc.Connection) -> ServerFacts:
         lightweight_pooling=None if pooling is None else bool(pooling),
         trace_flags=_trace_flags(connection),
         permissions=permissions,
-        other_sessions=int(value(connection, _SESSIONS) or 0),
+        other_sessions=answers.whole(connection, _SESSIONS),
         foreign_committed_kb=_foreign(connection),
     )
 
 
 def read_permissions(connection: pyodbc.Connection) -> Permissions:
     """What this login may do."""
-    state, performance, create, sysadmin = fetch(connection, _PERMISSIONS)[0]
+    kinds = [Maybe(int)] * 4
+    state, performance, create, sysadmin = answers.row(connection, _PERMISSIONS, *kinds)
     known = None if performance is None else bool(performance)
     return Permissions(bool(state), known, bool(create), bool(sysadmin))
 
@@ -118,17 +124,19 @@ def require_state(permissions: Permissions, server: str) -> None:
 
 
 def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
-    return dict(zip(_PROPERTY_NAMES, fetch(connection, _PROPERTIES)[0], strict=True))
+    levels, switches = [Maybe(str)] * 2, [Maybe(int)] * 3
+    found = answers.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, Maybe(str), str)
+    return dict(zip(_PROPERTY_NAMES, found, strict=True))
 
 
 def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
     """Trace flags that are on for the whole server; None if this login may not ask."""
     try:
-        rows = fetch(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS")
+        rows = answers.rows(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS", *[int] * 4)
     except PrivilegeMissing:
         return None
-    return tuple(sorted(int(flag) for flag, _status, everywhere, _session in rows if everywhere))
+    return tuple(sorted(flag for flag, _status, everywhere, _session in rows if everywhere))
 
 
 def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
-    return {int(node): int(foreign) for node, _pages, foreign in fetch(connection, MEMORY_NODES)}
+    return {node: foreign for node, _pages, foreign in answers.rows(connection, MEMORY_NODES, int, int, int)}

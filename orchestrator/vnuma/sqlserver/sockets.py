@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
 import stat
 from collections.abc import Iterable
@@ -13,6 +14,10 @@ Sockets = frozenset[tuple[int, int]]
 
 Address = tuple[str, int]
 """An IP address and a port."""
+
+
+_ENDED = getattr(select, "POLLRDHUP", 0)
+"""What Linux reports of a socket whose other side has ended it, even while bytes are left to read."""
 
 
 def all_sockets() -> Sockets:
@@ -36,6 +41,16 @@ def connected_to(addresses: Iterable[Address], *, since: Sockets) -> Sockets:
 def still_open(sockets: Sockets) -> bool:
     """Whether all of them are what they were."""
     return all(_inode(number) == inode for number, inode in sockets)
+
+
+def has_ended(one: tuple[int, int]) -> bool:
+    """Whether its other side has ended it, or it is closed here."""
+    number, inode = one
+    if _inode(number) != inode:
+        return True
+    poll = select.poll()
+    poll.register(number, _ENDED)  # a reset and a hang-up are reported in any case
+    return bool(poll.poll(0))
 
 
 def shut_down(sockets: Sockets) -> None:

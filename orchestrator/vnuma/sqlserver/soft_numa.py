@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.errors import SqlFailed
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, where
+from vnuma.sqlserver.query import run, where
 
 _READ = (
     "SELECT CAST(value AS int) AS value, CAST(value_in_use AS int) AS value_in_use "
@@ -30,7 +31,7 @@ class SoftNuma:
 
 def read_soft_numa(connection: pyodbc.Connection) -> SoftNuma | None:
     """The switch as it stands; None where this version has none (before 2016)."""
-    rows = fetch(connection, _READ)
+    rows = answers.rows(connection, _READ, int, int)
     return SoftNuma(not rows[0][0], not rows[0][1]) if rows else None
 
 

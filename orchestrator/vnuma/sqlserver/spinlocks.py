@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 
 LOGCACHE_ACCESS = "LOGCACHE_ACCESS"
 
@@ -56,12 +56,11 @@ class Counters:
 def read_counters(connection: pyodbc.Connection) -> Counters:
     """The instance's counters now. Raises PrivilegeMissing without VIEW SERVER STATE."""
     spinlocks = {
-        str(name): Spinlock(int(spins), int(collisions), int(backoffs))
-        for name, spins, collisions, backoffs in fetch(connection, _SPINLOCKS)
+        name: Spinlock(*counts) for name, *counts in answers.rows(connection, _SPINLOCKS, str, int, int, int)
     }
-    waits, wait_ms = (fetch(connection, _FLUSH) or [(0, 0)])[0]
-    cpu, ms = fetch(connection, _TICKS)[0]
-    return Counters(spinlocks, int(waits), int(wait_ms), int(cpu), int(ms))
+    waits, wait_ms = (answers.rows(connection, _FLUSH, int, int) or [(0, 0)])[0]
+    cpu, ms = answers.row(connection, _TICKS, int, int)
+    return Counters(spinlocks, waits, wait_ms, cpu, ms)
 
 
 def difference(before: Counters, after: Counters) -> Counters:

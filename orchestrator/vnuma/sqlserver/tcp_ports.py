@@ -13,9 +13,11 @@ from dataclasses import dataclass
 
 from vnuma.domain.tcp_ports import ports_of
 from vnuma.errors import PrivilegeMissing, SqlFailed
+from vnuma.sqlserver import answers
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, value, where
+from vnuma.sqlserver.query import run, value, where
 
 _KEY = r"Software\Microsoft\MSSQLServer\MSSQLServer\SuperSocketNetLib\Tcp\IPAll"
 
@@ -59,7 +61,7 @@ class Arrival:
 
 def read_settings(connection: pyodbc.Connection) -> TcpSettings:
     """The TCP settings in the registry. Raises PrivilegeMissing without VIEW SERVER STATE."""
-    found = {str(name): _text(data) for name, data in fetch(connection, _READ)}
+    found = {name: _text(data) for name, data in answers.rows(connection, _READ, str, Maybe(str))}
     return TcpSettings(
         found.get("TcpPort"),
         found.get("TcpDynamicPorts"),
@@ -87,13 +89,13 @@ def write_ports(connection: pyodbc.Connection, wanted: str) -> None:
 
 def listening(connection: pyodbc.Connection) -> frozenset[int]:
     """The ports that this start listens on for T-SQL."""
-    return frozenset(int(port) for (port,) in fetch(connection, _LISTENING))
+    return frozenset(port for (port,) in answers.rows(connection, _LISTENING, int))
 
 
 def arrival(connection: pyodbc.Connection) -> Arrival:
     """How this connection came in, as the server sees it."""
-    node, port = fetch(connection, _CONNECTION)[0]
-    return Arrival(int(node), int(port))
+    node, port = answers.row(connection, _CONNECTION, int, int)
+    return Arrival(node, port)
 
 
 def is_linux(connection: pyodbc.Connection) -> bool:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from vnuma.domain.facts import GuestTopology, SqlNode
-from vnuma.sqlserver import columns
+from vnuma.sqlserver import answers, columns
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 from vnuma.sqlserver.server import MEMORY_NODES, read_server
 
 __all__ = ["read_server", "read_topology", "xtp_pages_kb"]
 
 # cpu_count is on every version; the sockets since 2016 SP2, soft-NUMA since 2016 (sys.dm_os_sys_info).
-_SYS_INFO = ("cpu_count", "socket_count", "cores_per_socket", "softnuma_configuration_desc")
+_SYS_INFO = ("socket_count", "cores_per_socket", "softnuma_configuration_desc")
 # The node of the dedicated administrator connection is no NUMA node; its state says DAC.
 _NODES = (
     "SELECT node_id, memory_node_id, online_scheduler_count, node_state_desc FROM sys.dm_os_nodes "
@@ -32,15 +31,14 @@ def read_topology(connection: pyodbc.Connection) -> GuestTopology:
 
     NUMA nodes are counted by distinct memory nodes: rows of sys.dm_os_nodes include soft-NUMA.
     """
-    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO)
-    nodes = tuple(
-        SqlNode(int(node), int(memory_node), int(schedulers), str(state))
-        for node, memory_node, schedulers, state in fetch(connection, _NODES)
-    )
+    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed={"cpu_count": int})
+    nodes = tuple(SqlNode(*found) for found in answers.rows(connection, _NODES, int, int, int, str))
+    if not nodes:
+        raise answers.unexpected(connection, "no node", _NODES)
     memory_nodes = {node.memory_node_id for node in nodes}
-    schedulers = {str(status): int(count) for status, count in fetch(connection, _SCHEDULERS)}
+    schedulers: dict[str, int] = dict(answers.rows(connection, _SCHEDULERS, str, int))
     return GuestTopology(
-        vcpus=int(info["cpu_count"]),
+        vcpus=info["cpu_count"],
         sockets=info.get("socket_count"),
         cores_per_socket=info.get("cores_per_socket"),
         numa_nodes=len(memory_nodes),
@@ -50,8 +48,8 @@ def read_topology(connection: pyodbc.Connection) -> GuestTopology:
         visible_online=schedulers.get("VISIBLE ONLINE", 0),
         visible_offline=schedulers.get("VISIBLE OFFLINE", 0),
         memory_node_kb={
-            int(node): int(pages)
-            for node, pages, _foreign in fetch(connection, MEMORY_NODES)
+            node: pages
+            for node, pages, _foreign in answers.rows(connection, MEMORY_NODES, int, int, int)
             if node in memory_nodes
         },
         xtp_pages_kb=xtp_pages_kb(connection),
@@ -64,4 +62,4 @@ def xtp_pages_kb(connection: pyodbc.Connection) -> dict[int, int]:
     Recovery threads load the data before anybody can log in: where it lies is decided anew at each
     boot. Raises PrivilegeMissing.
     """
-    return {int(node): int(pages) for node, pages in sorted(fetch(connection, _XTP))}
+    return dict(sorted(answers.rows(connection, _XTP, int, int)))

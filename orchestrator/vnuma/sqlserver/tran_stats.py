@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from vnuma.sqlserver import answers, ownership
 from vnuma.sqlserver import dataset_sql as sql
-from vnuma.sqlserver import ownership
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch, run, where
+from vnuma.sqlserver.query import run, where
 
 _BLOCK = 10_000
 _LAYOUT = "reporting 1"
@@ -160,8 +161,8 @@ def _numbers(rows: int, first: int) -> str:
 
 def _counted(connection: pyodbc.Connection) -> tuple[int, int]:
     """Rows of both tables as the catalog counts them; 0 for one that is not there."""
-    large, small = (int(fetch(connection, _ROWS, name)[0][0] or 0) for name in TABLES)
-    return large, small
+    counted = [answers.row(connection, _ROWS, Maybe(int), parameters=(name,))[0] for name in TABLES]
+    return counted[0] or 0, counted[1] or 0
 
 
 def _require(connection: pyodbc.Connection, rows: int) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from vnuma.domain.surroundings import ServerUse
 from vnuma.errors import PrivilegeMissing, SqlFailed
+from vnuma.sqlserver import answers
+from vnuma.sqlserver.answers import Maybe
 from vnuma.sqlserver.connect import APPLICATION
 from vnuma.sqlserver.endpoint import read_server_side
 from vnuma.sqlserver.odbc import pyodbc
@@ -49,9 +51,9 @@ def read_use(connection: pyodbc.Connection) -> ServerUse:
             return ()
         return tuple(" ".join(str(part or "unnamed") for part in row) for row in rows)
 
-    machine, hadr, clustered = fetch(connection, _SERVER)[0]
+    machine, hadr, clustered = answers.row(connection, _SERVER, Maybe(str), Maybe(int), Maybe(int))
     return ServerUse(
-        machine_name=str(machine) if machine else None,
+        machine_name=machine or None,
         side=read_server_side(connection),
         availability_groups=bool(hadr),
         replica_databases=names("availability groups", _REPLICAS) if hadr else (),

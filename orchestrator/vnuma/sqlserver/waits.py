@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 
+from vnuma.sqlserver import answers
 from vnuma.sqlserver.failures import ServerError
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 
 _INVALID_OBJECT = 208
 
@@ -30,16 +30,17 @@ def session_waits(connection: pyodbc.Connection) -> SessionWaits | None:
     None where the view does not exist: the waits are then not known, which is not "none".
     """
     try:
-        rows = fetch(
+        rows = answers.rows(
             connection,
             "SELECT wait_type, waiting_tasks_count, wait_time_ms, signal_wait_time_ms "
             "FROM sys.dm_exec_session_wait_stats WHERE session_id = @@SPID",
+            *(str, int, int, int),
         )
     except ServerError as error:
         if error.native == _INVALID_OBJECT:
             return None
         raise
-    return {str(name): Wait(int(tasks), int(wait), int(signal)) for name, tasks, wait, signal in rows}
+    return {name: Wait(*counts) for name, *counts in rows}
 
 
 def difference(before: SessionWaits | None, after: SessionWaits | None) -> dict[str, dict[str, int]] | None:

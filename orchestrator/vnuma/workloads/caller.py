@@ -13,10 +13,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import cycle
 from queue import SimpleQueue
@@ -30,6 +32,8 @@ _KEYS = 997
 """Keys drawn beforehand: a prime, so that callers do not keep step."""
 
 _ANSWER_S = 10
+_EVERY_ROW = 2**31 - 1
+_STATE = re.compile(r"[0-9A-Z]{5}$")
 
 
 @dataclass
@@ -50,7 +54,10 @@ class _State:
 
     def fail(self, error: pyodbc.Error, *, lost: bool) -> None:
         """What the driver said, and whether the connection is gone."""
-        sqlstate, text = (str(error.args[0]), str(error.args[-1])) if error.args else ("", str(error))
+        parts = [str(part) for part in error.args[:2]]
+        if len(parts) == 2 and _STATE.match(parts[1]) and not _STATE.match(parts[0]):
+            parts.reverse()  # of pyodbc's own errors the text comes first
+        sqlstate, text = parts if len(parts) == 2 else ("", str(error))
         self.answer("failed", sqlstate=sqlstate, text=text, lost=lost)
 
     def count(self, kind: str) -> None:
@@ -93,8 +100,8 @@ def _work(state: _State, order: dict[str, Any]) -> None:
     if order["do"] != "connect":
         return  # what came after a failure, or the `stop` that has ended the calling
     connection = pyodbc.connect(order["string"], autocommit=True, timeout=int(order["login_timeout_s"]))
+    cursor = connection.cursor()
     try:
-        cursor = connection.cursor()
         session = int(cursor.execute("SELECT @@SPID AS session_id").fetchval())
         calls = _calls(order["call"], int(order["keys"]))
         expected = session if order["own_session"] else None
@@ -106,6 +113,8 @@ def _work(state: _State, order: dict[str, Any]) -> None:
                 _call(state, cursor, calls, expected)
         state.count("stopped")
     except pyodbc.Error as error:
+        with suppress(pyodbc.Error):  # results that are pending would keep the connection busy
+            cursor.close()
         state.fail(error, lost=not _answers(connection))
     finally:
         connection.close()
@@ -137,6 +146,7 @@ def _call(
     """
     call, key = next(calls)
     found = cursor.execute(call).fetchval()
+    cursor.skip(_EVERY_ROW)  # msodbcsql loses an error behind a row when the next result is asked for first
     if found != (1 + key % 9 if expected is None else expected) or cursor.nextset():
         raise _WrongAnswerError(f"the call with {key} answered {found!r}")
     state.calls += 1

@@ -55,7 +55,7 @@ def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed"
     source = f"FROM ({left}) AS a CROSS JOIN ({right}) AS b{_hints(maxdop, spool)}"
     pairs = size * size
     if form == "client":
-        return Query(NAME, size, form, f"SELECT a.*, b.* {source}", pairs, "rowcount")
+        return Query(NAME, size, form, f"SELECT a.*, b.* {source}", pairs, "rowcount", statements="one")
     if form == "server":
         return Query(NAME, size, form, f"SELECT {_AGGREGATE} {source}", pairs, "result")
     return Query(

@@ -9,11 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver import log_load, spinlocks
+from vnuma.sqlserver import answers, log_load, spinlocks
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.log_load import ARRIVE_S, Ran
 from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import fetch
 from vnuma.sqlserver.spinlocks import Counters
 
 _LOOK_S = 0.02
@@ -73,7 +72,7 @@ def _session(load: Load, number: int) -> Ran:
     """One session, on a connection of its own."""
     batch = log_load.session_batch(load.form, number, load.inserts_each)
     with connect(load.server, load.database, statement_timeout_s=load.timeout_s + ARRIVE_S) as connection:
-        began, ended = fetch(connection, batch)[0]
+        began, ended = answers.row(connection, batch, answers.moment, answers.moment)
     return Ran(began, ended)
 
 

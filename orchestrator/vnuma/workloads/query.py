@@ -7,6 +7,7 @@ from typing import Literal
 
 RowsFrom = Literal["rowcount", "result", "none"]
 TimesFrom = Literal["statement", "procedure"]
+Statements = Literal["one", "any"]
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Query:
     that it returns one row whose first column is that number; `none`, that nothing proves it. Without
     `expected_rows` the run's first execution tells. `setup` and `cleanup` run untimed. `times`: which of
     the execution times that come is the statement's: the only one, or a procedure call's last.
+    `statements`: `one` only where vnuma itself wrote a single statement; its result is then discarded whole.
     """
 
     workload: str
@@ -28,3 +30,4 @@ class Query:
     setup: tuple[str, ...] = ()
     cleanup: tuple[str, ...] = ()
     times: TimesFrom = "statement"
+    statements: Statements = "any"

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.errors import MeasurementFailed, PrivilegeMissing
+from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver import execution, plan, topology, waits
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.timing import Timing, timed
@@ -41,6 +41,7 @@ class QueryBench:
             setup=query.setup,
             cleanup=query.cleanup,
             times_from=query.times,
+            statements=query.statements,
         )
         if query.expected_rows is None and query.rows_from != "none":
             same_rows(self.site, f"{form}/{size}", timing.rows)
@@ -106,5 +107,5 @@ def _plan_document(connection: pyodbc.Connection, query: Query) -> dict[str, obj
     """A plan is evidence beside the timing: without it the timing stands, and the reason is kept."""
     try:
         return asdict(plan.actual_plan(connection, query.sql, setup=query.setup, cleanup=query.cleanup))
-    except (MeasurementFailed, PrivilegeMissing) as error:
+    except (MeasurementFailed, PrivilegeMissing, SqlFailed) as error:
         return {"not_evaluated": error.what}

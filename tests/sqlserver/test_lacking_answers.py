@@ -1,0 +1,177 @@
+"""Views that show less than expected: no row, NULL, text, fewer columns. Never a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from itertools import product
+
+import pyodbc
+import pytest
+
+from tests.support import tds_server as tds
+from vnuma.errors import SqlFailed, VnumaError
+from vnuma.sqlserver import (
+    affinity,
+    buffer_pool,
+    call_counters,
+    columns,
+    dataset,
+    design,
+    errorlog,
+    execution,
+    log_load,
+    log_writers,
+    ownership,
+    quiet,
+    resource_pool,
+    scan_tables,
+    server,
+    soft_numa,
+    spinlocks,
+    tcp_ports,
+    topology,
+    tran_stats,
+    use,
+    waits,
+)
+from vnuma.sqlserver.answers import UnexpectedAnswer
+from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.driver import discover
+
+READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
+    "affinity": affinity.read_affinity,
+    "affinity by node": affinity.cpus_by_memory_node,
+    "buffer pool nodes": buffer_pool.sqlos_nodes,
+    "buffer pool target": buffer_pool.target_kb,
+    "buffer pool pages": lambda c: buffer_pool.pages_by_node(c, ("dbo.t",)),
+    "buffer pool lookups": buffer_pool.lookups,
+    "call counts": lambda c: call_counters.counts(c, "noop", schedulers=True),
+    "last input": lambda c: call_counters.last_input(c, 51),
+    "endpoint": lambda c: call_counters.endpoint(c, 51),
+    "connection limit": call_counters.connection_limit,
+    "design": lambda c: design.read_design(c, 16),
+    "error log": errorlog.read_start,
+    "execution": lambda c: execution.read(c, execution.prepare("0x1", execution.known_statistics(c)), 5),
+    "waiting CPUs": log_load.waiting_cpus,
+    "rows of a load": lambda c: log_load.count_rows(c, "disk"),
+    "room": lambda c: log_load.make_room(c, "vnuma_study", data_mb=1, log_mb=1),
+    "log writers": log_writers.read_log_writers,
+    "state": lambda c: ownership.require_ours(c, "vnuma_study"),
+    "version": ownership.major_version,
+    "marker": ownership.read_marker,
+    "clocks": quiet.read_ticks,
+    "guest's CPU": lambda c: quiet.guest_cpu_percent(c, quiet.Reading(1, 1, 1, 1)),
+    "governor": resource_pool.read_governor,
+    "edition": resource_pool.has_governor,
+    "memory": scan_tables.committed_target_mb,
+    "server": server.read_server,
+    "soft-NUMA": soft_numa.read_soft_numa,
+    "spinlocks": spinlocks.read_counters,
+    "ports": tcp_ports.read_settings,
+    "listening": tcp_ports.listening,
+    "arrival": tcp_ports.arrival,
+    "platform": tcp_ports.is_linux,
+    "topology": topology.read_topology,
+    "reporting tables": lambda c: tran_stats.prepare(c, "vnuma_study", 10),
+    "dataset": lambda c: dataset.verify(c, dataset.DatasetSpec()),
+    "use": use.read_use,
+    "waits": waits.session_waits,
+}
+KNOWN = (
+    *("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb", "committed_kb"),
+    *("committed_target_kb", "ms_ticks", "sqlserver_start_time_ms_ticks", "sqlserver_start_time"),
+    *("target_kb", "total_cpu_usage_ms", "last_elapsed_time", "socket_count"),
+)
+
+
+def width(statement: str) -> int:
+    """How many columns a SELECT asks for."""
+    depth, found = 0, 1
+    listed = statement.partition("SELECT ")[2]
+    for at, sign in enumerate(listed):
+        depth += (sign == "(") - (sign == ")")
+        if depth == 0 and listed[at:].startswith(" FROM "):
+            break
+        found += sign == "," and depth == 0
+    return found
+
+
+def nothing(_columns: int) -> bytes:
+    """No result at all."""
+    return tds.done()
+
+
+def no_row(wide: int) -> bytes:
+    """A result without rows."""
+    return tds.columns(*["text"] * wide) + tds.done(count=0)
+
+
+def null(wide: int) -> bytes:
+    """A row of NULL."""
+    return tds.columns(*["int"] * wide) + tds.row(*[("int", False)] * wide) + tds.done(count=1)
+
+
+def text(wide: int) -> bytes:
+    """A row of texts, where numbers belong."""
+    return tds.columns(*["text"] * wide) + tds.row(*[("text", True)] * wide) + tds.done(count=1)
+
+
+def number(wide: int) -> bytes:
+    """A row of numbers, where texts and moments belong."""
+    return tds.columns(*["int"] * wide) + tds.row(*[("int", True)] * wide) + tds.done(count=1)
+
+
+def fewer(_wide: int) -> bytes:
+    """One column, whatever was asked for."""
+    return tds.columns("int") + tds.row(("int", True)) + tds.done(count=1)
+
+
+KINDS: tuple[Callable[[int], bytes], ...] = (nothing, no_row, null, text, number, fewer)
+
+
+@pytest.fixture(scope="module")
+def fake() -> Iterator[tds.TdsServer]:
+    """A server that answers as it is told."""
+    running = tds.TdsServer()
+    yield running
+    running.close()
+
+
+@pytest.fixture(scope="module")
+def opened(fake: tds.TdsServer) -> Iterator[pyodbc.Connection]:
+    """A connection to it."""
+    with connect(SqlServer("127.0.0.1", fake.port, "sa", "x", discover(), "no")) as connection:
+        yield connection
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_an_answer_that_lacks_something_is_an_outcome_or_a_sentence(
+    fake: tds.TdsServer, opened: pyodbc.Connection, name: str
+) -> None:
+    """Whichever statement of a reader is answered in whichever way: a value, or an error of ours."""
+    for (first, rest), known in product(product(KINDS, KINDS), ((), KNOWN)):
+        asked: list[str] = []
+
+        def answer(statement: str) -> bytes:
+            if "sys.all_columns" in statement:
+                return tds.texts(*known)  # noqa: B023 - answered before the loop goes on
+            asked.append(statement)  # noqa: B023
+            return (first if len(asked) == 1 else rest)(width(statement))  # noqa: B023
+
+        fake.answer = answer
+        with suppress(VnumaError):
+            READERS[name](opened)
+
+
+def test_a_view_without_known_columns_is_named(fake: tds.TdsServer, opened: pyodbc.Connection) -> None:
+    """No statement without columns is sent."""
+    asked: list[str] = []
+    fake.answer = lambda statement: tds.texts() if asked.append(statement) is None else b""
+
+    with pytest.raises(UnexpectedAnswer, match=r"no column cpu_count.*sys\.dm_os_sys_info") as lacking:
+        columns.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})
+
+    assert len(asked) == 1
+    assert isinstance(lacking.value, SqlFailed)
+    assert lacking.value.fix is not None
