@@ -8,7 +8,7 @@ GO = $(shell $(BIN)/python -c 'from vnuma.lab import find_go; print(find_go().pr
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 export PYTHON
 export CGO_ENABLED = 0
-SETUP = python=$$(tools/find-python) && "$$python" tools/setup.py
+SETUP = python=$$(tools/find-python) && "$$python" -m tools.setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import SMALL, server_of
@@ -13,6 +12,7 @@ from tests.support.lab import LabHandle
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.odbc import pyodbc
 
 
 @pytest.fixture(scope="module")
