@@ -41,8 +41,8 @@ HANDED_THROUGH = re.compile(
 """Environment variables that say how the registries are reached."""
 
 CONNECTS = (
-    "make setup && .venv/bin/vnuma lab up && "
-    ".venv/bin/vnuma doctor -i inventories/lab.vnuma.yml; status=$?; .venv/bin/vnuma lab down; exit $status"
+    "make setup && PATH=$PWD/.venv/bin:$PATH && vnuma lab up && "
+    "{ vnuma doctor -i inventories/lab/lab.vnuma.yml; status=$?; vnuma lab down; exit $status; }"
 )
 COLD_S, WARM_S = 480, 120
 

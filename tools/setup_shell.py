@@ -1,4 +1,4 @@
-"""The screen and the commands of set-up. Standard library only; Python 3.7 reads it, to be refused in words."""
+"""The screen and the commands of set-up. Standard library only, and read by Python 3.7, to be refused."""
 
 from __future__ import annotations
 
