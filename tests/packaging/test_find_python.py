@@ -73,7 +73,7 @@ def test_no_python_is_told_with_the_way_out(tmp_path: Path) -> None:
 
     assert done.returncode == 4
     assert "Python 3.11 or newer" in done.stderr
-    assert "apt install" in done.stderr
+    assert "apt-get install" in done.stderr
 
 
 def test_an_old_python_is_taken_to_say_what_is_missing(tmp_path: Path) -> None:

@@ -71,6 +71,7 @@ def test_a_half_made_environment_without_a_network(set_up: SetUp, checkout: Path
     assert (programs / "python").exists()
 
 
+@pytest.mark.long
 def test_a_proxy_that_lets_nothing_through_is_named_every_time(set_up: SetUp) -> None:
     """The proxy is what to look at, not the registry behind it. The cut set-up can be run again."""
     through = {"PIP_INDEX_URL": "https://registry.invalid/simple", "HTTPS_PROXY": CLOSED}
