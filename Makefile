@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long coverage smoke bench soak lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-fresh coverage smoke bench soak lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -8,7 +8,7 @@ GO = $(shell $(BIN)/python -c 'from vnuma.lab import find_go; print(find_go().pr
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 export PYTHON
 export CGO_ENABLED = 0
-SETUP = python=$$(tools/find-python) && "$$python" tools/setup.py
+SETUP = python=$$(tools/find-python) && "$$python" -m tools.setup
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ test-python:
 
 test-long:  ## whole studies and further variants, which `make test` leaves out
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m long $(TESTS)
+
+test-fresh:  ## README's first command on new Debian roots (as root; busy machine: OPTIONS=--slow)
+	$(BIN)/python -m tools.fresh $(OPTIONS)
 
 coverage:  ## the tests of `make test` with branches counted: twice as slow
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)

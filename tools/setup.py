@@ -1,12 +1,13 @@
-"""Make a checkout ready: Python packages, the lab, an ODBC driver. Runs before anything is installed.
+"""Make a checkout ready: Python packages, an ODBC driver, the lab. Runs before anything is installed.
 
-Standard library only. Each step says what it does and how long it took, does nothing when there is
-nothing to do, and takes everything from the package registries. The user's system is left alone,
-except that root on Debian gets a missing package by apt, said aloud.
+Standard library only. What cannot work is said first, before anything is written. Each step says what
+it does and how long it took, does nothing when there is nothing to do, and takes everything from the
+package registries. The user's system is left alone, except that root on Debian gets a missing package
+by apt, said aloud.
 
-    python3 tools/setup.py            steps 1 to 4
-    python3 tools/setup.py --go       the Go toolchain as well, for the lab's own tests
-    python3 tools/setup.py --demo     leaves the fourth line to the demo
+    python3 -m tools.setup            steps 1 to 4
+    python3 -m tools.setup --go       the Go toolchain as well, for the lab's own tests
+    python3 -m tools.setup --demo     leaves the fourth line to the demo
 """
 
 from __future__ import annotations
@@ -14,110 +15,32 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import os
 import shutil
-import subprocess
 import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
+from tools.setup_obstacles import obstacles, this_machine
+from tools.setup_odbc import odbc_step
+from tools.setup_shell import (
+    EXIT,
+    PYTHON,
+    ROOT,
+    VENV,
+    SetupFailed,
+    Step,
+    apt_install,
+    ask,
+    explained,
+    pip_install,
+    root_on_debian,
+    run,
+    succeeds,
+)
+
 STAMP = VENV / "vnuma-setup.json"
 LOCK = ROOT / "requirements.lock"
 GO_LOCK = ROOT / "tools" / "go.lock"
-ODBC_LOCK = ROOT / "tools" / "odbc.lock"
-STEPS = 4
-WIDTH = 80
-
-
-class SetupFailed(Exception):
-    """A step cannot be done: one sentence, and what to do next."""
-
-
-class Step:
-    """One numbered line on the screen: what is being done, then what came of it and the seconds."""
-
-    def __init__(self, number: int, label: str) -> None:
-        self._head = f"[{number}/{STEPS}] {label:<8} "
-        self._start = time.monotonic()
-        self._overwrite = False
-
-    def say(self, text: str) -> None:
-        """Tell what is about to happen. A terminal shows it until the step is done."""
-        line = self._head + text
-        self._clear()
-        self._overwrite = sys.stdout.isatty() and len(line) < WIDTH
-        print(line, end="" if self._overwrite else "\n", flush=True)
-
-    def note(self, text: str) -> None:
-        """Tell something that is to stay on the screen."""
-        self._clear()
-        print(" " * len(self._head) + text, flush=True)
-
-    def done(self, text: str) -> None:
-        """End the line: the outcome, and how long it took."""
-        seconds = f"{time.monotonic() - self._start:.0f} s"
-        line = self._head + text
-        self._clear()
-        print(f"{line:<{WIDTH - 6}}{seconds:>6}", flush=True)
-
-    def _clear(self) -> None:
-        if self._overwrite:
-            print("\r" + " " * (WIDTH - 1), end="\r")
-            self._overwrite = False
-
-
-def run(*command: str | Path, what: str, env: dict[str, str] | None = None) -> str:
-    """Run a command quietly and return what it said; SetupFailed shows its last lines."""
-    words = [str(word) for word in command]
-    done = subprocess.run(
-        words, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
-    )
-    if done.returncode != 0:
-        last = "\n".join("    " + line for line in done.stdout.strip().splitlines()[-12:])
-        raise SetupFailed(f"{what} failed (exit {done.returncode}): {' '.join(words)}\n{last}")
-    return done.stdout
-
-
-def ask(code: str) -> str:
-    """What the virtual environment's Python prints for `code`; its errors pass as the step's own."""
-    done = subprocess.run([str(PYTHON), "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise SetupFailed(done.stderr.strip() or f"{PYTHON} ended with {done.returncode}")
-    return done.stdout.strip()
-
-
-def pip_install(*arguments: str | Path, what: str) -> None:
-    """Install into the virtual environment with pip, no questions, no check for newer pips."""
-    quiet = ("--quiet", "--disable-pip-version-check", "--no-input")
-    run(PYTHON, "-m", "pip", "install", *quiet, *arguments, what=what)
-
-
-def root_on_debian() -> bool:
-    """Whether a missing system package may be installed here (by apt, said aloud)."""
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
-def apt_install(step: Step, package: str) -> bool:
-    """Install one Debian package; False when apt could not."""
-    install = ["apt-get", "install", "-y", "--no-install-recommends", package]
-    env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    step.note(f"as root on Debian: {' '.join(install)}")
-    if succeeds(*install, env=env):
-        return True
-    step.note("as root on Debian: apt-get update, then the same again")
-    if succeeds("apt-get", "update", env=env) and succeeds(*install, env=env):
-        return True
-    step.note("apt could not install it")
-    return False
-
-
-def succeeds(*command: str | Path, env: dict[str, str] | None = None) -> bool:
-    """Whether a command ends well; what it says does not matter."""
-    words = [str(word) for word in command]
-    return subprocess.run(words, env=env, capture_output=True, check=False).returncode == 0
+COLLECTION = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma" / "vnuma"
 
 
 # --- 1: Python -----------------------------------------------------------------------------------
@@ -131,19 +54,10 @@ def python_step() -> None:
         {line.split("==")[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line}
     )
     text = f".venv, {version}, {packages} locked packages"
-    wanted = {
-        "root": str(ROOT),
-        "python": f"{sys.version_info.major}.{sys.version_info.minor}",
-        "packages": digest(LOCK),
-        "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py"),
-    }
-    have = read_stamp()
-    collection = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma" / "vnuma"
-    if have == wanted and collection.exists():
+    wanted, have = wanted_stamp(), read_stamp()
+    if have == wanted and COLLECTION.exists():
         step.done(text)
         return
-    if VENV.exists() and not os.access(VENV, os.W_OK):
-        raise SetupFailed(f"{VENV} belongs to another user. Remove it, then run make setup again.")
     if any(have.get(key) != wanted[key] for key in ("root", "python")):
         step.say(f"making .venv with {version}")
         make_venv(step)
@@ -156,10 +70,22 @@ def python_step() -> None:
     step.done(text)
 
 
+def wanted_stamp() -> dict[str, str]:
+    """What names a virtual environment that is as this checkout needs it."""
+    return {
+        "root": str(ROOT),
+        "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
+        "packages": digest(LOCK),
+        "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py"),
+    }
+
+
 def make_venv(step: Step) -> None:
     """A fresh virtual environment from the Python that runs this script, with pip in it."""
     base = getattr(sys, "_base_executable", sys.executable)
-    if VENV.exists():
+    if VENV.is_symlink():
+        VENV.unlink()
+    elif VENV.exists():
         shutil.rmtree(VENV)
     # Debian cuts ensurepip out of python3 and packs it as python3-venv.
     whole = succeeds(base, "-c", "import ensurepip, venv")
@@ -173,7 +99,7 @@ def make_venv(step: Step) -> None:
     else:
         raise SetupFailed(
             f"{base} cannot make virtual environments.\n"
-            "  Debian and Ubuntu: apt install python3-venv. Or name another: make setup PYTHON=python3.12"
+            "  Debian and Ubuntu: apt-get install python3-venv. Or name another: make setup PYTHON=python3.12"
         )
 
 
@@ -181,9 +107,9 @@ def read_stamp() -> dict[str, str]:
     """What the last setup put into the virtual environment; empty when it does not work (any more)."""
     try:
         stamp: dict[str, str] = json.loads(STAMP.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
+    except (OSError, ValueError):
         return {}
-    return stamp if succeeds(PYTHON, "-c", "import pip") else {}
+    return stamp if succeeds(PYTHON, "-c", "import pip, vnuma.lab") else {}
 
 
 def digest(*files: Path) -> str:
@@ -194,10 +120,21 @@ def digest(*files: Path) -> str:
     return total.hexdigest()
 
 
-# --- 2: Lab --------------------------------------------------------------------------------------
+# --- 3: Lab --------------------------------------------------------------------------------------
 
 FIND_GO = "from vnuma.lab import find_go; go = find_go(); print(go.version if go else '')"
-FIND_BUILT = "from vnuma.lab import find_built; print(find_built() or '')"
+FIND_BUILT = """
+import subprocess
+from vnuma.lab import find_built
+built = find_built()
+if built:
+    try:
+        subprocess.run([built, "-h"], capture_output=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        built.unlink()
+        built = None
+print(built or "")
+"""
 BUILD = """
 import sys
 from vnuma.errors import VnumaError
@@ -211,7 +148,7 @@ except VnumaError as error:
 
 def lab_step(*, toolchain: bool) -> None:
     """The lab's program, with the machine's Go, else with the wheel's. `toolchain`: Go in any case."""
-    step = Step(2, "Lab")
+    step = Step(3, "Lab")
     built = bool(ask(FIND_BUILT))
     if built and not toolchain:
         step.done("built already from these sources")
@@ -229,73 +166,36 @@ def lab_step(*, toolchain: bool) -> None:
     step.done(f"built with {go}")
 
 
-# --- 3: ODBC -------------------------------------------------------------------------------------
-
-FIND_DRIVER = """
-import ctypes, pyodbc
-from vnuma.errors import DriverMissing
-from vnuma.sqlserver.driver import discover
-
-def loads(driver):
-    if driver.path:
-        ctypes.CDLL(driver.path)
-        return True
-    try:
-        pyodbc.connect(f"DRIVER={{{driver.name}}};SERVER=127.0.0.1,1", timeout=1).close()
-    except pyodbc.Error as error:
-        return error.args[0] not in ("01000", "IM002", "IM003", "IM004")
-    return True
-
-try:
-    driver = discover()
-    names = {"freetds": "FreeTDS", "msodbcsql17": "msodbcsql 17", "msodbcsql18": "msodbcsql"}
-    print(f"{names[driver.kind]} {driver.version}" if loads(driver) else "")
-except (DriverMissing, OSError):
-    pass
-"""
-LICENCE = "proprietary, under Microsoft's licence terms for ODBC Driver 18 (in the wheel)"
-
-
-def odbc_step() -> None:
-    """An ODBC driver for SQL Server: an installed one, else Debian's FreeTDS, else Microsoft's wheel."""
-    step = Step(3, "ODBC")
-    found = ask(FIND_DRIVER)
+def set_up(chosen: argparse.Namespace) -> None:
+    """What cannot work, then the steps. Raises SetupFailed."""
+    ready = read_stamp() == wanted_stamp() and COLLECTION.exists()
+    found = obstacles(this_machine(ready=ready))
     if found:
-        step.done(f"{found} found; nothing installed")
-        return
-    if root_on_debian() and apt_install(step, "tdsodbc"):
-        found = ask(FIND_DRIVER)
-        if found:
-            step.done(f"{found} installed by apt (LGPL)")
-            return
-    step.note("No ODBC driver for SQL Server is installed. Debian: apt install tdsodbc (LGPL).")
-    step.note("Until then .venv gets the wheel mssql-python-odbc.")
-    step.note(f"It is {LICENCE}.")
-    pip_install("--require-hashes", "-r", ODBC_LOCK, what="Installing mssql-python-odbc")
-    found = ask(FIND_DRIVER)
-    if not found:
-        raise SetupFailed(
-            "No ODBC driver loads here, not even that of the wheel mssql-python-odbc.\n"
-            "  It needs Kerberos libraries. Debian: apt install tdsodbc (or libgssapi-krb5-2)."
-        )
-    step.done(f"{found} in .venv (wheel mssql-python-odbc)")
+        listed = "\n".join(map(str, found))
+        raise SetupFailed(f"Set-up cannot work here yet; nothing was changed.\n{listed}\n  Then: make setup")
+    python_step()
+    odbc_step(2)
+    lab_step(toolchain=chosen.go)
+    if not chosen.demo:
+        Step(4, "Ready").done(".venv/bin/vnuma --help")
 
 
 def main() -> int:
-    """Run the steps; 1 and a clear sentence when one cannot be done."""
+    """Set up; 4 and a clear sentence when that cannot be done."""
     parser = argparse.ArgumentParser(description="Make a checkout of vnuma ready.")
     parser.add_argument("--go", action="store_true", help="make sure of a Go toolchain too")
     parser.add_argument("--demo", action="store_true", help="leave the fourth line to the demo")
-    chosen = parser.parse_args()
     try:
-        python_step()
-        lab_step(toolchain=chosen.go)
-        odbc_step()
+        set_up(parser.parse_args())
     except SetupFailed as error:
         print(f"\n{error}", file=sys.stderr)
-        return 1
-    if not chosen.demo:
-        Step(4, "Ready").done(".venv/bin/vnuma --help")
+        return EXIT
+    except OSError as error:
+        print(f"\nSet-up failed: {explained(str(error), error.errno or 1)}", file=sys.stderr)
+        return EXIT
+    except KeyboardInterrupt:
+        print("\nSet-up was stopped. It goes on with: make setup", file=sys.stderr)
+        return 130
     return 0
 
 

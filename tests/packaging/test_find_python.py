@@ -10,10 +10,11 @@ import pytest
 from tests.support.installation import ROOT
 
 
-def python(path: Path, *, old: bool = False, whole: bool = True) -> None:
-    """A program that answers the two questions as a Python of that kind would."""
+def python(path: Path, *, old: bool = False, whole: bool = True, speaks: bool = False) -> None:
+    """A program that answers the questions as a Python of that kind would; `speaks`: 3.7 to 3.10."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    answers = f"*version_info*) exit {int(old)} ;; *ensurepip*) exit {int(not whole)} ;;"
+    answers = f"*'(3, 7)'*) exit {int(not speaks)} ;; "
+    answers += f"*version_info*) exit {int(old)} ;; *ensurepip*) exit {int(not whole)} ;;"
     path.write_text(f'#!/bin/sh\ncase "$2" in {answers} esac\n')
     path.chmod(0o755)
 
@@ -61,7 +62,7 @@ def test_a_named_python_that_does_not_fit_is_refused(tmp_path: Path, named: str)
     python(tmp_path / "python3.12")
     done = find_python(tmp_path, PYTHON=named)
 
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout) == (4, "")
     assert f"PYTHON={named}" in done.stderr
 
 
@@ -70,6 +71,13 @@ def test_no_python_is_told_with_the_way_out(tmp_path: Path) -> None:
     python(tmp_path / "python3", old=True)
     done = find_python(tmp_path)
 
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "Python 3.11 or newer" in done.stderr
-    assert "apt install" in done.stderr
+    assert "apt-get install" in done.stderr
+
+
+def test_an_old_python_is_taken_to_say_what_is_missing(tmp_path: Path) -> None:
+    """Set-up runs on it, and tells all obstacles at once: the Python is one of them."""
+    python(tmp_path / "python3", old=True, speaks=True)
+
+    assert find_python(tmp_path).stdout == "python3\n"

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import statistics
+import tomllib
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -48,6 +49,18 @@ def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> No
         assert row["attempt_outcome"] == other["attempt_outcome"]
         assert (row["parse_cpu_ms"], other["parse_cpu_ms"]) == ("", None)
     assert {row["attempt_outcome"] for row in rows} == {"valid", "failed"}
+
+
+def test_versions_are_of_packages_that_every_installation_has(
+    exported: tuple[Store, LoadedRun, Path],
+) -> None:
+    """An archive is written where only the run-time packages are: no development package is asked for."""
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+    needed = {re.split(r"[\[>=<]", text)[0] for text in project["project"]["dependencies"]}
+    with zipfile.ZipFile(exported[2]) as archive:
+        listed = json.loads(archive.read("versions.json"))["analysed_with"]["libraries"]
+
+    assert {"numpy", "scipy", "pyodbc"} <= {library["name"] for library in listed} <= needed
 
 
 def test_samples_printed_are_those_of_the_archive(exported: tuple[Store, LoadedRun, Path]) -> None:

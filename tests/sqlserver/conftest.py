@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import SMALL, server_of
@@ -15,6 +14,7 @@ from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.dataset import DatasetSpec
 from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.odbc import pyodbc
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of, vm
@@ -13,6 +12,7 @@ from vnuma.errors import InputError
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import ServerError, SqlServer, connect
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.ownership import ForeignDatabase
 from vnuma.sqlserver.query import fetch, run, value
 

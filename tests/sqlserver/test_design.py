@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
@@ -10,6 +9,7 @@ from vnuma.domain.server import XtpDatabase
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.dataset import DatasetSpec
 from vnuma.sqlserver.design import read_design
+from vnuma.sqlserver.odbc import pyodbc
 
 
 def test_ports_and_memory_optimised_databases_are_read(

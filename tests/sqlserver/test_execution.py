@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import pyodbc
 import pytest
 
 from vnuma.sqlserver import execution, plan
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import value
 from vnuma.sqlserver.timing import Timing, timed
 from vnuma.workloads.cross_join import cross_join

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
@@ -16,6 +15,7 @@ from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver import affinity, dataset, log_load, log_writers, ownership, resource_pool
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.failures import ServerError
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run, run_all, value
 from vnuma.workloads.log_obstacles import obstacles
 from vnuma.workloads.log_sessions import Load, run_load

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of
@@ -13,6 +12,7 @@ from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver import dataset, plan, waits
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.query import run
 from vnuma.sqlserver.timing import Timing, timed
 from vnuma.workloads.cross_join import cross_join

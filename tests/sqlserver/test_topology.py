@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import pyodbc
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
 from vnuma.sqlserver import waits
 from vnuma.sqlserver.connect import connect
 from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.topology import read_server, read_topology, xtp_pages_kb
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pyodbc
-
 from tests.sqlserver.support import LabFactory, server_of, vm
 from vnuma.domain.surroundings import ServerUse
 from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.use import read_use
 
 

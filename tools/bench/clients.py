@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 
 from tools.bench.figure import Figure, at_least, below
-from tools.bench.labs import BenchLab, running
+from tools.bench.labs import BenchLab, described, running
 from tools.bench.processes import cpu_time, descendants
 from vnuma.sqlserver import call_procedures
 from vnuma.sqlserver.connect import connect
@@ -58,7 +58,7 @@ def _calls(lab: BenchLab, form: str, seconds: float) -> Figure:
 
 def _memory(lab: BenchLab, streams: int) -> Figure:
     asked = {
-        "server": lab.sql_of_another_process(),
+        "server": described(lab.sql()),
         "database": DATABASE,
         "statement": "SELECT COUNT_BIG(*) AS n FROM sys.objects AS a CROSS JOIN sys.objects AS b",
         "rows": None,

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 
 from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
-from tools.bench.labs import BenchLab
+from tools.bench.labs import BenchLab, described
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver import dataset
 from vnuma.sqlserver.connect import SqlServer, connect, connection_string, driver_files
@@ -154,9 +154,8 @@ def _compiled(folder: Path) -> tuple[Path | None, str]:
 
 @contextmanager
 def _ours(server: SqlServer, statement: str, rows: int) -> Iterator[Drainer]:
-    about = {name: getattr(server, name) for name in ("host", "port", "user", "password", "ca_file")}
     what = {"database": DATABASE, "statement": statement, "rows": rows}
-    asked = {"server": about, "driver": server.driver.name, **what}
+    asked = {"server": described(server), "driver": server.driver.name, **what}
     with _process([sys.executable, "-m", "tools.bench.client"]) as process:
         yield Drainer(process, [json.dumps(asked)])
 

@@ -95,3 +95,8 @@ def running(scenario: str | Scenario = "paper") -> Iterator[BenchLab]:
             yield BenchLab(state, folder, time.perf_counter() - began)
         finally:
             lab.down(folder / "lab")
+
+
+def described(server: SqlServer) -> dict[str, object]:
+    """A server as another process of the benchmark is told it; the driver aside."""
+    return {name: getattr(server, name) for name in ("host", "port", "user", "password", "ca_file")}

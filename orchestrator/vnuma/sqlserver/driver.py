@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Literal
 
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.odbc import FOLDER, pyodbc
 
 Kind = Literal["msodbcsql18", "msodbcsql17", "freetds"]
 
@@ -66,16 +66,18 @@ class Driver:
 
 @dataclass(frozen=True)
 class Machine:
-    """Where drivers are looked for. Tests give a folder of their own as `root`."""
+    """Where drivers are looked for. Tests give folders of their own as `root` and `unpacked`."""
 
     registered: tuple[str, ...] = field(default_factory=lambda: tuple(pyodbc.drivers()))
     root: Path = Path("/")
     wheel: Path | None = field(default_factory=lambda: _wheel_folder())
+    unpacked: Path = FOLDER
 
 
 def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driver:
-    """The driver to use: the first of msodbcsql18, msodbcsql17, FreeTDS as registered, FreeTDS at a
-    distribution's known path, and the library inside the wheel mssql-python-odbc.
+    """The driver to use: the first of msodbcsql18 and msodbcsql17 as registered, the FreeTDS that set-up
+    unpacked into this Python environment, FreeTDS as registered, FreeTDS at a distribution's known path,
+    and the library inside the wheel mssql-python-odbc.
 
     `preferred` (else the environment variable VNUMA_ODBC_DRIVER) may name one instead: a kind, a
     registered name, or the path of a library. Raises DriverMissing.
@@ -111,19 +113,31 @@ def elsewhere(own: Driver, registered: Sequence[str], libraries: Sequence[str]) 
 
 def _candidates(machine: Machine) -> Iterator[Driver]:
     """Every usable driver, in the stated order."""
-    libraries = _registered_libraries(machine)
-    for name, kind in _REGISTERED:
-        if name in machine.registered:
-            path = _library_path(libraries.get(name, ""), machine.root)
-            if path is None or path.exists():
-                yield Driver(name, kind, _version(path), str(path) if path else None)
-    for place in _FREETDS_PLACES:
-        path = machine.root / place
-        if path.exists():
-            yield Driver(str(path), "freetds", _version(path), str(path))
+    registered = [driver for name, kind in _REGISTERED for driver in _registered(machine, name, kind)]
+    yield from (driver for driver in registered if driver.kind != "freetds")
+    # Set-up unpacks FreeTDS only where the machine has none that loads, whatever is registered.
+    yield from _freetds_in(machine.unpacked)
+    yield from (driver for driver in registered if driver.kind == "freetds")
+    yield from _freetds_in(machine.root)
     if machine.wheel is not None:
         for path in _wheel_libraries(machine.wheel):
             yield Driver(str(path), "msodbcsql18", _version(path), str(path))
+
+
+def _registered(machine: Machine, name: str, kind: Kind) -> Iterator[Driver]:
+    """The driver registered by that name, unless its library is gone."""
+    if name in machine.registered:
+        path = _library_path(_registered_libraries(machine).get(name, ""), machine.root)
+        if path is None or path.exists():
+            yield Driver(name, kind, _version(path), str(path) if path else None)
+
+
+def _freetds_in(root: Path) -> Iterator[Driver]:
+    """FreeTDS where distributions put it."""
+    for place in _FREETDS_PLACES:
+        path = root / place
+        if path.exists():
+            yield Driver(str(path), "freetds", _version(path), str(path))
 
 
 def _library_path(library: str, root: Path) -> Path | None:

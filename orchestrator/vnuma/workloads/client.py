@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from vnuma.errors import MachineUnreachable, MeasurementFailed
+from vnuma.sqlserver import odbc
 from vnuma.sqlserver.driver import LIBRARIES
 from vnuma.workloads import caller_host
 
@@ -74,6 +75,7 @@ class ClientHost:
                 stdout=subprocess.PIPE,
                 stderr=errors,
                 start_new_session=True,
+                env=odbc.environment() if client.here else None,
             )
         except OSError as error:
             raise MachineUnreachable(

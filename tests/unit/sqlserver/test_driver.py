@@ -56,6 +56,19 @@ def test_the_order_is_18_17_freetds_registered_freetds_library_wheel(tmp_path: P
     assert found().version.startswith("18")
 
 
+def test_freetds_of_this_environment_comes_before_the_machine_s(tmp_path: Path) -> None:
+    """Set-up unpacks it where the machine's does not load; Microsoft's, installed later, is still first."""
+    _library(tmp_path, "usr/lib64/libtdsodbc.so")
+    own = _library(tmp_path, "venv/odbc/usr/lib/x86_64-linux-gnu/odbc/libtdsodbc.so")
+
+    def found(*registered: str) -> str:
+        machine = Machine(registered, tmp_path, None, unpacked=tmp_path / "venv" / "odbc")
+        return discover(machine=machine).name
+
+    assert found("FreeTDS") == str(own)
+    assert found("FreeTDS", MICROSOFT_17) == MICROSOFT_17
+
+
 def test_without_any_driver_the_error_says_what_to_install(tmp_path: Path) -> None:
     """The message lists what was looked for; the fix names a package and a way without root."""
     with pytest.raises(DriverMissing) as caught:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
-import pyodbc
 import pytest
 import yaml
 
 from vnuma.errors import DriverMissing
 from vnuma.sqlserver.failures import ServerError, natives, sentence, sqlstate, translate
+from vnuma.sqlserver.odbc import pyodbc
 
 CASES = yaml.safe_load((Path(__file__).parent / "driver_errors.yml").read_text(encoding="utf-8"))
 

@@ -15,7 +15,7 @@ from vnuma.store.rows import Vm
 
 LAB_INVENTORY = "lab.vnuma.yml"
 INVENTORY = "hosts.yml"
-_LIBRARIES = ("numpy", "scipy", "statsmodels", "SQLAlchemy", "pyvmomi", "pyodbc", "ansible-core")
+_LIBRARIES = ("numpy", "scipy", "SQLAlchemy", "pyvmomi", "pyodbc", "ansible-core")
 
 
 def inventory_name(loaded: LoadedRun) -> str:

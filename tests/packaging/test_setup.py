@@ -1,0 +1,122 @@
+"""Set-up where it cannot work: one sentence with the command that helps, exit code 4, no traceback."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.support.installation import ROOT
+
+SetUp = Callable[..., subprocess.CompletedProcess[str]]
+CLOSED = "http://127.0.0.1:9"
+"""Nothing listens there."""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """What set-up reads of a checkout, in a folder that is open to every user."""
+    folder = tmp_path / "checkout"
+    shutil.copytree(ROOT / "tools", folder / "tools", ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("requirements.lock", "pyproject.toml", "hatch_build.py"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+@pytest.fixture
+def set_up(checkout: Path, tmp_path: Path) -> SetUp:
+    """Run set-up there, with an index that does not answer and a home of its own."""
+
+    def run(**environment: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [getattr(sys, "_base_executable", sys.executable), "-m", "tools.setup"],
+            cwd=checkout,
+            env={
+                **{"PATH": os.environ["PATH"], "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+                **{"PIP_INDEX_URL": f"{CLOSED}/simple", "PIP_NO_CACHE_DIR": "1"},
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def refused(done: subprocess.CompletedProcess[str], *words: str) -> None:
+    """It ended with 4 and said these words, without a traceback."""
+    said = done.stdout + done.stderr
+
+    assert done.returncode == 4, said
+    assert "Traceback" not in said
+    assert "make setup" in said
+    assert all(word in done.stderr for word in words), said
+
+
+def test_a_half_made_environment_without_a_network(set_up: SetUp, checkout: Path) -> None:
+    """A .venv whose Python was removed since is made anew; that the network is missing is one sentence."""
+    programs = checkout / ".venv" / "bin"
+    programs.mkdir(parents=True)
+    (programs / "python").symlink_to("/nonexistent/python3.11")
+    (checkout / ".venv" / "vnuma-setup.json").write_text("{}")
+
+    refused(set_up(), "network", "HTTPS_PROXY")
+    assert (programs / "python").exists()
+
+
+@pytest.mark.long
+def test_a_proxy_that_lets_nothing_through_is_named_every_time(set_up: SetUp) -> None:
+    """The proxy is what to look at, not the registry behind it. The cut set-up can be run again."""
+    through = {"PIP_INDEX_URL": "https://registry.invalid/simple", "HTTPS_PROXY": CLOSED}
+
+    refused(set_up(**through), "proxy", "127.0.0.1:9")
+    refused(set_up(**through), "proxy", "127.0.0.1:9")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
+def test_what_belongs_to_another_user_is_told_before_anything_is_written(
+    checkout: Path, tmp_path: Path
+) -> None:
+    """An unwritable checkout, a .venv of another user and a home without write access: all at once."""
+    (checkout / ".venv").mkdir()
+    above = Path(tempfile.gettempdir()).resolve()
+    for folder in (tmp_path, *tmp_path.parents):
+        if above in folder.parents:
+            folder.chmod(0o755)
+    base = shutil.which("python3", path="/usr/bin") or sys.executable
+    done = subprocess.run(
+        [base, "-m", "tools.setup"],
+        cwd=checkout,
+        env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+        user=65534,
+    )
+
+    refused(done, "another user", "cannot be written", f"rm -rf {checkout}/.venv", "chown")
+    assert not any((checkout / ".venv").iterdir())
+    assert "[1/4]" not in done.stdout
+
+
+def test_a_python_without_venv_is_told_for_this_machine(set_up: SetUp, tmp_path: Path) -> None:
+    """Debian without python3-venv: one of two modules is missing, and pip with it."""
+    for name in ("ensurepip", "pip"):
+        (tmp_path / "cut").mkdir(exist_ok=True)
+        (tmp_path / "cut" / f"{name}.py").write_text("raise ImportError('cut out')\n")
+    bare = tmp_path / "bin"
+    bare.mkdir()
+    (bare / "dnf").write_text("#!/bin/sh\n")
+    (bare / "dnf").chmod(0o755)
+
+    done = set_up(PATH=str(bare), PYTHONPATH=str(tmp_path / "cut"))
+
+    refused(done, "virtual environments", "dnf install")
+    assert "[1/4]" not in done.stdout

@@ -1,0 +1,143 @@
+"""What stands in the way of set-up is told at once, all of it, each with the command that helps."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.support.installation import ROOT
+from tools.setup_obstacles import Machine, Obstacle, obstacles
+from tools.setup_shell import explained
+
+GOOD = Machine(
+    python=(3, 12, 1),
+    venv=True,
+    manager="apt-get",
+    root=False,
+    odbc=True,
+    wheels=True,
+    go=False,
+    compiler=False,
+    processor="x86_64",
+)
+"""An ordinary user's Debian with python3-venv and unixODBC."""
+
+BARE = replace(GOOD, venv=False, odbc=False)
+
+
+def told(machine: Machine) -> str:
+    """All that would be on the screen."""
+    return "\n".join(map(str, obstacles(machine)))
+
+
+def test_a_machine_that_has_all_is_not_held_up() -> None:
+    """No compiler and no Go: every package and Go itself have wheels there."""
+    assert obstacles(GOOD) == []
+
+
+def test_root_on_debian_lacks_nothing_that_apt_brings() -> None:
+    """python3-venv, unixODBC and the driver are installed by set-up itself."""
+    assert obstacles(replace(BARE, root=True)) == []
+
+
+def test_a_user_on_debian_is_asked_for_venv_alone() -> None:
+    """unixODBC is unpacked into .venv without root; python3-venv cannot be."""
+    (only,) = obstacles(BARE)
+
+    assert "sudo apt-get install -y python3-venv" in only.fix
+
+
+@pytest.mark.parametrize(
+    ("manager", "command"),
+    [
+        ("dnf", "sudo dnf install -y unixODBC"),
+        ("zypper", "sudo zypper install -y unixODBC"),
+        ("apk", "sudo apk add unixodbc freetds"),
+        ("pacman", "sudo pacman -S --needed unixodbc freetds"),
+    ],
+)
+def test_each_linux_family_gets_its_own_command(manager: str, command: str) -> None:
+    """unixODBC is named with the package manager that this machine has; root needs no sudo."""
+    (only,) = obstacles(replace(GOOD, odbc=False, manager=manager))
+    (as_root,) = obstacles(replace(GOOD, odbc=False, manager=manager, root=True))
+
+    assert only.fix == command
+    assert as_root.fix == command.removeprefix("sudo ")
+
+
+def test_all_obstacles_are_told_in_one_run() -> None:
+    """Python, ODBC, Go, compiler, owner, write access and space: none waits for the next run."""
+    worst = replace(
+        GOOD,
+        python=(3, 10, 4),
+        odbc=False,
+        manager="apk",
+        wheels=False,
+        processor="riscv64",
+        owner="somebody",
+        not_writable=(Path("/srv/vnuma"),),
+        free_mb=((Path("/srv"), 12, 2000),),
+    )
+    text = told(worst)
+
+    assert len(obstacles(worst)) == 7
+    for word in (
+        "3.10",
+        "libodbc",
+        "Go",
+        "riscv64",
+        "compiler",
+        "somebody",
+        "/srv/vnuma",
+        "12 MB",
+        "2000 MB",
+    ):
+        assert word in text
+
+
+def test_a_system_without_a_known_package_manager_is_told_what_to_install() -> None:
+    """The sentence names the thing even where the command is not known."""
+    (only,) = obstacles(replace(GOOD, odbc=False, manager=""))
+
+    assert isinstance(only, Obstacle)
+    assert "unixODBC" in only.what
+    assert "make setup" in only.fix
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        ("OSError: [Errno 28] No space left on device", ("disk is full", "df -h")),
+        ("WARNING: Retrying ... NewConnectionError(...)", ("network", "HTTPS_PROXY", "PIP_INDEX_URL")),
+        ("Cannot connect to proxy. NewConnectionError", ("proxy", "HTTPS_PROXY")),
+        ("SSLError(SSLCertVerificationError(1, 'CERTIFICATE_VERIFY_FAILED", ("certificate", "PIP_CERT")),
+        ("ERROR: THESE PACKAGES DO NOT MATCH THE HASHES", ("locked", "pip cache purge")),
+        ("error: command 'gcc' failed: No such file", ("wheel", "PYTHON=")),
+        ("PermissionError: [Errno 13] Permission denied: 'x'", ("another user", "chown")),
+    ],
+)
+def test_a_known_cause_is_one_sentence_and_its_remedy(output: str, words: tuple[str, ...]) -> None:
+    """pip's pages of output become what happened and what to do."""
+    text = explained(output, 1)
+
+    assert len(text.splitlines()) == 2
+    assert all(word in text for word in (*words, "make setup"))
+
+
+def test_no_password_of_a_proxy_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A proxy's address may hold a user and a password."""
+    monkeypatch.setenv("HTTPS_PROXY", "http://user:secret@proxy.example:3128")
+
+    assert "http://proxy.example:3128" in explained("ProxyError", 1)
+    assert "secret" not in explained("ProxyError", 1) + explained("see http://user:secret@proxy.example", 1)
+
+
+@pytest.mark.parametrize("name", ["setup", "setup_shell", "setup_obstacles", "setup_odbc"])
+def test_an_old_python_can_read_set_up(name: str) -> None:
+    """Python 3.7 has to understand the files in order to be told that it is too old."""
+    source = (ROOT / "tools" / f"{name}.py").read_text(encoding="utf-8")
+
+    ast.parse(source, feature_version=(3, 7))

@@ -1,0 +1,1 @@
+"""What developers run: set-up, benchmarks, soak, counts."""

@@ -1,0 +1,242 @@
+"""The README's first command on a machine that nobody prepared: a new Debian root, made for it.
+
+What an installed machine has, hides what set-up forgets. A new root has what README asks for and no
+more: as root git, make and python3; as an ordinary user python3-venv too. It reaches the package
+registries as this machine does, whose settings are handed through when it runs. Needs root and mmdebstrap.
+
+    python3 -m tools.fresh                     `make demo` cold and warm, as root and as a user
+    python3 -m tools.fresh --account newcomer  as one of them
+    python3 -m tools.fresh --quick             as a user: `make setup`, then the lab through pyodbc; with
+                                               this machine's pip cache and its built lab
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+ACCOUNTS = ("root", "newcomer")
+PACKAGES = ("ca-certificates", "git", "make", "python3", "python3-venv")
+ONLY_FOR_USERS = ("python3-venv", "python3.11-venv", "python3-pip-whl", "python3-setuptools-whl")
+"""Root gets these by apt through set-up itself."""
+
+HANDED_THROUGH = re.compile(
+    r"(PIP_(?!CACHE_DIR)\w+|GO(PROXY|SUMDB|NOSUMDB|PRIVATE|NOPROXY|FLAGS|INSECURE)|SSL_CERT_\w+"
+    r"|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|GIT_SSL_CAINFO|(https?|all|no)_proxy)",
+    re.IGNORECASE,
+)
+"""Environment variables that say how the registries are reached."""
+
+CONNECTS = (
+    "make setup && PATH=$PWD/.venv/bin:$PATH && vnuma lab up && "
+    "{ vnuma doctor -i inventories/lab/lab.vnuma.yml; status=$?; vnuma lab down; exit $status; }"
+)
+COLD_S, WARM_S = 480, 120
+
+IN_THE_ROOT = """
+set -eu
+mount --make-rprivate /
+mount -t proc proc "$1/proc"
+mount --rbind /dev "$1/dev"
+mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
+root=$1 account=$2 command=$3
+shift 3
+exec chroot --userspec="$account:$account" "$root" /usr/bin/env -i "$@" sh -c "cd && $command"
+"""
+
+
+class NotPossible(Exception):
+    """This machine cannot make a root: one sentence, and what to do next."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """A new root, and the account that the commands run under."""
+
+    root: Path
+    account: str
+
+    @property
+    def home(self) -> Path:
+        """The account's folder, as this machine sees it."""
+        return self.root / ("root" if self.account == "root" else f"home/{self.account}")
+
+    def run(self, command: str) -> float:
+        """Run a command in the account's folder; how many seconds it took. CalledProcessError."""
+        environment = {
+            "HOME": f"/{self.home.relative_to(self.root)}",
+            "USER": self.account,
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            "LANG": "C.UTF-8",
+            **{name: value for name, value in os.environ.items() if HANDED_THROUGH.fullmatch(name)},
+        }
+        print(f"--- {self.account}$ {command}", flush=True)
+        start = time.monotonic()
+        inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", IN_THE_ROOT, "sh"]
+        variables = [f"{name}={value}" for name, value in environment.items()]
+        subprocess.run(
+            [*inside, str(self.root), self.account, command, *variables], stdin=subprocess.DEVNULL, check=True
+        )
+        return time.monotonic() - start
+
+
+def packed_root(suite: str) -> Path:
+    """The packed root, made once for a set of packages and sources. Raises NotPossible."""
+    if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
+        raise NotPossible(
+            "A new root needs root and mmdebstrap: apt-get install mmdebstrap, then as root again."
+        )
+    sources = _sources(suite)
+    named = " ".join((suite, *PACKAGES, *(path.read_text(encoding="utf-8") for path in sources)))
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vnuma" / "fresh"
+    packed = cache / f"{suite}-{hashlib.sha256(named.encode()).hexdigest()[:12]}.tar"
+    if not packed.exists():
+        cache.mkdir(parents=True, exist_ok=True)
+        print(f"--- making a root of {suite} with mmdebstrap", flush=True)
+        partial = packed.with_name(f"partial-{os.getpid()}.tar")
+        options = ["--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"]
+        options += [f"--aptopt={line}" for line in _apt_settings()]
+        subprocess.run(["mmdebstrap", *options, suite, str(partial), *map(str, sources)], check=True)
+        partial.rename(packed)
+    return packed
+
+
+def _sources(suite: str) -> list[Path]:
+    """This machine's own sources of Debian packages where it is of the same release; else the default."""
+    if platform.freedesktop_os_release().get("VERSION_CODENAME") != suite:
+        return []
+    places = (Path("/etc/apt/sources.list.d/debian.sources"), Path("/etc/apt/sources.list"))
+    return [path for path in places if path.is_file()]
+
+
+def _apt_settings() -> list[str]:
+    """How this machine's apt reaches its servers: proxies and what it takes for valid."""
+    dump = subprocess.run(["apt-config", "dump"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^Acquire::(?:https?|Check|Retries|Force)[^\n]*\"[^\"\n]+\";$", dump, re.MULTILINE)
+
+
+@contextmanager
+def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
+    """A new root with a clone of HEAD to clone from, for the duration of a `with`."""
+    with tempfile.TemporaryDirectory(prefix="vnuma-fresh-") as folder:
+        fresh = Fresh(Path(folder), account)
+        fresh.root.chmod(0o755)
+        subprocess.run(["tar", "-C", folder, "-xf", str(packed)], check=True)
+        inside = ["chroot", folder]
+        if account == "root":
+            quiet = {"stdout": subprocess.DEVNULL}
+            subprocess.run([*inside, "dpkg", "--purge", *ONLY_FOR_USERS], check=True, **quiet)
+        else:
+            subprocess.run([*inside, "useradd", "--create-home", account], check=True)
+        _hand_through(fresh)
+        clone = fresh.root / "srv" / "vnuma.git"
+        subprocess.run(["git", "clone", "--quiet", "--bare", str(ROOT), str(clone)], check=True)
+        subprocess.run(
+            [*inside, "chown", "-R", account, "/srv/vnuma.git", f"/{fresh.home.relative_to(folder)}"],
+            check=True,
+        )
+        yield fresh
+
+
+def _hand_through(fresh: Fresh) -> None:
+    """This machine's way to the registries: names, certificates, settings of pip and Go."""
+    go = Path.home() / ".config" / "go" / "env"
+    pips = [Path.home() / place for place in (".config/pip/pip.conf", ".pip/pip.conf")]
+    files = {Path(place): Path(place) for place in ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf")}
+    files[go] = fresh.home.relative_to(fresh.root) / ".config" / "go" / "env"
+    files |= {pip: fresh.home.relative_to(fresh.root) / ".config" / "pip" / "pip.conf" for pip in pips}
+    for name, value in os.environ.items():
+        if HANDED_THROUGH.fullmatch(name) and value.startswith("/"):
+            files[Path(value)] = Path(value)
+    files[Path("/etc/ssl/certs/ca-certificates.crt")] = Path("/etc/ssl/certs/ca-certificates.crt")
+    for source, target in files.items():
+        place = fresh.root / str(target).lstrip("/")
+        if source.is_file():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            shutil.copy(source, place)
+        elif source.is_dir() and not place.exists():
+            shutil.copytree(source, place)
+
+
+def _lend_caches(fresh: Fresh) -> None:
+    """pip's downloads, which are locked by hash, and the lab's program of these sources."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    for name in ("pip", "vnuma/lab"):
+        if (cache / name).is_dir():
+            shutil.copytree(cache / name, fresh.home / ".cache" / name)
+    inside = f"/{fresh.home.relative_to(fresh.root)}/.cache"
+    subprocess.run(["chroot", str(fresh.root), "chown", "-R", fresh.account, inside], check=True)
+
+
+def readme_commands() -> list[str]:
+    """The first commands that README gives, with the clone to clone from in place of URL."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"\n\n((?:    [^\n]+\n)+)", text)
+    if block is None:
+        raise NotPossible("README.md has no block of commands.")
+    return [line.strip().replace("URL", "/srv/vnuma.git") for line in block[1].splitlines()]
+
+
+def whole(packed: Path, account: str) -> bool:
+    """The README's first commands, twice; whether both were in time."""
+    with fresh_root(packed, account) as fresh:
+        commands = readme_commands()
+        cold = fresh.run(" && ".join(commands))
+        warm = fresh.run(f"cd vnuma && {commands[-1]}")
+    print(
+        f"--- {account}: cold {cold:.0f} s (at most {COLD_S}), warm {warm:.0f} s (at most {WARM_S})",
+        flush=True,
+    )
+    return cold <= COLD_S and warm <= WARM_S
+
+
+def quick(packed: Path, account: str) -> bool:
+    """Set-up alone, and what it set up answers."""
+    with fresh_root(packed, account) as fresh:
+        _lend_caches(fresh)
+        seconds = fresh.run(f"{readme_commands()[0]} && {CONNECTS}")
+    print(f"--- {account}: set up and connected in {seconds:.0f} s", flush=True)
+    return True
+
+
+def main() -> int:
+    """Run what was asked for; 1 when it failed or took too long, 4 when no root can be made here."""
+    parser = argparse.ArgumentParser(description="Set vnuma up on a new machine.")
+    parser.add_argument("--account", choices=ACCOUNTS, help="only as this one")
+    parser.add_argument("--suite", default="bookworm", help="the Debian release")
+    parser.add_argument(
+        "--quick", action="store_true", help="set-up and a connection, with this machine's caches"
+    )
+    parser.add_argument("--slow", action="store_true", help="a busy machine: measure, and refuse no time")
+    chosen = parser.parse_args()
+    accounts = [chosen.account] if chosen.account else list(ACCOUNTS[1:] if chosen.quick else ACCOUNTS)
+    try:
+        packed = packed_root(chosen.suite)
+        in_time = [(quick if chosen.quick else whole)(packed, account) for account in accounts]
+    except NotPossible as error:
+        print(error, file=sys.stderr)
+        return 4
+    except subprocess.CalledProcessError as error:
+        print(
+            f"On a new machine this ended with {error.returncode}; its last lines are above.", file=sys.stderr
+        )
+        return 1
+    return 0 if all(in_time) or chosen.slow else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
