@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import Literal
 
 from vnuma.errors import DriverMissing, InputError, SqlUnreachable, VnumaError
 from vnuma.sqlserver.certificate import Endpoint, why_refused
-from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known
+from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, Link, known
 from vnuma.sqlserver.driver import Driver
 from vnuma.sqlserver.driver_files import CA_PLACE, DriverFiles, install, read_ca
 from vnuma.sqlserver.failures import ServerError, natives, translate
@@ -99,17 +100,18 @@ def connect(
         install(driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
+    until = time.monotonic() + login_timeout_s
     try:
         connection, sockets = log_in(prepare, login_timeout_s)
     except pyodbc.Error as error:
-        raise _not_logged_in(server, error, login_timeout_s) from error
+        raise _not_logged_in(server, error, until - time.monotonic()) from error
     except LoginTimeoutError as error:
         raise SqlUnreachable(
             f"{server.where}: SQL Server does not answer: {error}.",
             fix="Is the guest up, or is it frozen? See its console, and SQL Server's error log.",
         ) from error
     try:
-        with known(connection, sockets, statement_timeout_s):
+        with known(connection, Link(server.where, sockets, statement_timeout_s)):
             yield connection
     except pyodbc.Error as error:
         raise translate(error, server.where) from error
@@ -118,12 +120,12 @@ def connect(
             connection.close()
 
 
-def _not_logged_in(server: SqlServer, error: pyodbc.Error, timeout_s: float) -> VnumaError:
+def _not_logged_in(server: SqlServer, error: pyodbc.Error, left_s: float) -> VnumaError:
     """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
     ours = translate(error, server.where)
-    if server.driver.kind == "freetds" and server.verified and natives(error)[:1] == (0,):
-        end = Endpoint(server.host, server.port, server.ca_file)
-        return why_refused(end, timeout_s) or ours
+    silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
+    if silent and server.verified and left_s > 0:
+        return why_refused(Endpoint(server.host, server.port, server.ca_file), left_s) or ours
     return ours
 
 
@@ -145,7 +147,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
 
     Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
     """
-    ca = read_ca(server.ca_file) if server.ca_file and server.verified else ""
+    ca = read_ca(server.ca_file) if server.ca_file and not server.trust_server_certificate else ""
     if server.driver.kind != "freetds":
         return DriverFiles(ca)
     lines = {
@@ -158,7 +160,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
         _require_verification(server.driver)
         lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
     section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
-    return DriverFiles(ca, f"[{_section_name(server)}]\n{section}")
+    return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")
 
 
 def _section_name(server: SqlServer) -> str:

@@ -7,7 +7,7 @@ from threading import Event
 from typing import Any
 
 from vnuma.errors import SqlUnreachable
-from vnuma.sqlserver.deadline import deadline
+from vnuma.sqlserver.deadline import deadline, server_of
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
 
@@ -55,8 +55,5 @@ def run_all(connection: pyodbc.Connection, statements: Iterable[str]) -> None:
 
 
 def where(connection: pyodbc.Connection) -> str:
-    """The server's name for messages, as the driver knows it."""
-    try:
-        return str(connection.getinfo(pyodbc.SQL_SERVER_NAME)) or "SQL Server"
-    except pyodbc.Error:
-        return "SQL Server"
+    """The server's name for messages."""
+    return server_of(connection)
