@@ -20,6 +20,9 @@ TIMEOUT_S = 1.0
 AT_MOST_S = 4.0
 """For one deadline, what the machine adds, and a look at why."""
 
+ROOMY_S = 5.0
+"""Where the other half has to be answered in time, on a busy machine."""
+
 WAYS: list[tuple[Kind, Encrypt]] = [
     ("freetds", "mandatory"),
     ("freetds", "no"),
@@ -57,10 +60,10 @@ def _server(seen: Seen, authority: Authority, kind: Kind, encrypt: Encrypt = "ma
     return SqlServer("127.0.0.1", seen.port, "sa", "secret", driver, encrypt, ca_file=str(authority.ca_file))
 
 
-def _seconds_of(server: SqlServer) -> tuple[float, EnvironmentProblem]:
+def _seconds_of(server: SqlServer, timeout_s: float = TIMEOUT_S) -> tuple[float, EnvironmentProblem]:
     """How long a login takes that has to fail, and how it fails."""
     began = time.monotonic()
-    with pytest.raises(EnvironmentProblem) as caught, connect(server, login_timeout_s=TIMEOUT_S):
+    with pytest.raises(EnvironmentProblem) as caught, connect(server, login_timeout_s=timeout_s):
         pass
     return time.monotonic() - began, caught.value
 
@@ -102,13 +105,13 @@ def test_a_deadline_ends_its_own_login_alone(kind: Kind, authority: Authority, c
     with hostile_server(Hostile(certificate, troubles=troubles)) as seen:
         server = _server(seen, authority, kind)
         with ThreadPoolExecutor(8) as pool:
-            found = list(pool.map(lambda _: _seconds_of(server), range(8)))
+            found = list(pool.map(lambda _: _seconds_of(server, ROOMY_S), range(8)))
 
     assert seen.connections == 8
     assert len(seen.logins) == 4
     assert [type(error) for _, error in found].count(LoginRefused) == 4
     assert [type(error) for _, error in found].count(SqlUnreachable) == 4
-    assert all(took < AT_MOST_S for took, _ in found)
+    assert all(took < ROOMY_S + AT_MOST_S for took, _ in found)
 
 
 @pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
