@@ -63,9 +63,13 @@ options:
             type: str
             required: true
           port:
-            description: Port.
+            description: Port. Not with O(target.sql.instance).
             type: int
             default: 1433
+          instance:
+            description: Named instance. SQL Server Browser (UDP 1434) is asked for its port at each login.
+            type: str
+            default: ''
           user:
             description: Login. Needed without O(target.sql.kerberos).
             type: str

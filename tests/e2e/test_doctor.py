@@ -11,6 +11,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory
 from vnuma.domain.role import ELSEWHERE, ROLE
+from vnuma.sqlserver.driver import discover
 
 NEEDED = [need.privilege for need in ROLE]
 HELPS = {item.privilege: item for item in ELSEWHERE}
@@ -97,16 +98,27 @@ def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, 
     assert held["what"] == "all 3 privileges that a study can do without"
 
 
-def test_an_open_connection_to_sql_server_is_a_warning(tmp_path: Path, lab: LabFactory) -> None:
-    """It works as the inventory asks, and the doctor says what that gives away; a verified one is silent."""
-    verified = write_inventory(tmp_path, lab())
-    assert checks(verified, "SQL wire") == []
+def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The driver that it names by a path, and a warning for an open connection; a verified one is silent."""
+    inventory = write_inventory(tmp_path, lab())
+    assert checks(inventory, "SQL wire") == []
 
-    document = json.loads(verified.read_text(encoding="utf-8"))
-    document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_sql"]["encrypt"] = "no"
-    verified.write_text(json.dumps(document), encoding="utf-8")
-    (warned,) = checks(verified, "SQL wire")
+    library = tmp_path / "libtdsodbc-of-ours.so"
+    path = discover("freetds").path
+    assert path is not None
+    library.symlink_to(path)
+    document = json.loads(inventory.read_text(encoding="utf-8"))
+    document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_sql"] |= {
+        "encrypt": "no",
+        "driver": str(library),
+    }
+    inventory.write_text(json.dumps(document), encoding="utf-8")
+    ran = json.loads(vnuma("doctor", "-i", inventory, "--format", "json").out)["checks"]
 
-    assert warned["state"] == "warn"
-    assert "encrypt: no" in str(warned["what"])
-    assert [item["state"] for item in checks(verified, "SQL Server")] == ["ok"]
+    told = {item["subject"]: item for item in ran}
+    assert str(library) in told["driver"]["what"]
+    assert told["SQL wire"]["state"] == "warn"
+    assert "encrypt: no" in told["SQL wire"]["what"]
+    assert told["SQL Server"]["state"] == "ok"

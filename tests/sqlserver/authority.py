@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 
 from cryptography import x509
@@ -21,11 +22,17 @@ class Authority:
         self.ca_file = folder / f"{name}.pem"
         self.ca_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    def certificate(self, name: str = "localhost", *, expired: bool = False) -> Path:
-        """A server's certificate for a DNS name, and its key, in one PEM file."""
+    def certificate(self, *names: str, expired: bool = False) -> Path:
+        """A server's certificate for DNS names, else for this machine, and its key, in one PEM file.
+
+        Microsoft's driver looks for an address among the names alone.
+        """
         key = ec.generate_private_key(ec.SECP256R1())
         subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "a server")])
-        alternative = x509.SubjectAlternativeName([x509.DNSName(name)])
+        alternative = x509.SubjectAlternativeName(
+            [x509.DNSName(name) for name in names or ("localhost", "127.0.0.1")]
+            + ([] if names else [x509.IPAddress(ip_address("127.0.0.1"))])
+        )
         certificate = self._signed(subject, key, alternative, expired=expired)
         file = self._folder / f"{certificate.serial_number}.pem"
         file.write_bytes(
@@ -55,6 +62,10 @@ class Authority:
             .serial_number(x509.random_serial_number())
             .not_valid_before(until - timedelta(days=30))
             .not_valid_after(until)
+            .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+            .add_extension(
+                x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key()), critical=False
+            )
             .add_extension(extension, critical=isinstance(extension, x509.BasicConstraints))
             .sign(self._key, hashes.SHA256())
         )

@@ -13,12 +13,14 @@ from vnuma.engine.inventory import LOCAL, read_variables
 from vnuma.engine.target import Target
 from vnuma.engine.workload_check import WORKLOAD
 from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.sqlserver.connect import located
 from vnuma.workloads.caller_host import START
 from vnuma.workloads.callers import driver_on
 from vnuma.workloads.client import HERE, Client, client_host
 
 _SSH = ("-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=15", "-o", "ServerAliveInterval=15")
 """No terminal, no question, and an end when the machine is gone."""
+_BROWSER_S = 5.0
 
 
 def client_named(inventory: Path, name: str | None) -> Client:
@@ -88,7 +90,7 @@ def client_findings(inventory: Path, name: str, targets: Mapping[str, Target]) -
     try:
         with client_host(client) as (host, hello):
             for vm, target in targets.items():
-                server = sql_server(target)
+                server = located(sql_server(target), _BROWSER_S)
                 if not client.here:
                     driver_on(client, hello, server.driver)
                 if why := host.why_not(server.host, server.port):

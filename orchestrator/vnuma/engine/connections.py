@@ -89,6 +89,7 @@ def sql_server(target: Target) -> SqlServer:
         ca_file=wanted.ca_file,
         driver=driver(wanted.driver),
         kerberos=wanted.kerberos,
+        instance=wanted.instance,
         node_ports=wanted.node_ports,
         logins=shared_logins(),
     )

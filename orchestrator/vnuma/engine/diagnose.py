@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 from vnuma.domain.facts import VmFacts
@@ -27,7 +28,8 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
     """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
     machines = [name for name, target in targets.items() if isinstance(target, Machine)]
     vms = [target for target in targets.values() if isinstance(target, Target)]
-    findings = [] if machines and not vms else [_guarded("driver", _driver)]
+    wanted = dict.fromkeys(target.sql.driver for target in vms) or ({} if machines else {"auto": None})
+    findings = [_guarded("driver", partial(_driver, name)) for name in wanted]
     for target in vms:
         findings += [*_vsphere(target), *_found(open_wires(target), "SQL wire")]
         findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
@@ -42,8 +44,8 @@ def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:
         return Diagnosis("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())
 
 
-def _driver() -> Diagnosis:
-    found = discover()
+def _driver(preferred: str) -> Diagnosis:
+    found = discover(preferred)
     return Diagnosis("ok", "driver", f"{found.name} {found.version}")
 
 

@@ -82,9 +82,31 @@ class SqlTarget(Strict):
     encrypt: Literal["mandatory", "strict", "no"] = "mandatory"
     trust_server_certificate: bool = False
     ca_file: str | None = None
+    instance: str = Field(default="", pattern=r"^[\x21-\x5b\x5d-\x7e]{0,16}$")
     driver: str = "auto"
     node_ports: tuple[int, ...] = ()
     identity: Literal["guest_address", "power_cycle"] | GuestAddress = "guest_address"
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_entra_id(cls, data: object) -> object:
+        """Drivers have it by the keyword Authentication, which somebody may carry over."""
+        if isinstance(data, dict) and "authentication" in {str(name).casefold() for name in data}:
+            raise ValueError(
+                "a login by Entra ID (Azure Active Directory) is not supported: give a SQL login (user and "
+                "password), or kerberos: true"
+            )
+        return data
+
+    @model_validator(mode="after")
+    def _one_way_to_its_port(self) -> SqlTarget:
+        if "\\" in self.host or "," in self.host:
+            raise ValueError(
+                "host is a name or address alone: a named instance goes into instance, a port into port"
+            )
+        if self.instance and self.port != SqlTarget.model_fields["port"].default:
+            raise ValueError("give port or instance: SQL Server Browser is asked for an instance's port")
+        return self
 
     @field_validator("encrypt", mode="before")
     @classmethod
@@ -165,7 +187,6 @@ def target_from(name: str, variables: dict[str, object], where: str) -> Target:
         lines = []
         for item in error.errors():
             path = ".".join(f"vnuma_{step}" if i == 0 else str(step) for i, step in enumerate(item["loc"]))
-            lines.append(
-                f"{where}: host {name}: {path}: {str(item['msg']).removeprefix('Value error, ').lower()}."
-            )
+            why = str(item["msg"]).removeprefix("Value error, ")
+            lines.append(f"{where}: host {name}: {path}: {why[:1].lower()}{why[1:]}.")
         raise InputError("\n".join(lines), fix="inventories/example shows every variable.") from None

@@ -166,5 +166,5 @@ def _encryption(options: bytes) -> int:
             break
         kind, offset, length = struct.unpack(">BHH", options[at : at + 5])
         if kind == _ENCRYPTION and length >= 1 and offset < len(options):
-            return options[offset]
+            return int(options[offset])
     raise ValueError("a PRELOGIN without a word on encryption")

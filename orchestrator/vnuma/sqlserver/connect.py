@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from vnuma.errors import DriverMissing, InputError, LoginRefused, SqlUnreachable, VnumaError
 from vnuma.logins import Logins
+from vnuma.sqlserver.browser import port_of
 from vnuma.sqlserver.certificate import Endpoint, why_refused
-from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, known
+from vnuma.sqlserver.deadline import STATEMENT_TIMEOUT_S, Link, known
 from vnuma.sqlserver.driver import Driver
 from vnuma.sqlserver.driver_files import CA_PLACE, DriverFiles, install, read_ca
-from vnuma.sqlserver.failures import ServerError, counts_against_account, natives, translate
+from vnuma.sqlserver.failures import ServerError, counts_against_account, natives, no_ticket, translate
 from vnuma.sqlserver.logins import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.odbc import pyodbc
 from vnuma.sqlserver.sockets import Address
@@ -64,6 +66,8 @@ class SqlServer:
     trust_server_certificate: bool = False
     ca_file: str | None = None
     kerberos: bool = False
+    instance: str = ""
+    """A named instance, whose port SQL Server Browser tells at each login; `port` is not used then."""
     node_ports: tuple[int, ...] = ()
     """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
     logins: Logins | None = field(default=None, repr=False, compare=False)
@@ -71,8 +75,8 @@ class SqlServer:
 
     @property
     def where(self) -> str:
-        """Host and port, for messages."""
-        return f"{self.host}:{self.port}"
+        """Host and port, or host and instance, for messages."""
+        return f"{self.host}\\{self.instance}" if self.instance else f"{self.host}:{self.port}"
 
     @property
     def account(self) -> str:
@@ -110,39 +114,53 @@ def connect(
     if server.logins:
         server.logins.require_open(server.account)
 
+    until, asked = time.monotonic() + login_timeout_s, server
+
     def prepare() -> tuple[frozenset[Address], str]:
+        nonlocal server
+        server = located(asked, until - time.monotonic())
         install(driver_files(server))
         return addresses_of(server.host, server.port), connection_string(server, database)
 
     try:
         connection, sockets = log_in(prepare, login_timeout_s)
     except pyodbc.Error as error:
-        raise _not_logged_in(server, error, login_timeout_s) from error
+        raise _not_logged_in(server, asked, error, until - time.monotonic()) from error
     except LoginTimeoutError as error:
         raise SqlUnreachable(
-            f"{server.where}: SQL Server does not answer: {error}.",
+            f"{asked.where}: SQL Server does not answer: {error}.",
             fix="Is the guest up, or is it frozen? See its console, and SQL Server's error log.",
         ) from error
-    if server.logins:
-        server.logins.accepted(server.account)
+    if asked.logins:
+        asked.logins.accepted(asked.account)
     try:
-        with known(connection, sockets, statement_timeout_s):
+        with known(connection, Link(asked.where, sockets, statement_timeout_s)):
             yield connection
     except pyodbc.Error as error:
-        raise translate(error, server.where) from error
+        raise translate(error, asked.where) from error
     finally:
         with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
             connection.close()
 
 
-def _not_logged_in(server: SqlServer, error: pyodbc.Error, timeout_s: float) -> VnumaError:
+def located(server: SqlServer, timeout_s: float) -> SqlServer:
+    """The server with its port of now. Raises SqlUnreachable."""
+    if not server.instance:
+        return server
+    return replace(server, port=port_of(server.host, server.instance, timeout_s), instance="")
+
+
+def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, left_s: float) -> VnumaError:
     """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
-    ours = translate(error, server.where)
+    ours = translate(error, asked.where)
     if counts_against_account(error):
-        return _counted(server, ours)
-    if server.driver.kind == "freetds" and server.verified and natives(error)[:1] == (0,):
-        end = Endpoint(server.host, server.port, server.ca_file)
-        return why_refused(end, timeout_s) or ours
+        return _counted(asked, ours)
+    silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
+    if silent and server.verified and left_s > 0:
+        ours = why_refused(Endpoint(server.host, server.port, server.ca_file), left_s) or ours
+    if silent and server.kerberos and isinstance(ours, SqlUnreachable):
+        why = "FreeTDS gives no reason; most often a ticket is missing or has expired"
+        return no_ticket(asked.where, why)
     return ours
 
 
@@ -172,7 +190,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
 
     Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
     """
-    ca = read_ca(server.ca_file) if server.ca_file and server.verified else ""
+    ca = read_ca(server.ca_file) if server.ca_file and not server.trust_server_certificate else ""
     if server.driver.kind != "freetds":
         return DriverFiles(ca)
     lines = {
@@ -185,7 +203,7 @@ def driver_files(server: SqlServer) -> DriverFiles:
         _require_verification(server.driver)
         lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
     section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
-    return DriverFiles(ca, f"[{_section_name(server)}]\n{section}")
+    return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")
 
 
 def _section_name(server: SqlServer) -> str:

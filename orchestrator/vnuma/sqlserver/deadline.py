@@ -21,25 +21,33 @@ STATEMENT_TIMEOUT_S = 600.0
 
 
 @dataclass(frozen=True)
-class _Link:
+class Link:
     """What is known of an open connection beside the driver."""
 
+    where: str
+    """Its server as messages name it; a driver's own name for it may be anything."""
     sockets: Sockets
     timeout_s: float
 
 
-_links: dict[int, _Link] = {}
+_links: dict[int, Link] = {}
 """Connections that are open now, by identity: a pyodbc connection takes no attributes."""
 
 
 @contextmanager
-def known(connection: pyodbc.Connection, sockets: Sockets, timeout_s: float) -> Iterator[None]:
-    """Remember a connection's sockets and its statements' timeout while the block runs."""
-    _links[id(connection)] = _Link(sockets, timeout_s)
+def known(connection: pyodbc.Connection, link: Link) -> Iterator[None]:
+    """Remember what a connection's driver does not tell while the block runs."""
+    _links[id(connection)] = link
     try:
         yield
     finally:
         del _links[id(connection)]
+
+
+def server_of(connection: pyodbc.Connection) -> str:
+    """The server at the other end, for messages."""
+    link = _links.get(id(connection))
+    return link.where if link else "SQL Server"
 
 
 @contextmanager
@@ -51,7 +59,7 @@ def deadline(
     An interrupted call may return without an exception: the event decides, not the driver. Without
     `timeout_s` the connection's own statement timeout counts.
     """
-    link = _links.get(id(connection), _Link(frozenset(), STATEMENT_TIMEOUT_S))
+    link = _links.get(id(connection), Link("", frozenset(), STATEMENT_TIMEOUT_S))
     ended, passed = threading.Event(), threading.Event()
 
     def watch() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.errors import ConnectionDropped, SqlUnreachable, VnumaError
-from vnuma.sqlserver.deadline import is_cut
+from vnuma.sqlserver.deadline import is_cut, server_of
 from vnuma.sqlserver.failures import sentence, translate
 from vnuma.sqlserver.odbc import pyodbc
 
@@ -29,8 +29,5 @@ def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
 
 
 def where(connection: pyodbc.Connection) -> str:
-    """The server's name for messages, as the driver knows it."""
-    try:
-        return str(connection.getinfo(pyodbc.SQL_SERVER_NAME)) or "SQL Server"
-    except pyodbc.Error:
-        return "SQL Server"
+    """The server's name for messages."""
+    return server_of(connection)

@@ -39,6 +39,8 @@ SQL Server may use the same numbers for its messages; FreeTDS raises its own wit
 Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
 """
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
+_TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
+_ENTRA = re.compile(r"azure active directory|entra|fedauth", re.IGNORECASE)
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
 NO_ENCRYPTION_FIX = (
@@ -96,11 +98,13 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
             f"The ODBC driver could not be loaded: {text}.",
             fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
         )
-    if _KERBEROS.search(text):
+    if _ENTRA.search(text):
         return LoginRefused(
-            f"{where}: no Kerberos login: {text}.",
-            fix="Get a ticket (kinit, klist), and check the SPN MSSQLSvc/FQDN:PORT of the server.",
+            f"{where}: SQL Server wants an Entra ID login, which is not supported: {text}.",
+            fix="Ask the DBA for a SQL login, or use Kerberos (kerberos: true).",
         )
+    if _KERBEROS.search(text):
+        return _no_kerberos(where, text)
     if state.startswith("08") and _NOT_ENCRYPTED.search(text):
         return CertificateRejected(f"{where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
     if state.startswith("08") and _CERTIFICATE.search(text):
@@ -143,6 +147,26 @@ def counts_against_account(error: pyodbc.Error) -> bool:
     numbers = set(natives(error))
     other = _STARTING | _DATABASE
     return bool(numbers & _LOGIN) and not numbers & other and not _KERBEROS.search(sentence(error))
+
+
+def _no_kerberos(where: str, text: str) -> LoginRefused:
+    """Without a ticket, with one that has expired, or with one that this server cannot use."""
+    if _TICKET.search(text):
+        return no_ticket(where, text)
+    return LoginRefused(
+        f"{where}: no Kerberos login: {text}.",
+        fix="Check the SPN MSSQLSvc/FQDN:PORT of the server (setspn -L), that vnuma_sql.host is that FQDN, "
+        "and both clocks; klist shows the ticket.",
+    )
+
+
+def no_ticket(where: str, why: str) -> LoginRefused:
+    """The ticket is missing or has expired; one for a night has to be renewed."""
+    return LoginRefused(
+        f"{where}: no Kerberos login: {why}.",
+        fix="kinit USER@REALM, then klist. For a night's run get a new one from a keytab before it expires: "
+        "k5start -K 60 -f KEYTAB -U, or kinit -k -t KEYTAB USER@REALM from cron.",
+    )
 
 
 def _privilege(where: str, text: str) -> PrivilegeMissing:

@@ -69,7 +69,7 @@ class Site(Protocol):
 
     @property
     def server(self) -> SqlServer:
-        """The guest's SQL Server; `dataclasses.replace(server, port=...)` is another of its ports."""
+        """The guest's SQL Server; `dataclasses.replace(server, port=..., instance="")` is another port."""
 
     @property
     def simulated(self) -> bool:

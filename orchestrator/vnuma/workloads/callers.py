@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
-from vnuma.sqlserver.connect import SqlServer, connection_string, driver_files
+from vnuma.sqlserver.connect import SqlServer, connection_string, driver_files, located
 from vnuma.sqlserver.driver import Driver, elsewhere
 from vnuma.sqlserver.failures import translate
 from vnuma.sqlserver.odbc import pyodbc
@@ -59,12 +59,13 @@ class Callers:
     def connect(self, connections: int, call: str, *, keys: int, own_session: bool) -> list[int]:
         """Connect so many; each calls once and then waits. Returns their sessions."""
         self._active = connections
-        files = driver_files(self._server)
+        server = located(self._server, LOGIN_S)
+        files = driver_files(server)
         self._host.order("trust", ca=files.ca, section=files.section)
         self._host.order(
             "connect",
             callers=connections,
-            string=connection_string(self._server, self._database),
+            string=connection_string(server, self._database),
             call=call,
             keys=keys,
             own_session=own_session,

@@ -140,7 +140,9 @@ def _sides(site: Site) -> _Sides:
             f"{site.vm}, arm {site.arm}: SQL Server sees one memory node, so nothing in it is remote.",
             fix="Use arms with two vNUMA nodes on two host nodes.",
         )
-    first, last = (replace(site.server, port=port) for port in ports_of(site.server, site.settings))
+    first, last = (
+        replace(site.server, port=port, instance="") for port in ports_of(site.server, site.settings)
+    )
     pages, away = Side(min(nodes), first), Side(max(nodes), last)
     return _Sides(pages, away, pages if site.settings.placement == "local" else away)
 

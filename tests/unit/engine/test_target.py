@@ -63,3 +63,24 @@ def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
 def test_a_verified_connection_is_no_finding() -> None:
     """It is what everybody has who says nothing."""
     assert list(open_wires(_target(ca_file="ca.pem"))) == []
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ({"authentication": "ActiveDirectoryPassword"}, r"Entra ID.*kerberos: true"),
+        ({"host": "sql16\\SQL2019"}, r"(?i)instance"),
+        ({"host": "sql16,1444"}, r"(?i)port"),
+        ({"instance": "SQL2019", "port": 1444}, r"(?i)port or instance"),
+        ({"instance": "a\nb"}, r"instance"),
+    ],
+)
+def test_what_a_connection_string_would_say_is_told_in_our_words(sql: dict[str, object], words: str) -> None:
+    """One sentence says what to write, or that it is not supported."""
+    with pytest.raises(InputError, match=words):
+        _target(**sql)
+
+
+def test_an_instance_needs_no_port() -> None:
+    """Its port is asked for at each login."""
+    assert _target(instance="SQL2019").sql.instance == "SQL2019"

@@ -1,0 +1,58 @@
+"""SQL Server Browser: the TCP port of a named instance, which may be another after each start.
+
+The protocol is that of https://learn.microsoft.com/openspecs/windows_protocols/mc-sqlr. Whoever answers is
+believed: who answers at that port then has to prove who it is.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from contextlib import suppress
+
+from vnuma.errors import SqlUnreachable
+
+PORT = 1434
+_ASK_INSTANCE, _ANSWER = 0x04, 0x05
+_LARGEST = 4096
+_AGAIN_S = 0.5
+"""A datagram may be lost: the question is asked again."""
+
+
+def port_of(host: str, instance: str, timeout_s: float) -> int:
+    """The port of an instance now. Raises SqlUnreachable where it cannot be told."""
+    where = f"{host}\\{instance}"
+    question = bytes([_ASK_INSTANCE]) + instance.encode("ascii") + b"\0"
+    until = time.monotonic() + timeout_s
+    try:
+        (family, kind, protocol, _name, address), *_ = socket.getaddrinfo(host, PORT, type=socket.SOCK_DGRAM)
+        with socket.socket(family, kind, protocol) as link:
+            link.connect(address)
+            while (left := until - time.monotonic()) > 0:
+                link.settimeout(min(left, _AGAIN_S))
+                with suppress(TimeoutError):
+                    link.send(question)
+                    return _port(link.recv(_LARGEST), where)
+    except ConnectionRefusedError:
+        pass  # nobody listens there
+    except OSError as error:
+        raise SqlUnreachable(f"{where}: the name is unknown here ({error.strerror}).") from error
+    raise SqlUnreachable(
+        f"{where}: SQL Server Browser (UDP {PORT}) does not tell the instance's port.",
+        fix="Start the service SQL Server Browser and open UDP 1434, check the instance's name, or give the "
+        "instance a fixed port and write vnuma_sql.port instead of instance.",
+    )
+
+
+def _port(answer: bytes, where: str) -> int:
+    """The port of an answer. Raises SqlUnreachable for one without."""
+    text = answer[3:].decode("latin-1") if answer[:1] == bytes([_ANSWER]) else ""
+    words = text.split(";")
+    facts = dict(zip(words[::2], words[1::2], strict=False))
+    port = facts.get("tcp", "")
+    if port.isascii() and port.isdigit() and 0 < int(port[:6]) < 65536:
+        return int(port)
+    raise SqlUnreachable(
+        f"{where}: SQL Server Browser names no TCP port for the instance.",
+        fix="Is it started, and TCP/IP enabled for it (SQL Server Configuration Manager)?",
+    )
