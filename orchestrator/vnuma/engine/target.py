@@ -107,6 +107,23 @@ class Target(Strict):
     vcenter: VCenterTarget
     sql: SqlTarget
     test_clone: bool = Field(default=False)
+    require_tag: str | None = None
+    """The vSphere tag without which the VM may not be changed, as `CATEGORY:NAME`."""
+
+    @field_validator("require_tag")
+    @classmethod
+    def _is_a_tag(cls, given: str | None) -> str | None:
+        if not given:  # a role hands on an empty text
+            return None
+        if not is_tag(given):
+            raise ValueError(f"'{given}' is not a valid vSphere tag: CATEGORY:NAME")
+        return given
+
+
+def is_tag(text: str) -> bool:
+    """Whether a text names a vSphere tag with its category."""
+    category, _, name = text.partition(":")
+    return bool(category.strip() and name.strip())
 
 
 MACHINE_KEY = "linux/"
@@ -143,6 +160,7 @@ def target_from(name: str, variables: dict[str, object], where: str) -> Target:
         "vcenter": variables.get("vnuma_vcenter", {}),
         "sql": variables.get("vnuma_sql", {}),
         "test_clone": variables.get("vnuma_test_clone", False),
+        "require_tag": variables.get("vnuma_require_tag"),
     }
     try:
         return Target.model_validate(fields)
