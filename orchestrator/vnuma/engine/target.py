@@ -62,14 +62,6 @@ class GuestAddress(Strict):
 
     address: str
 
-    @field_validator("address")
-    @classmethod
-    def _is_an_address(cls, given: str) -> str:
-        try:
-            return plain(given)
-        except ValueError:
-            raise ValueError(f"'{given}' is not an IP address") from None
-
 
 class SqlTarget(Strict):
     """The SQL Server inside the VM."""
@@ -90,6 +82,18 @@ class SqlTarget(Strict):
         if not self.kerberos and not (self.user and self.password):
             raise ValueError("give user and password, or kerberos: true")
         return self
+
+    @field_validator("identity", mode="before")
+    @classmethod
+    def _is_an_identity(cls, given: object) -> object:
+        """One sentence for whatever is wrong with it: pydantic would tell of each form."""
+        if isinstance(given, GuestAddress) or given in ("guest_address", "power_cycle"):
+            return given
+        address = given.get("address") if isinstance(given, dict) and len(given) == 1 else None
+        try:
+            return GuestAddress(address=plain(str(address)))
+        except ValueError:
+            raise ValueError("give guest_address, power_cycle, or {address: IP}") from None
 
     @property
     def known_by(self) -> Identity:
