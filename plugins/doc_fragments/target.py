@@ -100,6 +100,13 @@ options:
             type: list
             elements: int
             default: []
+          identity:
+            description:
+              - What tells that this SQL Server runs in the VM, besides its power-cycle.
+              - C(guest_address), an address that VMware Tools report; C(power_cycle), no address.
+              - Or a dict with C(address), the one that SQL Server has itself.
+            type: raw
+            default: guest_address
           driver:
             description: ODBC driver. C(auto), a name from odbcinst.ini, or a library's path.
             type: str
@@ -108,6 +115,10 @@ options:
         description: Whether the VM is a test clone, which may be power-cycled many times.
         type: bool
         default: false
+      require_tag:
+        description: The vSphere tag without which the VM is not changed, as C(CATEGORY:NAME). Empty for none.
+        type: str
+        default: ''
 """
 
     MACHINE = r"""

@@ -19,10 +19,14 @@ from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.setting import Power, is_evidence
 from vnuma.domain.study_file import parse_study
+from vnuma.engine import by_hand
 from vnuma.engine.attempt import finish
 from vnuma.engine.boot import boot_cell, ready_cell
+from vnuma.engine.dataset import prepare_cell
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.start import create_run, prepare
+from vnuma.errors import PreflightBlocked, WrongServer
+from vnuma.sqlserver.dataset import DatasetSpec
 from vnuma.store.states import Outcome
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm
@@ -154,3 +158,101 @@ def test_the_first_arms_setting_is_written_after_the_first_power_cycle(
     assert sum(event["event"] == "power_off" for event in running.events) == 3
     steps.put_back()
     assert running.audit(PRODUCTION)["changes"] == []
+
+
+def test_clocks_that_are_minutes_off_neither_block_nor_delay(tmp_path: Path, lab: LabFactory) -> None:
+    """The host's is behind, the guest's ahead: doctor says so, preflight and a boot go by differences."""
+    running = lab(
+        host={"name": "esx01", "clock_minutes": 8},
+        vms=[{"name": "sql16", "around": {"clock_minutes": -11}}],
+    )
+    steps = Steps.prepared(tmp_path / "a", running, power={"sql_timeout_s": 20})
+    doctor = vnuma_here("doctor", "-i", tmp_path / "a" / "hosts.yml")
+    context = steps.take()
+
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    seen = ready_cell(context, attempt)
+
+    assert seen.judgement.counts
+    assert re.search(r"clocks +against vCenter: host \+4(79|80) s, guest -6(59|60|61) s", doctor.out)
+    assert "its address is the guest's" in doctor.out
+    steps.put_back()
+
+
+@pytest.mark.parametrize(
+    ("identity", "code", "said"),
+    [
+        ("guest_address", 5, "P31"),
+        ("power_cycle", 0, "leaves it to the power-cycle"),
+        ({"address": "127.0.0.2"}, 0, ""),
+        ({"address": "192.0.2.9"}, 5, "P31"),
+        ({"address": "sql16"}, 3, "vnuma_sql.identity"),
+    ],
+)
+def test_a_server_whose_address_the_guest_does_not_show_needs_a_stated_identity(
+    tmp_path: Path, lab: LabFactory, identity: Any, code: int, said: str
+) -> None:
+    """As in a container: blocked without a choice, named with one, and never passed in silence."""
+    running = estate(lab, {"guest_addresses": ["192.0.2.7"]})
+    inventory = clone_with_sql_of(tmp_path, running, CLONE, identity=identity)
+
+    planned = vnuma_here("plan", write_study(tmp_path), "-i", inventory, "--checks")
+
+    assert planned.code == code, planned.text
+    assert said in planned.text
+    assert "P27" not in planned.text
+
+
+def test_the_power_cycle_proves_a_server_whose_address_nobody_reports(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Tools that report no address are no pass before it, and no obstacle after it."""
+    running = estate(lab, {"guest_addresses": []})
+    steps = steps_of(tmp_path, running, CLONE)
+    planned = vnuma_here("plan", tmp_path / "small.yml", "-i", tmp_path / "hosts.yml", "--checks")
+    assert "P33" in planned.out
+    context = steps.take()
+
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    ready_cell(context, attempt)
+
+    assert running.audit(CLONE)["changes"] == ["AlterServer (sa, master)"]
+    assert running.events[-1]["path"] == CLONE
+
+
+def test_no_step_writes_to_a_server_before_its_boot_was_proven(tmp_path: Path, lab: LabFactory) -> None:
+    """A play that leaves guest_ready out makes no dataset."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
+    running.wait_for("sql_listening", count=2)
+
+    with pytest.raises(WrongServer, match="not proven"):
+        prepare_cell(context, attempt)
+
+    assert running.audit("sql16")["changes"] == []
+
+
+def test_a_dataset_by_hand_is_made_on_the_vms_own_server_only(tmp_path: Path, lab: LabFactory) -> None:
+    """Outside a run there is no power-cycle, so every fact has to agree."""
+    running = estate(lab)
+    spec = DatasetSpec(transaction_history_rows=20, sales_order_detail_rows=20)
+    right, wrong = (
+        read_targets(clone_with_sql_of(tmp_path, running, owner), ["sql16"])["sql16"]
+        for owner in (CLONE, PRODUCTION)
+    )
+
+    for work in (
+        lambda: by_hand.prepare_dataset(wrong, spec),
+        lambda: by_hand.drop_dataset(wrong, spec.database),
+    ):
+        with pytest.raises(PreflightBlocked, match="P33"):
+            work()
+
+    assert running.audit(PRODUCTION)["changes"] == []
+    assert by_hand.prepare_dataset(right, spec).changed
+    assert by_hand.drop_dataset(right, spec.database)

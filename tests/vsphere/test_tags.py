@@ -8,7 +8,7 @@ import pytest
 
 from tests.estate.build import document
 from tests.support.cli import vnuma_here
-from tests.support.site import write_inventory
+from tests.support.site import write_inventory, write_study
 from tests.vsphere.support import LabFactory, vcenter_of, vm
 from vnuma.errors import CertificateRejected, EnvironmentProblem, LoginRefused, VCenterUnreachable
 from vnuma.vsphere.tags import read_tags
@@ -88,3 +88,31 @@ def test_vms_whose_tags_cannot_be_read_are_not_chosen_silently(lab: LabFactory, 
         assert ran.code == 3
         assert "No VM can be chosen by tag: " in ran.err
         assert "has no API for tags (HTTP 404)" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("tag", "clone", "blocked"),
+    [("Tier:Gold", False, False), ("App:SAP / R3", True, True), ("Nobody:Has", True, True)],
+)
+def test_a_vm_may_be_studied_if_its_owner_has_tagged_it(
+    lab: LabFactory, tmp_path: Path, tag: str, clone: bool, blocked: bool
+) -> None:
+    """A tag permits beside the inventory's mark; one that is required and lacking blocks in spite of it."""
+    site = write_inventory(tmp_path, lab(TAGGED), ["sql01"])
+    text = site.read_text(encoding="utf-8")
+    site.write_text(text.replace('"vnuma_test_clone": true', f'"vnuma_test_clone": {str(clone).lower()}'))
+    study = write_study(tmp_path, vms=["sql01"])
+
+    by_option = vnuma_here("plan", study, "-i", site, "--checks", "--require-tag", tag)
+    marked = site.read_text(encoding="utf-8").replace(
+        '"vnuma_vm"', f'"vnuma_require_tag": "{tag}", "vnuma_vm"'
+    )
+    site.write_text(marked, encoding="utf-8")
+    by_inventory = vnuma_here("plan", study, "-i", site, "--checks")
+
+    assert [ran.code for ran in (by_option, by_inventory)] == [5 if blocked else 0] * 2, by_option.text
+    for ran in (by_option, by_inventory):
+        assert (f"sql01 does not have the vSphere tag {tag}" in ran.text) is blocked
+        assert "P07" not in ran.text
+    if not blocked:
+        assert f"--require-tag {tag}" in by_option.out  # the command to start it

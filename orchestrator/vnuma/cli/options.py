@@ -37,6 +37,14 @@ TicketOption = Annotated[
     str | None,
     typer.Option("--ticket", metavar="ID", help="Change ticket: in the report and in every audit line."),
 ]
+RequireTagOption = Annotated[
+    str | None,
+    typer.Option(
+        "--require-tag",
+        metavar="CATEGORY:NAME",
+        help="Only VMs that have this vSphere tag; it permits them too.",
+    ),
+]
 StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study file.")]
 
 

@@ -15,6 +15,7 @@ from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
+    RequireTagOption,
     StudyArgument,
     TicketOption,
     read_study,
@@ -25,6 +26,7 @@ from vnuma.cli.screen import aligned, duration, plural, say, simulated_banner, w
 
 if TYPE_CHECKING:
     from vnuma.domain.study import Study
+    from vnuma.engine.permit import Permit
     from vnuma.engine.plan import VmPlan
 
 
@@ -42,6 +44,7 @@ def plan(
     format_: Annotated[PlanFormat, typer.Option("--format", help="text or json.")] = PlanFormat.TEXT,
     production: ProductionOption = False,
     ticket: TicketOption = None,
+    require_tag: RequireTagOption = None,
     document: Annotated[
         Path | None,
         typer.Option("--document", metavar="FILE", help="Write the plan as a page for a change board too."),
@@ -60,7 +63,7 @@ def plan(
     from vnuma.engine.plan import VmPlan
     from vnuma.engine.start import plan_all
 
-    permit = Permit.given(production, ticket)
+    permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     every = list(plan_all(parsed, study_targets(where, parsed), permit, where).values())
@@ -69,7 +72,7 @@ def plan(
     if format_ is PlanFormat.JSON:
         typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
     else:
-        start = _command("run", study, inventory, production=production, ticket=ticket)
+        start = _command("run", study, inventory, permit)
         for machine in machines:
             say(machine_text(parsed, machine, start, checks))
         for one in plans:
@@ -82,14 +85,18 @@ def plan(
     if format_ is PlanFormat.JSON:
         refuse_blocked(findings)
     else:
-        refuse_shown(findings, _command("plan", study, inventory, production=production, ticket=ticket))
+        refuse_shown(findings, _command("plan", study, inventory, permit))
 
 
-def _command(verb: str, study: Path, inventory: Path | None, *, production: bool, ticket: str | None) -> str:
+def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> str:
     """The command for what was planned: for the same VMs, under the same permit."""
     where = ["-i", str(inventory)] if inventory else []
-    permit = [*(["--production"] if production else []), *(["--ticket", ticket] if ticket else [])]
-    return shlex.join(["vnuma", verb, str(study), *where, *permit])
+    under = [
+        *(["--production"] if permit.production else []),
+        *(["--ticket", permit.ticket] if permit.ticket else []),
+        *(["--require-tag", permit.tag] if permit.tag else []),
+    ]
+    return shlex.join(["vnuma", verb, str(study), *where, *under])
 
 
 def _text(study: Study, plan: VmPlan, start: str, checks: bool) -> str:

@@ -10,6 +10,7 @@ import typer
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
+    RequireTagOption,
     StoreOption,
     TicketOption,
     read_study,
@@ -45,6 +46,7 @@ def run(
     ] = False,
     production: ProductionOption = False,
     ticket: TicketOption = None,
+    require_tag: RequireTagOption = None,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
@@ -65,11 +67,11 @@ def run(
         )
     from vnuma.engine.permit import Permit
 
-    permit = Permit.given(production, ticket)
+    permit = Permit.given(production, ticket, require_tag)
     if resume:
-        if production or ticket:
+        if production or ticket or require_tag:
             raise InputError(
-                "A resumed run keeps its ticket: --production and --ticket go with a study file.",
+                "A resumed run keeps its permit: --production, --ticket, --require-tag go with a study file.",
                 fix=f"vnuma run --resume {resume}",
             )
         _resume(resume, inventory, store)
@@ -80,7 +82,7 @@ def run(
     if dry_run:
         from vnuma.cli.plan import plan
 
-        plan(path, inventory, production=production, ticket=ticket)
+        plan(path, inventory, production=production, ticket=ticket, require_tag=require_tag)
         return
     _start(path, inventory, store, permit, create_only=create_only)
 

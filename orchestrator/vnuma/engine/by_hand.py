@@ -46,7 +46,7 @@ def _permitted(session: Session, target: Target, permit: Permit) -> tuple[VmRef,
     ref = read.find_vm(session, target.vm)
     vm = read.read_vm(session, ref)
     refuse_if_marked(vm)
-    permit.require(vm.name, test_clone=target.test_clone)
+    permit.require(vm.name, permit.tagged(target, vm.moid), test_clone=target.test_clone)
     return ref, vm
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from vnuma.domain.facts import VmFacts
 from vnuma.domain.setting import Power
-from vnuma.engine import diagnose_access
+from vnuma.engine import diagnose_access, diagnose_endpoint
 from vnuma.engine.baseline import parse_mark
 from vnuma.engine.connections import sql_server, vcenter
 from vnuma.engine.diagnosis import Diagnosis, State
@@ -63,8 +63,12 @@ def _vsphere(target: Target) -> Iterator[Diagnosis]:
             yield from diagnose_access.optional(session, ref)
             seen = surroundings.read_surroundings(session, ref)
             yield from _found(around_vm(facts.name, host.name, seen), "around it")
+            if facts.power is Power.ON:
+                yield from diagnose_endpoint.clocks(target, session, session.host(facts.host_moid))
+        findings = look_at_server(target, facts, seen)
+        yield from _found(findings, "SQL use")
         if facts.power is Power.ON:
-            yield from _found(look_at_server(target, facts, seen), "SQL use")
+            yield from diagnose_endpoint.identity(findings)
     except VnumaError as error:
         yield Diagnosis("FAIL", "vCenter", error.what, (f"fix: {error.fix}",) if error.fix else ())
 

@@ -102,9 +102,10 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
+    tagged = permit.tagged(target, vm.moid)
     findings = [
         *(_missing(name, vm.name) for name in missing),
-        *permit.findings(vm.name, test_clone=target.test_clone),
+        *permit.findings(vm.name, tagged, test_clone=target.test_clone),
         *under_study(vm.name, vm.lease),
         *around_vm(vm.name, host.name, seen),
         *open_wires(target),

@@ -62,14 +62,6 @@ class GuestAddress(Strict):
 
     address: str
 
-    @field_validator("address")
-    @classmethod
-    def _is_an_address(cls, given: str) -> str:
-        try:
-            return plain(given)
-        except ValueError:
-            raise ValueError(f"'{given}' is not an IP address") from None
-
 
 class SqlTarget(Strict):
     """The SQL Server inside the VM."""
@@ -128,6 +120,18 @@ class SqlTarget(Strict):
             raise ValueError("give user and password, or kerberos: true")
         return self
 
+    @field_validator("identity", mode="before")
+    @classmethod
+    def _is_an_identity(cls, given: object) -> object:
+        """One sentence for whatever is wrong with it: pydantic would tell of each form."""
+        if isinstance(given, GuestAddress) or given in ("guest_address", "power_cycle"):
+            return given
+        address = given.get("address") if isinstance(given, dict) and len(given) == 1 else None
+        try:
+            return GuestAddress(address=plain(str(address)))
+        except ValueError:
+            raise ValueError("give guest_address, power_cycle, or {address: IP}") from None
+
     @property
     def known_by(self) -> Identity:
         """What proves that a server runs in this VM, besides its power-cycle."""
@@ -144,6 +148,23 @@ class Target(Strict):
     vcenter: VCenterTarget
     sql: SqlTarget
     test_clone: bool = Field(default=False)
+    require_tag: str | None = None
+    """The vSphere tag without which the VM may not be changed, as `CATEGORY:NAME`."""
+
+    @field_validator("require_tag")
+    @classmethod
+    def _is_a_tag(cls, given: str | None) -> str | None:
+        if not given:  # a role hands on an empty text
+            return None
+        if not is_tag(given):
+            raise ValueError(f"'{given}' is not a valid vSphere tag: CATEGORY:NAME")
+        return given
+
+
+def is_tag(text: str) -> bool:
+    """Whether a text names a vSphere tag with its category."""
+    category, _, name = text.partition(":")
+    return bool(category.strip() and name.strip())
 
 
 MACHINE_KEY = "linux/"
@@ -180,6 +201,7 @@ def target_from(name: str, variables: dict[str, object], where: str) -> Target:
         "vcenter": variables.get("vnuma_vcenter", {}),
         "sql": variables.get("vnuma_sql", {}),
         "test_clone": variables.get("vnuma_test_clone", False),
+        "require_tag": variables.get("vnuma_require_tag"),
     }
     try:
         return Target.model_validate(fields)

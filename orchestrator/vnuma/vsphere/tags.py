@@ -50,6 +50,21 @@ def read_tags(vcenter: VCenter) -> dict[str, tuple[str, ...]]:
     return {moid: tuple(sorted(names)) for moid, names in found.items()}
 
 
+def read_tags_of(vcenter: VCenter, moid: str) -> frozenset[str]:
+    """The tags of one VM as `category:name`, by its managed object id. Raises as `read_tags` does."""
+    with _Rest(vcenter) as rest:
+        attached = rest.post(
+            f"{_TAGGING}/tag-association?~action=list-attached-tags",
+            {"object_id": {"id": moid, "type": _VM}},
+        )
+        tags = [rest.get(f"{_TAGGING}/tag/id:{quote(id_)}") for id_ in attached]
+        categories = {
+            id_: rest.get(f"{_TAGGING}/category/id:{quote(id_)}")["name"]
+            for id_ in {tag["category_id"] for tag in tags}
+        }
+    return frozenset(f"{categories[tag['category_id']]}:{tag['name']}" for tag in tags)
+
+
 def _vms(entry: dict[str, Any]) -> list[str]:
     return [item["id"] for item in entry.get("object_ids") or () if item["type"] == _VM]
 
