@@ -198,3 +198,12 @@ def test_a_study_of_placements_alone_compares_no_shapes(name: str, shapes: bool)
     path = STUDIES / f"{name}.yml"
 
     assert parse_study(path.read_text(encoding="utf-8"), str(path)).compares_shapes is shapes
+
+
+def test_the_demo_s_study_gives_no_cause_for_its_own_warnings() -> None:
+    """A newcomer's first report is exemplary: an A/A check, and three timed iterations or more, an odd number."""
+    design = parse_study((STUDIES / "quick.yml").read_text(encoding="utf-8"), "quick.yml").design
+
+    assert design.a_a
+    assert design.iterations >= 3
+    assert design.iterations % 2 == 1
