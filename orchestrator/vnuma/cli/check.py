@@ -172,11 +172,20 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
 
 
 def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]:
+    """A file's estates. Raises InputError for a file without a VM: a check of nothing would pass for well."""
+    found: Sequence[Estate]
     if inventory:
         from vnuma.estate.snapshot import load
 
-        return load(inventory)
-    from vnuma.estate.rvtools import read_rvtools
+        found = load(inventory)
+    else:
+        from vnuma.estate.rvtools import read_rvtools
 
-    assert rvtools is not None
-    return [read_rvtools(rvtools)]
+        assert rvtools is not None
+        found = [read_rvtools(rvtools)]
+    if not any(estate.vms for estate in found):
+        raise InputError(
+            f"There is no VM to check in {inventory or rvtools}: it has none but templates.",
+            fix="Save it again with an account that may see VMs: vnuma inventory save FILE",
+        )
+    return found

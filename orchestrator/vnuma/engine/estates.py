@@ -20,25 +20,27 @@ from vnuma.vsphere.tags import read_tags
 
 
 def read_all(inventory: Path) -> list[Estate]:
-    """Everything that the accounts of an Ansible inventory see."""
-    return [_read(target, lambda _session: None) for target in _one_for_each(read_targets(inventory))]
+    """Everything that the accounts of an Ansible inventory see.
+
+    Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
+    pipeline would take a check of nothing for well.
+    """
+    return _seen([_read(target, lambda _session: None) for target in _vcenters(inventory)])
 
 
 def read_all_tagged(inventory: Path) -> list[Estate]:
     """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
-    return [
-        _tagged(_read(target, lambda _session: None), target)
-        for target in _one_for_each(read_targets(inventory))
-    ]
+    return _seen([_tagged(_read(target, lambda _session: None), target) for target in _vcenters(inventory)])
 
 
 def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
     """Some VMs, each with its host and cluster: by inventory name, else by name or path in any vCenter.
 
-    Raises VmNotFound when no vCenter of the inventory has one of them.
+    Raises VmNotFound when no vCenter of the inventory has one of them, EnvironmentProblem for one that
+    cannot be read.
     """
     targets = read_targets(inventory)
-    return [_read_one(inventory, targets, name) for name in names]
+    return [found for name in names for found in _seen([_read_one(inventory, targets, name)], name)]
 
 
 def read_target(target: Target) -> Estate:
@@ -61,8 +63,6 @@ def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
 def save(inventory: Path, file: Path) -> list[Estate]:
     """Read everything and write it as a snapshot."""
     found = read_all_tagged(inventory)
-    if not found:
-        raise _no_vcenter(inventory)
     snapshot.save(found, file)
     return found
 
@@ -80,6 +80,27 @@ def _tagged(found: Estate, target: Target) -> Estate:
         return replace(found, unseen=(*found.unseen, Unseen("tags", found.source, error.what)))
     vms = tuple(replace(vm, tags=tags.get(vm.facts.moid, ())) for vm in found.vms)
     return replace(found, vms=vms)
+
+
+def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
+    """The estates, unless there is nothing to check in them."""
+    if not any(estate.vms for estate in estates):
+        why = next((item.why for estate in estates for item in estate.unseen if item.kind == "vm"), "")
+        where = ", ".join(estate.source for estate in estates)
+        reason = why or ("it is a template" if name else "the account may see none but templates")
+        raise EnvironmentProblem(
+            f"There is no VM to check in {where}{f' by the name {name}' if name else ''}: {reason}.",
+            fix="vnuma doctor looks at the account's rights; docs/vcenter-role.md lists those needed.",
+        )
+    return estates
+
+
+def _vcenters(inventory: Path) -> Iterable[Target]:
+    """One target for each vCenter and account. Raises InputError where the inventory has none."""
+    targets = read_targets(inventory)
+    if not targets:
+        raise _no_vcenter(inventory)
+    return _one_for_each(targets)
 
 
 def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:

@@ -93,7 +93,12 @@ def read_variables(inventory: Path) -> dict[str, dict[str, object]]:
 
 @cache
 def _find_collections() -> None:
-    """Let Ansible find its collections: once for a process, since it warns about a second time."""
+    """Let Ansible find its collections: once for a process, since it warns about a second time.
+
+    A source that no plugin can read is an error from then on, not a warning: its VMs would be missing.
+    """
+    from ansible import constants  # noqa: PLC0415 - as above
     from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415 - as above
 
     init_plugin_loader()
+    constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -65,6 +65,8 @@ def play_study(
     """
     folder.mkdir(mode=0o700)
     heard = _Heard()
+    cells = min(max_cells, MAX_CELLS_PER_PLAY)
+    write_extra_variables(folder, vnuma_run=run, vnuma_hosts=wanted.order, vnuma_max_cells=cells)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
     with clean_environment(private):
@@ -72,11 +74,6 @@ def play_study(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
             inventory=str(inventory.resolve()),
-            extravars={
-                "vnuma_run": run,
-                "vnuma_hosts": list(wanted.order),
-                "vnuma_max_cells": min(max_cells, MAX_CELLS_PER_PLAY),
-            },
             forks=wanted.abreast,
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
             quiet=True,
@@ -112,6 +109,33 @@ def _unreadable(error: ValueError) -> StoreError:
     return StoreError(
         f"What the play said could not be read ({error}).", fix="Make room in vnuma's home: df -h"
     )
+
+
+def write_extra_variables(folder: Path, **values: str | int | Iterable[str]) -> None:
+    """Write the extra variables of the play whose runner works in `folder`: as data, never as templates.
+
+    Ansible trusts extra variables, so a host named `{{ lookup(...) }}` would run. `!unsafe` marks text that
+    is never a template (https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_advanced_syntax.html).
+    The runner passes the file `env/extravars` on as it is.
+    """
+    place = folder / "env"
+    place.mkdir(mode=0o700, exist_ok=True)
+    lines = [f"{name}: {_as_data(value)}\n" for name, value in values.items()]
+    (place / "extravars").write_text("".join(lines), encoding="ascii")
+
+
+def _as_data(value: str | int | Iterable[str]) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return f'!unsafe "{"".join(map(_in_quotes, value))}"'
+    return f"[{', '.join(map(_as_data, value))}]"
+
+
+def _in_quotes(character: str) -> str:
+    """A character inside YAML's double quotes: plain ASCII as it is, all else by its number."""
+    plain = character.isascii() and character.isprintable() and character not in '"\\'
+    return character if plain else f"\\U{ord(character):08x}"
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from vnuma.assets import asset
-from vnuma.engine.play import clean_environment
+from vnuma.engine.play import clean_environment, write_extra_variables
 from vnuma.errors import MachineUnreachable
 from vnuma.workloads.shell import Output
 
@@ -45,11 +45,11 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
 
     with TemporaryDirectory(prefix="vnuma-ask-") as folder, clean_environment():
+        write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script))
         done = ansible_runner.interface.run(
             private_data_dir=folder,
             playbook=str(asset("playbooks/machine.yml")),
             inventory=str(inventory.resolve()),
-            extravars={"vnuma_hosts": list(names), "vnuma_script": command(script)},
             settings={"suppress_ansible_output": True},
             quiet=True,
         )
