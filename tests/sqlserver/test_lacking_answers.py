@@ -85,6 +85,10 @@ KNOWN = (
 )
 
 
+INT: tds.Type = "int"
+TEXT: tds.Type = "text"
+
+
 def width(statement: str) -> int:
     """How many columns a SELECT asks for."""
     depth, found = 0, 1
@@ -97,6 +101,12 @@ def width(statement: str) -> int:
     return found
 
 
+def _result(kinds: list[tds.Type], *, there: bool | None = None) -> bytes:
+    """One row of values or of NULL; None: no row."""
+    row = b"" if there is None else tds.row(*[(kind, there) for kind in kinds])
+    return tds.columns(*kinds) + row + tds.done(count=int(there is not None))
+
+
 def nothing(_columns: int) -> bytes:
     """No result at all."""
     return tds.done()
@@ -104,27 +114,27 @@ def nothing(_columns: int) -> bytes:
 
 def no_row(wide: int) -> bytes:
     """A result without rows."""
-    return tds.columns(*["text"] * wide) + tds.done(count=0)
+    return _result([TEXT] * wide)
 
 
 def null(wide: int) -> bytes:
     """A row of NULL."""
-    return tds.columns(*["int"] * wide) + tds.row(*[("int", False)] * wide) + tds.done(count=1)
+    return _result([INT] * wide, there=False)
 
 
 def text(wide: int) -> bytes:
     """A row of texts, where numbers belong."""
-    return tds.columns(*["text"] * wide) + tds.row(*[("text", True)] * wide) + tds.done(count=1)
+    return _result([TEXT] * wide, there=True)
 
 
 def number(wide: int) -> bytes:
     """A row of numbers, where texts and moments belong."""
-    return tds.columns(*["int"] * wide) + tds.row(*[("int", True)] * wide) + tds.done(count=1)
+    return _result([INT] * wide, there=True)
 
 
 def fewer(_wide: int) -> bytes:
     """One column, whatever was asked for."""
-    return tds.columns("int") + tds.row(("int", True)) + tds.done(count=1)
+    return _result([INT], there=True)
 
 
 KINDS: tuple[Callable[[int], bytes], ...] = (nothing, no_row, null, text, number, fewer)
@@ -167,7 +177,12 @@ def test_an_answer_that_lacks_something_is_an_outcome_or_a_sentence(
 def test_a_view_without_known_columns_is_named(fake: tds.TdsServer, opened: pyodbc.Connection) -> None:
     """No statement without columns is sent."""
     asked: list[str] = []
-    fake.answer = lambda statement: tds.texts() if asked.append(statement) is None else b""
+
+    def answer(statement: str) -> bytes:
+        asked.append(statement)
+        return tds.texts()
+
+    fake.answer = answer
 
     with pytest.raises(UnexpectedAnswer, match=r"no column cpu_count.*sys\.dm_os_sys_info") as lacking:
         columns.read_one(opened, "sys.dm_os_sys_info", ("socket_count",), needed={"cpu_count": int})

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.support import tds_server as tds
-from vnuma.errors import DriverMissing, VnumaError
+from vnuma.errors import DriverMissing, SqlUnreachable, VnumaError
 from vnuma.sqlserver.connect import SqlServer, connect
 from vnuma.sqlserver.driver import discover
 from vnuma.sqlserver.query import fetch, run, value
@@ -100,7 +100,7 @@ BATCHES = st.builds(
     Batch,
     st.lists(statements(), min_size=1, max_size=4).map(tuple),
     st.booleans(),
-    st.none() | st.tuples(st.integers(0, 20), st.integers(0, 100)),
+    st.none() | st.tuples(st.integers(0, 20), st.just(0) | st.integers(0, 100)),
 )
 FUZZ = settings(
     max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
@@ -139,6 +139,26 @@ def client(request: pytest.FixtureRequest, server: tds.TdsServer) -> Client:
     except DriverMissing as error:
         pytest.skip(error.what)
     return Client(SqlServer("127.0.0.1", server.port, "sa", "x", driver, "no"))
+
+
+PROCEDURE = (
+    *(tds.columns("int"), tds.row(("int", True)), tds.done(more=True, count=1, inside=True)),
+    *(tds.message(0, "half done", 0), tds.done(more=True, inside=True), tds.returned()),
+)
+"""What a procedure of two statements answers."""
+
+
+@pytest.mark.parametrize("sent", range(len(PROCEDURE)))
+def test_an_answer_that_ends_between_two_statements_is_a_lost_connection(
+    server: tds.TdsServer, client: Client, sent: int
+) -> None:
+    """msodbcsql takes the end of a statement in a procedure for the end of all when nothing more comes."""
+    server.answer = lambda text: b"".join(PROCEDURE[:sent]) + tds.CUT if text == "asked" else tds.done()
+
+    for ask in (run, fetch):
+        error = client.ask(lambda connection, ask=ask: ask(connection, "asked"))  # type: ignore[misc]
+        assert isinstance(error, SqlUnreachable)
+        assert "connection broke" in error.what
 
 
 def test_rows_that_nobody_wants_may_be_of_any_type(server: tds.TdsServer, client: Client) -> None:

@@ -14,7 +14,7 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER with no time: closing sends RST
 
 
 class Forwarder:
-    """Forwards each connection to one address. After `cut_after` bytes of answers it cuts by itself."""
+    """Forwards each connection to one address, until it is told to cut."""
 
     def __init__(self, host: str, port: int) -> None:
         self._there = (host, port)
@@ -37,18 +37,11 @@ class Forwarder:
 
     def cut(self, how: How) -> None:
         """End every connection now: with a FIN, or with a RST."""
-        for client in self._clients:
-            with suppress(OSError):
-                if how == "reset":
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
-                    client.shutdown(socket.SHUT_RD)  # wakes the thread that reads; the RST follows
-                else:
-                    client.shutdown(socket.SHUT_RDWR)
-            client.close()
-        self._clients.clear()
+        while self._clients:
+            _end(self._clients.pop(), how)
 
     def cut_after(self, size: int, how: How) -> None:
-        """Cut as soon as so many more bytes of answers have been forwarded."""
+        """End the connection that answers next, as soon as so many bytes of it have been forwarded."""
         self._left, self._how = size, how
 
     def _accept(self) -> None:
@@ -75,6 +68,16 @@ class Forwarder:
                 client.sendall(data)
                 if self._left is not None and self._left <= 0:
                     self._left = None
-                    return self.cut(self._how)
+                    return _end(client, self._how)
         with suppress(OSError):
             client.shutdown(socket.SHUT_RDWR)
+
+
+def _end(client: socket.socket, how: How) -> None:
+    with suppress(OSError):
+        if how == "reset":
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            client.shutdown(socket.SHUT_RD)  # wakes the thread that reads; the RST follows
+        else:
+            client.shutdown(socket.SHUT_RDWR)
+    client.close()

@@ -16,11 +16,16 @@ def failure(error: pyodbc.Error, connection: pyodbc.Connection) -> VnumaError:
     """
     means = translate(error, where(connection))
     if isinstance(means, SqlUnreachable) or is_cut(connection):
-        return SqlUnreachable(
-            f"{where(connection)}: the connection broke: {sentence(error)}.",
-            fix="Did the guest or SQL Server restart? See its error log.",
-        )
+        return broken(connection, sentence(error))
     return means
+
+
+def broken(connection: pyodbc.Connection, how: str) -> SqlUnreachable:
+    """The error for a connection that is gone."""
+    return SqlUnreachable(
+        f"{where(connection)}: the connection broke: {how}.",
+        fix="Did the guest or SQL Server restart? See its error log.",
+    )
 
 
 def while_measuring(error: SqlUnreachable) -> ConnectionDropped:

@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from vnuma.errors import SqlUnreachable
-from vnuma.sqlserver.deadline import deadline
-from vnuma.sqlserver.dropped import failure, where
+from vnuma.sqlserver.deadline import deadline, is_cut
+from vnuma.sqlserver.dropped import broken, failure, where
 from vnuma.sqlserver.odbc import pyodbc
 
 __all__ = [
@@ -101,7 +101,9 @@ def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -
     """A cursor for a while, closed before its deadline ends: closing waits for the server too.
 
     A cursor left open with results pending would keep the connection busy. Raises DeadlinePassed instead
-    of whatever came of the cut. Without `timeout_s` the connection's own statement timeout counts.
+    of whatever came of the cut, and SqlUnreachable when the connection broke: msodbcsql takes the end of a
+    statement in a procedure for the end of the answer when nothing follows. Without `timeout_s` the
+    connection's own statement timeout counts.
     """
     cursor = connection.cursor()
     try:
@@ -117,6 +119,8 @@ def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -
         raise
     if passed.is_set():
         raise DeadlinePassed
+    if is_cut(connection):
+        raise broken(connection, "before the end of the answer")
 
 
 @contextmanager
