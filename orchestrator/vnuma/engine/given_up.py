@@ -12,6 +12,7 @@ from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
     DriverMissing,
+    HostNotReady,
     InputError,
     PrivilegeMissing,
     QuestionPending,
@@ -33,7 +34,14 @@ as it is."""
 
 LASTING = frozenset(
     reason_word(kind)
-    for kind in (AccountRefused, PrivilegeMissing, CertificateRejected, DriverMissing, InputError)
+    for kind in (
+        AccountRefused,
+        PrivilegeMissing,
+        CertificateRejected,
+        DriverMissing,
+        HostNotReady,
+        InputError,
+    )
 )
 """Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
 
