@@ -191,6 +191,12 @@ class HostChanged(AttemptFailed):
     outcome = "invalid"
 
 
+class HostNotReady(AttemptFailed):
+    """The VM's host would not power it on again, so it was not shut down."""
+
+    reason = "host_not_ready"
+
+
 class TopologyMismatch(AttemptFailed):
     """The guest does not see the topology that the arm needs."""
 

@@ -42,6 +42,9 @@ const (
 	AnswerLost         = "answer_lost"
 	VMMoved            = "vm_moved"
 	VMChanged          = "vm_changed"
+	KeysWritten        = "keys_written"
+	HostMaintenance    = "host_maintenance"
+	HostDisconnected   = "host_disconnected"
 	Question           = "question"
 	LogMissing         = "log_missing"
 	LogStale           = "log_stale"
@@ -59,6 +62,7 @@ const (
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
 	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
+	KeysWritten, HostMaintenance, HostDisconnected,
 	Question, LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
 }
@@ -76,7 +80,7 @@ var fields = []field{
 	{"factor (above 0)", func(f Fault) bool { return f.Factor > 0 }, []string{Slow, ForeignPages, ForeignLookups}, nil},
 	{"to (a host's name)", func(f Fault) bool { return f.To != "" }, []string{VMMoved}, nil},
 	{"cpu_reservation_mhz (above 0)", func(f Fault) bool { return f.CPUReservation > 0 }, []string{VMChanged}, nil},
-	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged}},
+	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged, HostMaintenance, HostDisconnected}},
 	{"number (of a refused login)", func(f Fault) bool { return f.Number > 0 }, nil, []string{LoginRefused}},
 	{"method", func(f Fault) bool { return f.Method != "" }, nil,
 		[]string{TaskInProgress, HostCommunication, Unavailable, AnswerLost}},

@@ -8,6 +8,9 @@ import (
 
 // admit refuses a power-on that ESXi would refuse with this configuration on this host.
 func (m *machine) admit() *refusal {
+	if refused := m.host().admits(); refused != nil {
+		return refused
+	}
 	shape := m.shape()
 	host := m.host().want
 	if shape.VCPUs > host.Threads() {
@@ -22,6 +25,18 @@ func (m *machine) admit() *refusal {
 		}
 	}
 	return m.admitMemory(m.memoryReservation())
+}
+
+// admits refuses every power-on on a host that vCenter has lost, or that is in maintenance mode: there a
+// virtual machine cannot be powered on (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
+func (h *host) admits() *refusal {
+	switch {
+	case h.Runtime.ConnectionState != types.HostSystemConnectionStateConnected:
+		return &refusal{&types.HostNotConnected{}, "Unable to communicate with the remote host, since it is disconnected."}
+	case h.Runtime.InMaintenanceMode:
+		return &refusal{&types.InvalidState{}, "The operation is not allowed in the current state: the host is in maintenance mode."}
+	}
+	return nil
 }
 
 // admitLatencySensitive wants all memory reserved, and a core's clock for each vCPU (vSphere 8.0 Resource

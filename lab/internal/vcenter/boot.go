@@ -163,6 +163,7 @@ func (m *machine) powerOff(ctx *simulator.Context) {
 		types.PropertyChange{Name: "runtime.bootTime"}, types.PropertyChange{Name: "summary.runtime.bootTime"})
 	m.publish(ctx, changes)
 	m.lab.tell(Event{"event": "power_off", "vm": m.Name, "path": m.scenario.Path(), "boot": m.boots.Load()})
+	m.lab.emptied(m.host())
 }
 
 // abandon ends what runs for the current boot.

@@ -9,6 +9,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -113,7 +114,8 @@ func (c *control) clear(w http.ResponseWriter, r *http.Request) {
 // inject adds a fault. One that meddles with a VM and names no boot does so at once.
 func (s *Server) inject(fault scenario.Fault) FaultState {
 	state := s.faults.add(fault)
-	if fault.Boot == 0 && (fault.Kind == scenario.VMMoved || fault.Kind == scenario.VMChanged) {
+	atOnce := []string{scenario.VMMoved, scenario.VMChanged, scenario.HostMaintenance, scenario.HostDisconnected}
+	if fault.Boot == 0 && slices.Contains(atOnce, fault.Kind) {
 		for _, m := range s.order {
 			m.locked(func(*simulator.Context) { m.meddle(s.faults, int(m.boots.Load())) })
 		}

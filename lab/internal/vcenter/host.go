@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
@@ -23,8 +24,9 @@ const optionFollow = "Numa.FollowCoresPerSocket"
 type host struct {
 	*simulator.HostSystem
 
-	want    scenario.Host
-	release vnuma.Release
+	want     scenario.Host
+	release  vnuma.Release
+	entering atomic.Pointer[simulator.Task] // its task, while maintenance mode is being entered
 }
 
 // shape turns the simulator's template into the scenario's machine. It replaces whole values and

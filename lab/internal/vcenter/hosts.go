@@ -72,7 +72,7 @@ func (s *Server) furnishHost(ctx context.Context, client *vim25.Client, identity
 
 // addHost gives a host of the simulator's the scenario's hardware and options, and the one datastore.
 func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.ManagedObjectReference, want scenario.Host) error {
-	h := &host{s.registry.Get(ref).(*simulator.HostSystem), want, want.Release()}
+	h := &host{HostSystem: s.registry.Get(ref).(*simulator.HostSystem), want: want, release: want.Release()}
 	h.shape()
 	s.addClock(h)
 	// The host's own manager of advanced options shows them, and keeps both in step.

@@ -18,6 +18,57 @@ func (m *machine) meddle(faults *injector, boot int) {
 	if fault := faults.take(scenario.VMChanged, m.scenario, boot); fault != nil {
 		m.after(seconds(fault.Seconds), func(ctx *simulator.Context) { m.changeByHand(ctx, fault.CPUReservation) })
 	}
+	if fault := faults.take(scenario.HostMaintenance, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.enterMaintenance(m.host()) })
+	}
+	if fault := faults.take(scenario.HostDisconnected, m.scenario, boot); fault != nil {
+		m.after(seconds(fault.Seconds), func(*simulator.Context) { m.lab.disconnect(m.host()) })
+	}
+}
+
+// enterMaintenance begins maintenance mode: it is reached once no VM of the host is on, and its task runs
+// until then.
+func (s *Server) enterMaintenance(h *host) {
+	task := simulator.CreateTask(h.Self, "enterMaintenanceModeTask", nil)
+	task.Self = s.tasks.reference()
+	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
+	task.Info.State = types.TaskInfoStateRunning
+	s.registry.Put(task)
+	h.entering.Store(task)
+	s.setHost(h, "recentTask", append(slices.Clone(h.RecentTask), task.Self))
+	s.tell(Event{"event": "host_entering_maintenance", "host": h.want.Name})
+	s.emptied(h)
+}
+
+// emptied ends the entering of maintenance mode when the host's last VM has gone off.
+func (s *Server) emptied(h *host) {
+	task := h.entering.Load()
+	if task == nil || slices.ContainsFunc(s.order, func(m *machine) bool { return m.host() == h && m.isOn() }) {
+		return
+	}
+	h.entering.Store(nil)
+	s.setHost(h, "runtime.inMaintenanceMode", true)
+	s.finish(task, nil)
+	s.tell(Event{"event": "host_maintenance", "host": h.want.Name})
+}
+
+func (s *Server) disconnect(h *host) {
+	s.setHost(h, "runtime.connectionState", types.HostSystemConnectionStateDisconnected)
+	s.tell(Event{"event": "host_disconnected", "host": h.want.Name})
+}
+
+func (s *Server) setHost(h *host, property string, value any) {
+	s.registry.AtomicUpdate(s.context(), h.HostSystem, []types.PropertyChange{{Name: property, Val: value}})
+}
+
+// writtenByOthers is what hostd, a backup or Tools write into a VM in the moments after its shutdown: a key
+// that nobody under study sets, and a new changeVersion.
+func (m *machine) writtenByOthers(ctx *simulator.Context) {
+	if m.isOn() || m.lab.faults.take(scenario.KeysWritten, m.scenario, int(m.boots.Load())+1) == nil {
+		return
+	}
+	m.storeKeys(ctx, map[string]string{"guestinfo.written": m.nextChangeVersion()})
+	m.lab.tell(Event{"event": "keys_written", "vm": m.Name, "path": m.scenario.Path()})
 }
 
 // migrate moves the VM as DRS, or somebody with vMotion, would. A running VM with CPU affinity stays

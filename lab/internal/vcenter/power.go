@@ -74,7 +74,9 @@ func (m *machine) powerOnAtStart() error {
 			failure = errors.New(refused.message)
 			return
 		}
-		m.start(ctx, m.lab.faults.naming(1))
+		atStart := m.lab.faults.naming(1)
+		m.start(ctx, atStart)
+		m.meddle(atStart, 1)
 		if !m.toolsNever {
 			m.publish(ctx, m.guestRunning())
 		}

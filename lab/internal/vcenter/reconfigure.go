@@ -30,6 +30,7 @@ func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachine
 	if m.datastoreFull() {
 		return noSpace()
 	}
+	m.writtenByOthers(ctx)
 	return m.apply(ctx, spec)
 }
 

@@ -176,9 +176,9 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
-    except NotAtBaseline:
+    except NotAtBaseline as error:
         if not left.supervised:
-            unsupervised.settle_conflict(store, row)
+            unsupervised.settle_away(store, row, error)
         raise
     if not left.supervised:
         unsupervised.settle(store, row)

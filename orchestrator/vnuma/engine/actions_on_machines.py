@@ -48,9 +48,9 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
             shell=shell,
             choice=choice,
         )
-    except NotAtBaseline:
+    except NotAtBaseline as error:
         if not left.supervised:
-            unsupervised.settle_conflict(context.store, context.run)
+            unsupervised.settle_away(context.store, context.run, error)
         raise
     if not left.supervised:
         unsupervised.settle(context.store, context.run)

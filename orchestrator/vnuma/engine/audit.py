@@ -101,10 +101,10 @@ def noting(store: Store, run: Run, vm_key: str) -> Iterator[list[Edit]]:
     yield made
     with store.read() as connection:
         written = audit.lines(connection, run.id, vm_key=vm_key, after=begin)
-    made += net(_edits(written))
+    made += net(edits_of(written))
 
 
-def _edits(written: Iterable[AuditLine]) -> list[Edit]:
+def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
     """The edits of changes that did not fail: one that did has a second line right after its own."""
     kept: list[AuditLine] = []
     for line in written:

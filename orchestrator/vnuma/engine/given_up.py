@@ -12,6 +12,7 @@ from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
     DriverMissing,
+    HostNotReady,
     InputError,
     PrivilegeMissing,
     QuestionPending,
@@ -39,6 +40,7 @@ LASTING = frozenset(
         PrivilegeMissing,
         CertificateRejected,
         DriverMissing,
+        HostNotReady,
         InputError,
         WrongServer,
     )

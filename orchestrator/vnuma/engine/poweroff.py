@@ -11,7 +11,8 @@ from vnuma.domain.setting import Power
 from vnuma.domain.study import Study
 from vnuma.engine import late_log
 from vnuma.engine.audit import Journal
-from vnuma.vsphere import power
+from vnuma.errors import HostNotReady
+from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
@@ -50,6 +51,17 @@ class PowerRules:
             limits.vcenter_retry_s,
             limits.sql_timeout_s,
             limits.guest_is_asked_to,
+        )
+
+
+def require_way_back(session: Session, ref: VmRef) -> None:
+    """Look, before a shutdown, whether the VM's host would power it on again. Raises HostNotReady."""
+    why = read.why_no_power_on(session, ref)
+    if why:
+        name = session.transport.name_of(ref)
+        raise HostNotReady(
+            f"{name} was not shut down, since it could not be powered on again: {why}",
+            fix="End the host's maintenance or reconnect it; or move the VM, and start a new run there.",
         )
 
 

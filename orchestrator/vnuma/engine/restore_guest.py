@@ -22,7 +22,7 @@ from vnuma.engine.baseline import (
     baseline_ports,
     baseline_soft_numa,
 )
-from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.poweroff import POWER_ON, Fence, PowerRules, require_way_back, shut_down
 from vnuma.engine.sql_identity import require_silence
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.connect import SqlServer
@@ -209,6 +209,7 @@ class GuestBack:
             self._restart[part] = part.back(self.server(), self.journal, self.rules.sql_s)
         facts = read.read_vm(self.session, self.ref)
         if any(self._restart.values()) and facts.power is Power.ON:
+            require_way_back(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
             facts = read.read_vm(self.session, self.ref)
         return facts

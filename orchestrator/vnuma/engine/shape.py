@@ -19,7 +19,7 @@ from vnuma.engine.audit import Journal, journal_of
 from vnuma.engine.baseline import baseline_ports, baseline_settings, baseline_soft_numa
 from vnuma.engine.context import VmContext
 from vnuma.engine.persist import on_vsphere
-from vnuma.engine.poweroff import Fence, PowerRules, shut_down
+from vnuma.engine.poweroff import Fence, PowerRules, require_way_back, shut_down
 from vnuma.engine.somebody import SomebodysChange, refuse_somebodys
 from vnuma.engine.sql_identity import Endpoint
 from vnuma.errors import ArmImpossible, HostChanged
@@ -97,6 +97,7 @@ def shape(
     planned = plan_shape(arm, vm, host, own)
     must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
     if must_shut_down:
+        require_way_back(session, ref)
         shut_down(session, ref, rules, fence, journal)
         vm = read.read_vm(session, ref)
         refuse(vm)

@@ -28,7 +28,7 @@ from vnuma.engine.secrets import Private, resolve_all
 from vnuma.engine.start import take_all
 from vnuma.engine.target import AnyTarget
 from vnuma.engine.window import is_over
-from vnuma.errors import LeaseLost, NotAtBaseline, StoreError, VnumaError, of_system
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
 from vnuma.store import attempts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -242,8 +242,10 @@ def _closed(store: Store, run: Run, study: Study) -> Closed | None:
 def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:
     """Settle the run's state."""
     progress = _look(store, run)
-    if any(isinstance(problem, NotAtBaseline) for problem in problems):
+    if any(isinstance(problem, RestoreConflict) for problem in problems):
         state = RunState.CONFLICT
+    elif any(isinstance(problem, NotAtBaseline) for problem in problems):
+        state = RunState.FAILED
     elif asked.count or shut or _stopped(progress):
         state = RunState.STOPPED
     else:

@@ -16,6 +16,7 @@ from vnuma.engine.progress import progress_of
 from vnuma.engine.recover import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
 from vnuma.engine.start import take as take_vm
 from vnuma.engine.target import AnyTarget
+from vnuma.errors import NotAtBaseline, RestoreConflict
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -70,10 +71,11 @@ def settle(store: Store, run: Run) -> None:
         runs.clear_supervisor(connection, run.id)
 
 
-def settle_conflict(store: Store, run: Run) -> None:
-    """A VM could not be put back: the run waits for a person."""
+def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
+    """A VM could not be put back: the run waits for a person, by a conflict or by what failed."""
+    state = RunState.CONFLICT if isinstance(why, RestoreConflict) else RunState.FAILED
     with store.write() as connection:
-        runs.set_run_state(connection, run.id, RunState.CONFLICT)
+        runs.set_run_state(connection, run.id, state)
 
 
 def _this_play() -> Keeper:

@@ -30,8 +30,11 @@ class NotNow(VCenterUnreachable):
     """vSphere could not carry something out at the moment: another task, or a host out of reach."""
 
 
-# Faults that pass by themselves: another task works on the VM, or vCenter has lost sight of its host.
-_PASSING = (vim.fault.TaskInProgress, vmodl.fault.HostCommunication, vim.fault.Timedout)
+# Faults that pass by themselves: another task or a backup works on the VM, or vCenter has lost its host.
+_PASSING = (
+    *(vim.fault.TaskInProgress, vim.fault.MethodDisabled),
+    *(vmodl.fault.HostCommunication, vim.fault.Timedout),
+)
 
 
 def fault_name(fault: Exception) -> str:
@@ -103,7 +106,9 @@ def expected(
         whom = f" for {name_of(on)}" if isinstance(on, vim.ManagedEntity) else ""
         return NotNow(
             f"{address} could not do it now{whom} ({describe(fault)}).",
-            fix="Look at the VM's recent tasks and its host's state in vCenter.",
+            fix=what_helps(fault)
+            if isinstance(fault, vim.fault.MethodDisabled)
+            else "Look at the VM's recent tasks and its host's state in vCenter.",
         )
     if isinstance(fault, vim.fault.RestrictedVersion):
         return EnvironmentProblem(

@@ -181,19 +181,19 @@ def power_on(
     session: Session,
     ref: vim.VirtualMachine,
     *,
-    host_moid: str,
+    host_moid: str | None,
     fence: Fence = no_fence,
     timeout_s: float = 120.0,
     clock: Clock = time.monotonic,
 ) -> datetime:
-    """Power on at a given host; when vCenter had done so, by its own clock.
+    """Power on at a given host, or (None) where vSphere puts it; when vCenter had done so, by its own clock.
 
     Raises PowerFailed (vSphere's words), QuestionPending, and HostChanged when DRS or HA
     placed the VM elsewhere: an affinity list means one host only.
     """
     name = session.transport.name_of(ref)
     # A host on its own is the only one there is, and ESXi takes no host argument.
-    host = session.host(host_moid) if session.about.is_vcenter else None
+    host = session.host(host_moid) if host_moid and session.about.is_vcenter else None
     fence()
     try:
         task = ref.PowerOnVM_Task(host=host)
@@ -209,7 +209,8 @@ def power_on(
             f"vSphere could not power on {name}: {describe(fault)}", fix=what_helps(fault)
         ) from fault
     at = _completed(session, task)
-    _refuse_other_host(session, ref, name, host_moid)
+    if host_moid:
+        _refuse_other_host(session, ref, name, host_moid)
     return at
 
 

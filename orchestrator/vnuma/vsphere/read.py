@@ -36,8 +36,11 @@ __all__ = [
     "read_power",
     "read_vm",
     "read_vm_on_host",
+    "why_no_power_on",
 ]
 
+_CONNECTION, _MAINTENANCE = "runtime.connectionState", "runtime.inMaintenanceMode"
+_CONNECTIONS = {"notResponding": "not responding"}
 _VM_PATHS = (*VM_PATHS, *VM_STATE_PATHS, *paths())
 
 
@@ -64,6 +67,39 @@ def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
     """
     values = session.read(ref, ("runtime.powerState", "runtime.host")).values
     return Power(str(values["runtime.powerState"])), values["runtime.host"]._GetMoId()
+
+
+def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
+    """Why the VM's host would not power it on again, as a sentence; None if nothing speaks against it.
+
+    A host that vCenter has lost, one in maintenance mode, and one that enters it: its task waits until the
+    host's last VM goes off (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
+    """
+    tasks = Query.TraversalSpec(name="recent", type=vim.HostSystem, path="recentTask", skip=False)
+    host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[tasks])
+    filters = Query.FilterSpec(
+        objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
+        propSet=[
+            Query.PropertySpec(type=vim.HostSystem, pathSet=["name", _CONNECTION, _MAINTENANCE]),
+            Query.PropertySpec(type=vim.Task, pathSet=["info.descriptionId", "info.state"]),
+        ],
+        reportMissingObjectsInResults=True,
+    )
+    found = session.retrieve([filters])
+    for here in (one.values for one in found if isinstance(one.ref, vim.HostSystem)):
+        name, connection = here.get("name", "Its host"), str(here.get(_CONNECTION, "connected"))
+        if connection != "connected":
+            return f"{name} is {_CONNECTIONS.get(connection, connection)}."
+        if here.get(_MAINTENANCE):
+            return f"{name} is in maintenance mode."
+        if any(_enters_maintenance(one.values) for one in found):
+            return f"{name} is entering maintenance mode."
+    return None
+
+
+def _enters_maintenance(task: Mapping[str, Any]) -> bool:
+    under_way = str(task.get("info.state")) in ("running", "queued")
+    return under_way and "entermaintenancemode" in str(task.get("info.descriptionId")).lower()
 
 
 def _objects(session: Session, ref: vim.ManagedEntity, filters: Query.FilterSpec) -> dict[Any, Found]:
