@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of
-from vnuma.errors import ConnectionDropped, MeasurementFailed
+from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed
 from vnuma.sqlserver import call_counters, call_procedures
 from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.driver import discover
 from vnuma.sqlserver.ownership import ForeignDatabase
 from vnuma.sqlserver.query import fetch, run, value
 from vnuma.workloads.callers import Callers, callers
@@ -155,6 +157,29 @@ def test_a_call_that_answers_wrongly_is_an_error(server: SqlServer) -> None:
             crowd.connect(1, call_procedures.call("seek"), keys=1, own_session=False)
     finally:
         prepared(server)  # finds the wrong row, and makes the table anew
+
+
+@pytest.mark.parametrize("kind", ["freetds", "msodbcsql18"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "RAISERROR (N'sold out', 16, 1); SELECT v.n FROM (VALUES (1), (2)) AS v (n)",
+        "SELECT CAST(@@SPID AS int) AS session_id; RAISERROR (N'sold out', 16, 1)",
+    ],
+)
+def test_a_callers_own_error_is_not_a_lost_connection(server: SqlServer, kind: str, body: str) -> None:
+    """Results that are pending keep its connection busy; and no error behind a row is passed over."""
+    try:
+        with_driver = replace(server, driver=discover(kind))
+    except DriverMissing as error:
+        pytest.skip(error.what)
+    prepared(server)
+    with connect(server, DATABASE) as connection:
+        run(connection, "IF OBJECT_ID(N'dbo.failing', N'P') IS NOT NULL DROP PROCEDURE dbo.failing")
+        run(connection, f"CREATE PROCEDURE dbo.failing @n int AS SET NOCOUNT ON; {body}")
+
+    with callers(with_driver, DATABASE) as crowd, pytest.raises(MeasurementFailed, match="sold out"):
+        crowd.connect(1, "{CALL dbo.failing (?)}", keys=ROWS, own_session=True)
 
 
 def test_a_client_says_why_it_does_not_reach_a_server(server: SqlServer) -> None:

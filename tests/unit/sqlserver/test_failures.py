@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from vnuma.errors import DriverMissing
+from vnuma.errors import DriverMissing, SqlUnreachable
 from vnuma.sqlserver.failures import ServerError, natives, sentence, sqlstate, translate
 from vnuma.sqlserver.odbc import pyodbc
 
@@ -64,6 +64,23 @@ def test_showplan_and_create_database_name_their_own_grant() -> None:
 
     assert "SHOWPLAN" in str(translate(showplan, "s").fix)
     assert "CREATE ANY DATABASE" in str(translate(create, "s").fix)
+
+
+def test_an_error_of_pyodbc_itself_keeps_its_text() -> None:
+    """It carries text and state the other way round than a driver's."""
+    own = pyodbc.ProgrammingError("The SQL contains 1 parameter markers, but 2 were supplied", "HY000")
+
+    assert sqlstate(own) == "HY000"
+    assert "1 parameter markers" in translate(own, "sql16:1433").what
+
+
+def test_freetds_number_for_a_cut_is_a_lost_connection_only_as_its_own_error() -> None:
+    """SQL Server's own message of that number comes with another SQLSTATE."""
+    cut = pyodbc.Error("01000", "[01000] [FreeTDS][SQL Server]Unexpected EOF from the server (20017) (SQLx)")
+    own = pyodbc.Error("42000", "[42000] [FreeTDS][SQL Server]The subscription does not exist. (20017)")
+
+    assert isinstance(translate(cut, "sql16:1433"), SqlUnreachable)
+    assert isinstance(translate(own, "sql16:1433"), ServerError)
 
 
 def test_an_error_without_state_is_still_translated() -> None:
