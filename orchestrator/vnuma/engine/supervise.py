@@ -20,6 +20,7 @@ from vnuma.engine.hours import Closed, closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
+from vnuma.engine.play_inventory import write_play_inventory
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import look_after
@@ -134,11 +135,15 @@ def _launch_until_done(
         with private_folder() as folder:
             secrets = resolve_all(going.values())
             versions = api_versions(going.values())
-            private = Private(url, str(home_folder()), run.name, secrets, tokens, versions).write(folder)
+            callers = [study.workload.caller] if study.workload.caller else []
+            hosts = write_play_inventory(folder, inventory, going, callers)
+            private = Private(url, str(home_folder()), run.name, secrets, tokens, versions, str(hosts)).write(
+                folder
+            )
             played = play_study(
                 run.name,
                 _lanes(store, run, study, going),
-                inventory,
+                hosts,
                 private,
                 folder / "runner",
                 _turns_needed(before),
