@@ -42,11 +42,6 @@ claimed:
   description: Whether there is a cell to measure.
   type: bool
   returned: always
-target:
-  description: The VM as the claim took it, to be handed to the other actions.
-  type: dict
-  returned: when claimed, and of a VM in check mode
-  sample: {name: sql16, vm: sql16}
 attempt:
   description: The attempt, to be handed to the other actions.
   type: dict

@@ -27,7 +27,7 @@ attributes:
 EXAMPLES = r"""
 - name: Make one pass over the machine
   vnuma.vnuma.machine_pass:
-    target: "{{ claim.target }}"
+    target: "{{ machine_cell_target }}"
     run: quick.4
     attempt: "{{ claim.attempt }}"
   become: true

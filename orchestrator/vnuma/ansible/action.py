@@ -18,6 +18,7 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
+from vnuma.engine.host_variables import native, with_secret
 from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
@@ -61,9 +62,10 @@ def target_of(options: Options) -> AnyTarget:
 
     Raises InputError naming what is wrong with the inventory's variables.
     """
+    document = {name: _field(options["target"], name) for name in options["target"]}
     try:
-        kind = Target if "vcenter" in options["target"] else Machine
-        return kind.model_validate(options["target"])
+        kind = Target if "vcenter" in document else Machine
+        return kind.model_validate(document)
     except ValidationError as error:
         what = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
@@ -72,6 +74,13 @@ def target_of(options: Options) -> AnyTarget:
         raise InputError(
             f"the task's target is wrong: {what}.", fix="inventories/example shows every variable."
         ) from None
+
+
+def _field(target: Mapping[str, Any], name: str) -> Any:
+    """One field of the task's target, without Ansible's tags; the result of a lookup is a secret."""
+    if name in ("vcenter", "sql") and isinstance(target[name], Mapping):
+        return with_secret(target[name], str(target.get("name")), f"vnuma_{name}")
+    return native(target[name])
 
 
 def argument_spec(plugin_file: str) -> ArgumentSpec:

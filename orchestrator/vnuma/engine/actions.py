@@ -68,7 +68,6 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     return {
         "changed": True,
         "claimed": True,
-        "target": target.model_dump(mode="json", exclude_none=True),
         "attempt": asdict(Attempt.of(claimed)),
         "diff": edits_diff(made),
     }

@@ -68,7 +68,6 @@ def claim(run: str, target: AnyTarget) -> Document:
     context, facts = _taken(run, target)
     attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
     return found | {
-        "target": target.model_dump(mode="json", exclude_none=True),
         "attempt": asdict(attempt),
         "diff": edits_diff([marking(row, facts)] if facts.lease is None else []),
     }

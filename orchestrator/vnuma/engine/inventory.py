@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
-from functools import cache
+from collections.abc import Collection, Iterable
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vnuma.domain.study import Study
+from vnuma.engine.host_variables import HostVariables, unreadable
 from vnuma.engine.target import AnyTarget, Machine, Target, target_from
+from vnuma.engine.vault import vault_secrets
 from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from ansible.inventory.host import Host
+    from ansible.inventory.manager import InventoryManager
+    from ansible.vars.manager import VariableManager
 
 LOCAL = "localhost"
 """Ansible's implicit host: the machine that it runs on, without an entry in any inventory."""
@@ -67,9 +75,34 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
     return {name: others[name] if name in others else Machine(name=name) for name in wanted}
 
 
-def read_variables(inventory: Path) -> dict[str, dict[str, object]]:
-    """Every host's variables. Raises InputError when the inventory cannot be read."""
-    from ansible.errors import AnsibleError  # noqa: PLC0415 - a second of imports: only commands that need it pay
+def read_variables(inventory: Path) -> dict[str, HostVariables]:
+    """Every host's variables. Raises InputError or EnvironmentProblem when the inventory cannot be read."""
+    manager, variables = _read(inventory)
+    return {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
+
+
+def _variables_of(inventory: Path, variables: VariableManager, host: Host) -> HostVariables:
+    return HostVariables(inventory, host.name, variables._loader, partial(variables.get_vars, host=host))
+
+
+def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, dict[str, object]]:
+    """What Ansible needs to reach hosts, by host; one that is not there is left out.
+
+    Raises InputError and EnvironmentProblem as `read_variables` does, and when a variable cannot be resolved.
+    """
+    manager, variables = _read(inventory)
+    of_ansible = {*variables.get_vars(), "ansible_facts", "ansible_local"}
+    known = {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
+    return {
+        name: {key: host[key] for key in host if key.startswith("ansible_") and key not in of_ansible}
+        for name, host in known.items()
+        if name in names
+    }
+
+
+def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
+    """The inventory by Ansible's own loader, with plugins, vault, and the variables beside it."""
+    from ansible.errors import AnsibleError  # noqa: PLC0415 - a second: only commands that need it pay
     from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
     from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
     from ansible.vars.manager import VariableManager  # noqa: PLC0415
@@ -81,14 +114,11 @@ def read_variables(inventory: Path) -> dict[str, dict[str, object]]:
     try:
         _find_collections()
         loader = DataLoader()
+        loader.set_vault_secrets(vault_secrets())
         manager = InventoryManager(loader=loader, sources=[str(inventory)])
-        variables = VariableManager(loader=loader, inventory=manager)
-        return {host.name: dict(variables.get_vars(host=host)) for host in manager.get_hosts()}
+        return manager, VariableManager(loader=loader, inventory=manager)
     except AnsibleError as error:
-        raise InputError(
-            f"The inventory {inventory} cannot be read: {error.message}.",
-            fix="ansible-inventory --list -i PATH",
-        ) from error
+        raise unreadable(inventory, error) from error
 
 
 @cache

@@ -13,7 +13,7 @@ from typing import Any
 
 from vnuma.assets import asset
 from vnuma.engine.lanes import Lanes
-from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE
+from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE, write_private
 from vnuma.errors import StoreError
 
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
@@ -23,6 +23,9 @@ _KEPT = (
     "KRB5CCNAME", "KRB5_CONFIG", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
     "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
 )  # fmt: skip
+
+_SECRET_WORDS = ("PASS", "TOKEN", "SECRET", "JWT", "CREDENTIAL")
+"""A variable named so holds a secret, as ANSIBLE_BECOME_PASS and ANSIBLE_HASHI_VAULT_TOKEN do."""
 
 # A long-lived play grows by half a megabyte a cell, and what it forks becomes slower with it; a new one
 # takes two seconds. Ansible unrolls its loop beforehand, so a short run asks for no more turns than it needs.
@@ -60,6 +63,8 @@ def play_study(
 ) -> Played:
     """Run playbooks/study.yml on these VMs, with at most `max_cells` attempts for each.
 
+    `inventory` is the play's own, which `write_play_inventory` writes.
+
     `watch` is called about once a second; when it returns True the play is cancelled. `folder` must
     be new and private: a stale one would override variables.
     """
@@ -69,7 +74,7 @@ def play_study(
     write_extra_variables(folder, vnuma_run=run, vnuma_hosts=wanted.order, vnuma_max_cells=cells)
     import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
 
-    with clean_environment(private):
+    with clean_environment(private.parent, private):
         runner = ansible_runner.interface.init_runner(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
@@ -139,13 +144,25 @@ def _in_quotes(character: str) -> str:
 
 
 @contextmanager
-def clean_environment(private: Path | None = None) -> Iterator[None]:
-    """What the runner copies while it is set up; put back at once."""
+def clean_environment(folder: Path, private: Path | None = None) -> Iterator[None]:
+    """What the runner copies while it is set up; put back at once.
+
+    The play needs neither vault nor lookups, since its inventory is resolved (`play_inventory`). Its vault
+    password is a file in `folder` that opens nothing: what ansible.cfg names might ask a person.
+    """
+    from ansible.constants import CONFIG_FILE  # noqa: PLC0415 - a second of imports that only a play pays
+
+    no_vault = folder / "no-vault"
+    if not no_vault.exists():
+        write_private(no_vault, "none\n")
     kept = dict(os.environ)
     clean = {name: kept[name] for name in _KEPT if name in kept}
-    clean |= {
-        name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and "PASSWORD" not in name
-    }
+    clean |= {name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and _is_open(name)}
+    if CONFIG_FILE:
+        clean["ANSIBLE_CONFIG"] = str(CONFIG_FILE)  # the play starts in another folder
+    clean["ANSIBLE_VAULT_PASSWORD_FILE"] = str(no_vault)
+    clean["ANSIBLE_VAULT_IDENTITY_LIST"] = f"none@{no_vault}"
+    clean["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
     # The interpreter's own folder first: an unactivated environment would not find ansible-playbook.
     clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
     if private:
@@ -157,3 +174,10 @@ def clean_environment(private: Path | None = None) -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ.update(kept)
+
+
+def _is_open(name: str) -> bool:
+    """Whether a variable of Ansible's or of a collection's holds no secret: a path to one is none."""
+    if name == "ANSIBLE_PRIVATE_KEY":
+        return False
+    return name.endswith(("_FILE", "_PATH")) or not any(word in name for word in _SECRET_WORDS)

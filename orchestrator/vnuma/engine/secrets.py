@@ -9,18 +9,21 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import subprocess
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from vnuma.engine.target import AnyTarget, Secret, Target
+from vnuma.engine.vault import read_key
 from vnuma.errors import EnvironmentProblem
 
 PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
+
+_COMMAND_TIMEOUT_S = 60
+"""A program that asks a person or hangs must not hold a run for ever."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,20 +40,26 @@ class Private:
     """API version agreed with each vCenter, by its address: a step need not ask again."""
     logins: str | None = None
     """The folder of what the run's processes know of their logins."""
+    inventory: str = ""
+    """The play's own inventory: the run's hosts, with every template resolved."""
 
     def write(self, folder: Path) -> Path:
         """Write to a new file that only this user can read."""
-        path = folder / "private.json"
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            json.dump(asdict(self), stream)
-        return path
+        return write_private(folder / "private.json", json.dumps(asdict(self)))
 
     @classmethod
     def read(cls) -> Private | None:
         """The private file that this process was started with, if any."""
         path = os.environ.get(PRIVATE_FILE_VARIABLE)
         return _kept(path) if path else None
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a new file that only this user can read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    return path
 
 
 @lru_cache(maxsize=1)
@@ -93,7 +102,11 @@ def _from_source(secret: Secret) -> str:
         return value
     if secret.file:
         return _first_line(Path(secret.file).expanduser())
-    return _from_vault(Path(str(secret.vault)).expanduser(), str(secret.key))
+    if secret.command:
+        return _from_command(secret.command)
+    if secret.vault:
+        return read_key(Path(secret.vault).expanduser(), str(secret.key))
+    return _given(secret)
 
 
 def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
@@ -109,6 +122,55 @@ def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
     return found
 
 
+def _given(secret: Secret) -> str:
+    value = secret.given_value
+    if value is None:
+        raise EnvironmentProblem(
+            f"The password that {secret.given} gives is known only to the process that read the inventory.",
+            fix="Name it in the inventory by a template, a vault value or a reference.",
+        )
+    if not value:
+        raise EnvironmentProblem(
+            f"The password that {secret.given} gives is empty.",
+            fix="Look at what its template reads, such as an environment variable that is not set.",
+        )
+    return value
+
+
+@cache
+def _from_command(command: tuple[str, ...]) -> str:
+    """The first line that a program prints. Asked once in a process: password stores count questions."""
+    name = shlex.join(command)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=_COMMAND_TIMEOUT_S,
+        )
+        lines = done.stdout.decode("utf-8").splitlines()
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        # Not the error's own words: they may quote what the program printed.
+        raise EnvironmentProblem(
+            f"The password command '{name}' failed: {_why(error)}.", fix=f"Try it: {name}"
+        ) from None
+    if not lines or not lines[0]:
+        raise EnvironmentProblem(f"The password command '{name}' printed nothing.", fix=f"Try it: {name}")
+    return lines[0]
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"it ended with exit status {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it did not end within {_COMMAND_TIMEOUT_S} s"
+    if isinstance(error, OSError):
+        return (error.strerror or "it cannot be started").lower()
+    return "it did not print text in UTF-8"
+
+
 def _first_line(path: Path) -> str:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -122,34 +184,3 @@ def _first_line(path: Path) -> str:
             f"The password file {path} is empty.", fix="Write the password on its first line."
         )
     return lines[0]
-
-
-def _from_vault(path: Path, key: str) -> str:
-    """One key of an Ansible Vault file, with the vault password that Ansible itself is set up to use."""
-    from ansible.constants import config  # noqa: PLC0415 - a second of imports that only vault users pay
-    from ansible.errors import AnsibleError  # noqa: PLC0415
-    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
-    from ansible.parsing.vault import VaultLib, get_file_vault_secret  # noqa: PLC0415
-
-    named = [config.get_config_value("DEFAULT_VAULT_PASSWORD_FILE")]
-    named += [entry.rpartition("@")[2] for entry in config.get_config_value("DEFAULT_VAULT_IDENTITY_LIST")]
-    try:
-        passwords = [get_file_vault_secret(filename=name, loader=DataLoader()) for name in named if name]
-        for password in passwords:
-            password.load()
-        clear = VaultLib([("default", password) for password in passwords]).decrypt(path.read_bytes())
-        content = YAML(typ="safe").load(clear)
-    except YAMLError:
-        # The parser's message may quote what it read.
-        raise EnvironmentProblem(
-            f"The vault file {path} is no YAML.", fix=f"ansible-vault edit {path}"
-        ) from None
-    except (AnsibleError, OSError) as error:
-        raise EnvironmentProblem(
-            f"The vault file {path} cannot be read: {error}.", fix="Set ANSIBLE_VAULT_PASSWORD_FILE."
-        ) from error
-    if not isinstance(content, dict) or not content.get(key):
-        raise EnvironmentProblem(
-            f"The vault file {path} has no key '{key}'.", fix=f"ansible-vault edit {path}"
-        )
-    return str(content[key])

@@ -17,6 +17,7 @@ from vnuma.engine.client_machine import client_named
 from vnuma.engine.context import VmContext
 from vnuma.engine.linux import kernel
 from vnuma.engine.linux.lease import kernel_baseline
+from vnuma.engine.secrets import Private
 from vnuma.engine.somebody import refuse_settings
 from vnuma.engine.window import refuse_if_over
 from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
@@ -79,7 +80,9 @@ class CellSite:
 
     def client(self, name: str | None) -> Client:
         """The machine that calls. Raises InputError when the run's inventory has none of that name."""
-        return client_named(Path(self.context.run.inventory or "inventory"), name)
+        private = Private.read()
+        where = private.inventory if private else self.context.run.inventory
+        return client_named(Path(where or "inventory"), name)
 
     def say(self, words: str) -> None:
         """The step that the cell is in, for progress."""

@@ -18,6 +18,7 @@ from vnuma.engine.hours import Closed, closed
 from vnuma.engine.lanes import Lanes, lanes
 from vnuma.engine.persist import Patience
 from vnuma.engine.play import Played, play_study
+from vnuma.engine.play_inventory import write_play_inventory
 from vnuma.engine.private_folder import private_folder
 from vnuma.engine.progress import Progress, progress_of
 from vnuma.engine.recover import heard_of, look_after, require_own
@@ -153,16 +154,24 @@ def _launch_until_done(
             with heard_of(store, run):
                 tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
+            callers = [study.workload.caller] if study.workload.caller else []
+            hosts = write_play_inventory(folder, inventory, going, callers)
             logins = shared_logins()
-            shared = str(logins.folder) if logins and logins.folder else None
             private = Private(
-                url, str(home_folder()), run.name, secrets, dict(tokens), versions, shared
+                url,
+                str(home_folder()),
+                run.name,
+                secrets,
+                tokens=dict(tokens),
+                api_versions=versions,
+                logins=str(logins.folder) if logins and logins.folder else None,
+                inventory=str(hosts),
             ).write(folder)
             try:
                 played = play_study(
                     run.name,
                     _lanes(store, run, study, going),
-                    inventory,
+                    hosts,
                     private,
                     folder / "runner",
                     _turns_needed(before),

@@ -5,9 +5,12 @@ Secrets stand here as references only; `vnuma.engine.secrets` turns a reference 
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
 
 from vnuma.domain.arm import Strict
 from vnuma.domain.endpoint import Identity, plain
@@ -15,12 +18,26 @@ from vnuma.errors import InputError
 
 
 class Secret(Strict):
-    """A reference to a secret: an environment variable, a file, or a key in an Ansible Vault file."""
+    """A reference to a secret: an environment variable, a file, a key in an Ansible Vault file, a command.
+
+    `given` names the inventory variable whose template or vault value is the secret. That value stays in
+    the memory of the process that read the inventory: no document that is written shows it.
+    """
 
     env: str | None = None
     file: str | None = None
     vault: str | None = None
     key: str | None = None
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    given: str | None = None
+    _value: SecretStr | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of_value(cls, value: str, given: str) -> Secret:
+        """The secret that the inventory variable `given` has come to."""
+        secret = cls(given=given)
+        secret._value = SecretStr(value)
+        return secret
 
     @model_validator(mode="before")
     @classmethod
@@ -30,20 +47,31 @@ class Secret(Strict):
 
     @model_validator(mode="after")
     def _exactly_one(self) -> Secret:
-        if sum(source is not None for source in (self.env, self.file, self.vault)) != 1:
+        sources = (self.env, self.file, self.vault, self.command, self.given)
+        if sum(source is not None for source in sources) != 1:
             raise ValueError(
-                "a password is a reference: {env: NAME}, {file: PATH} or {vault: FILE, key: NAME}"
+                "a password is a reference: {env: NAME}, {file: PATH}, {vault: FILE, key: NAME} or "
+                "{command: [PROGRAM, ARGUMENT]}; or a lookup or a vault value, never plain text"
             )
         if (self.vault is None) != (self.key is None):
             raise ValueError("a vault reference has both parts: {vault: FILE, key: NAME}")
         return self
 
     @property
+    def given_value(self) -> str | None:
+        """The value of a `given` secret; None where it is not known."""
+        return None if self._value is None else self._value.get_secret_value()
+
+    @property
     def name(self) -> str:
         """How messages and the private file call it; never its value."""
         if self.env:
             return f"env:{self.env}"
-        return f"file:{self.file}" if self.file else f"vault:{self.vault}#{self.key}"
+        if self.file:
+            return f"file:{self.file}"
+        if self.command:
+            return f"command:{shlex.join(self.command)}"
+        return f"vault:{self.vault}#{self.key}" if self.vault else f"given:{self.given}"
 
 
 class VCenterTarget(Strict):
@@ -55,6 +83,14 @@ class VCenterTarget(Strict):
     password: Secret
     ca_file: str | None = None
     verify_tls: bool = True
+
+    @field_validator("host")
+    @classmethod
+    def _is_a_host(cls, host: str) -> str:
+        """What is left of a template, or a URL, would only fail once it is connected to."""
+        if not re.fullmatch(r"[^\s/{}@?#\\]+", host):
+            raise ValueError(f"'{host}' is not a valid host: give a name or an address alone")
+        return host
 
 
 class GuestAddress(Strict):
@@ -190,7 +226,7 @@ def in_vcenter(target: AnyTarget) -> Target:
     )
 
 
-def target_from(name: str, variables: dict[str, object], where: str) -> Target:
+def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:
     """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
 
     Raises InputError naming the host, the variable and what is wrong with it.

@@ -11,7 +11,9 @@ from typing import Any
 
 from vnuma.assets import asset
 from vnuma.engine.play import clean_environment, write_extra_variables
-from vnuma.errors import MachineUnreachable
+from vnuma.engine.play_inventory import write_play_inventory
+from vnuma.engine.target import Machine
+from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
 from vnuma.workloads.shell import Output
 
 __all__ = ["Output", "PlayedShell", "command", "output_of", "refused", "run_on"]
@@ -44,15 +46,21 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
     """Run one script on machines, all at once, as root; what each said, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
 
-    with TemporaryDirectory(prefix="vnuma-ask-") as folder, clean_environment():
+    with TemporaryDirectory(prefix="vnuma-ask-") as folder:
+        machines = {name: Machine(name=name) for name in names}
+        try:
+            hosts = write_play_inventory(Path(folder), inventory, machines)
+        except (InputError, EnvironmentProblem) as error:
+            return {name: refused(name, error.what) for name in names}
         write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script))
-        done = ansible_runner.interface.run(
-            private_data_dir=folder,
-            playbook=str(asset("playbooks/machine.yml")),
-            inventory=str(inventory.resolve()),
-            settings={"suppress_ansible_output": True},
-            quiet=True,
-        )
+        with clean_environment(Path(folder)):
+            done = ansible_runner.interface.run(
+                private_data_dir=folder,
+                playbook=str(asset("playbooks/machine.yml")),
+                inventory=str(hosts),
+                settings={"suppress_ansible_output": True},
+                quiet=True,
+            )
         answers = {name: answer for event in done.events for name, answer in _answer(event)}
     silent = refused("the play", "it ended without an answer")
     return {name: answers.get(name, silent) for name in names}

@@ -1,0 +1,318 @@
+"""What templates, lookups and vault values of an inventory come to, and what is said when they fail."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.cli import vnuma
+from vnuma.engine.inventory import read_targets, read_variables
+from vnuma.engine.play_inventory import write_play_inventory
+from vnuma.engine.secrets import resolve, resolve_all
+from vnuma.engine.target import AnyTarget, Machine, Secret, Target
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+
+VCENTER = {"host": "vc", "user": "u", "password": {"env": "VC"}}
+SQL = {"host": "s", "user": "u", "password": {"env": "SQL"}}
+PLAIN = "hunter2-in-the-open"
+
+
+def write(folder: Path, hosts: Mapping[str, Any], **variables: Any) -> Path:
+    """An inventory of hosts with these variables for all; JSON is YAML."""
+    path = folder / "hosts.yml"
+    path.write_text(json.dumps({"all": {"vars": variables, "hosts": hosts}}), encoding="utf-8")
+    return path
+
+
+def one(folder: Path, vcenter: Mapping[str, Any] | None = None, **variables: Any) -> Target:
+    """The target of one host, with these fields of vnuma_vcenter."""
+    host = {"vnuma_vcenter": VCENTER | dict(vcenter or {}), "vnuma_sql": SQL}
+    return read_targets(write(folder, {"sql16": host}, **variables))["sql16"]
+
+
+def failed(folder: Path, **vcenter: Any) -> VnumaError:
+    """How reading ends with these fields of vnuma_vcenter."""
+    with pytest.raises(VnumaError) as raised:
+        one(folder, vcenter, hosts_password=PLAIN)
+    return raised.value
+
+
+def test_variables_are_templated_and_keep_their_types(tmp_path: Path) -> None:
+    """A host by another variable, a port by an expression, and other hosts' variables and groups."""
+    target = one(
+        tmp_path,
+        {"host": "{{ site }}", "port": "{{ base + 1 }}", "user": "{{ groups['all'] | first }}@x"},
+        site="vc.example.com",
+        base=8442,
+    )
+
+    assert (target.vcenter.host, target.vcenter.port, target.vcenter.user) == (
+        "vc.example.com",
+        8443,
+        "sql16@x",
+    )
+
+
+def test_a_variable_that_nobody_asks_for_may_fail(tmp_path: Path) -> None:
+    """Neither another variable of the host nor another host matters."""
+    good = {"vnuma_vcenter": VCENTER, "vnuma_sql": SQL, "mine": "{{ nosuch }}"}
+    bad = {"vnuma_vcenter": VCENTER | {"host": "{{ nosuch }}"}, "vnuma_sql": SQL}
+
+    inventory = write(tmp_path, {"sql16": good, "other": bad})
+
+    assert read_targets(inventory, ["sql16"])["sql16"].vcenter.host == "vc"
+
+
+@pytest.mark.parametrize(
+    ("template", "code", "reason"),
+    [
+        ("{{ nosuch }}", 3, "'nosuch' is undefined"),
+        ("{{ 1 + }}", 3, "yntax error"),
+        ("{{ lookup('file', '/nosuch/file') }}", 4, "/nosuch/file"),
+        ("{{ lookup('pipe', 'exit 3') }}", 4, "returned 3"),
+        ("{{ lookup('no.such.lookup', 'x') }}", 4, "no.such.lookup"),
+    ],
+)
+@pytest.mark.parametrize("field", ["host", "password"])
+def test_a_failing_template_names_file_host_variable_and_reason(
+    tmp_path: Path, field: str, template: str, code: int, reason: str
+) -> None:
+    """The inventory's mistake is 3; a lookup that failed is the environment's, 4."""
+    error = failed(tmp_path, **{field: template})
+
+    assert error.exit_code == code
+    for part in (str(tmp_path / "hosts.yml"), "sql16", f"vnuma_vcenter.{field}", reason):
+        assert part in error.what
+    assert error.fix
+
+
+@pytest.mark.parametrize("host", ["{% raw %}{{ x }}{% endraw %}", "https://vc", "", "a b"])
+def test_a_host_that_is_none_is_the_inventorys_mistake(tmp_path: Path, host: str) -> None:
+    """It would only fail once a connection is made to it."""
+    error = failed(tmp_path, host=host)
+
+    assert error.exit_code == 3
+    assert "vnuma_vcenter.host" in error.what
+    assert "not a valid host" in error.what
+
+
+@pytest.mark.parametrize(
+    "template", ["{{ lookup('pipe', 'echo s3cret') }}", "{{ lookup('env', 'OF_A_TEST') }}"]
+)
+def test_a_password_may_be_a_lookups_result(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, template: str
+) -> None:
+    """It is known to this process, and no document or message shows it."""
+    monkeypatch.setenv("OF_A_TEST", "s3cret")
+
+    target = one(tmp_path, {"password": template})
+
+    assert resolve(target.vcenter.password) == "s3cret"
+    shown = repr(target) + str(target) + target.model_dump_json() + target.vcenter.password.name
+    assert "s3cret" not in shown
+    assert "vnuma_vcenter.password of sql16" in shown
+
+
+@pytest.mark.parametrize("password", [PLAIN, "{{ hosts_password }}", 4711])
+def test_plain_text_is_refused_wherever_it_stands(tmp_path: Path, password: object) -> None:
+    """As the password itself, or in another variable that the password names; it is not repeated."""
+    error = failed(tmp_path, password=password)
+
+    assert isinstance(error, InputError)
+    assert "a password is a reference" in error.what
+    assert str(PLAIN) not in str(error)
+    assert "4711" not in str(error)
+
+
+def test_plain_text_that_is_marked_unsafe_is_plain_text(tmp_path: Path) -> None:
+    """`!unsafe` says that a text is not a template, not where it comes from."""
+    error = failed(tmp_path, password={"__ansible_unsafe": PLAIN})
+
+    assert "a password is a reference" in error.what
+    assert PLAIN not in str(error)
+
+
+def test_an_empty_password_is_said_before_anybody_logs_in(tmp_path: Path) -> None:
+    """A variable of the environment that is not set gives nothing, and each login counts."""
+    target = one(tmp_path, {"password": "{{ lookup('env', 'NOT_SET_ANYWHERE') }}"})
+
+    with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 gives is empty"):
+        resolve(target.vcenter.password)
+
+
+def test_a_command_gives_its_first_line(tmp_path: Path) -> None:
+    """Without a shell, and once: a password store may count questions."""
+    program = tmp_path / "ask"
+    program.write_text(f'#!/bin/sh\necho asked >> {tmp_path}/asked\necho "$1"\n', encoding="utf-8")
+    program.chmod(0o700)
+    secret = Secret.model_validate({"command": [str(program), "a b"]})
+
+    assert [resolve(secret), resolve(secret)] == ["a b", "a b"]
+    assert (tmp_path / "asked").read_text(encoding="utf-8") == "asked\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "said"), [("echo s3cret; exit 3", "exit status 3"), ("true", "printed nothing")]
+)
+def test_a_command_that_fails_is_named_and_what_it_printed_is_not(script: str, said: str) -> None:
+    """The command to try stands in the message."""
+    with pytest.raises(EnvironmentProblem) as raised:
+        resolve(Secret(command=("/bin/sh", "-c", script)))
+
+    assert said in raised.value.what
+    assert "Try it: /bin/sh -c" in str(raised.value.fix)
+
+
+def test_a_command_that_is_not_there_is_named() -> None:
+    """With the system's own reason."""
+    with pytest.raises(EnvironmentProblem, match="'/no/such/program' failed: no such file or directory"):
+        resolve(Secret(command=("/no/such/program",)))
+
+
+def encrypt(text: str, password: str, label: str = "default") -> str:
+    """What ansible-vault writes, with that vault id."""
+    from ansible.parsing.vault import VaultLib, VaultSecret  # noqa: PLC0415 - half a second
+
+    secret = VaultSecret(password.encode())
+    name = None if label == "default" else label
+    return str(VaultLib([(label, secret)]).encrypt(text.encode(), secret, name).decode())
+
+
+@pytest.fixture
+def vaulted(tmp_path: Path) -> Path:
+    """An inventory with an inline value under a vault id, and group variables in an encrypted file."""
+    (tmp_path / "main").write_text("open sesame", encoding="utf-8")
+    (tmp_path / "site").write_text('#!/bin/sh\necho "other of $USER_OF_VAULT"\n', encoding="utf-8")
+    (tmp_path / "site").chmod(0o700)
+    variables = tmp_path / "group_vars" / "all"
+    variables.mkdir(parents=True)
+    whole = {"whole": "of-a-file", "vnuma_sql": SQL | {"password": "direct-of-a-file"}}
+    (variables / "vault.yml").write_text(encrypt(json.dumps(whole), "open sesame"), encoding="utf-8")
+    inline = {"__ansible_vault": encrypt("inline{{ 1 }}", "other of me", "site")}
+    hosts = {
+        "inline": {"vnuma_vcenter": VCENTER | {"password": inline}},
+        "whole": {"vnuma_vcenter": VCENTER | {"password": "{{ whole }}"}},
+    }
+    return write(tmp_path, hosts)
+
+
+SHOW = """
+import sys
+from pathlib import Path
+from vnuma.engine.inventory import read_targets
+from vnuma.engine.secrets import resolve
+for name, target in read_targets(Path(sys.argv[1]), sys.argv[2:] or None).items():
+    print(name, resolve(target.vcenter.password), resolve(target.sql.password))
+"""
+
+
+def shown(
+    inventory: Path, *names: str, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> list[str]:
+    """Hosts with their passwords, as a process of its own reads them: Ansible reads its settings once."""
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, str(inventory), *names],
+        cwd=cwd,
+        env=os.environ | dict(env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+def test_vault_values_are_read_with_ids_files_and_scripts(vaulted: Path) -> None:
+    """An inline value, one of an encrypted file, and one that stands in such a file itself."""
+    folder = vaulted.parent
+    env = {
+        "ANSIBLE_VAULT_PASSWORD_FILE": str(folder / "main"),
+        "ANSIBLE_VAULT_IDENTITY_LIST": f"site@{folder / 'site'}",
+        "USER_OF_VAULT": "me",
+    }
+
+    assert shown(vaulted, env=env) == [
+        "inline inline{{ 1 }} direct-of-a-file",
+        "whole of-a-file direct-of-a-file",
+    ]
+
+
+@pytest.mark.parametrize("settings", [{}, {"ANSIBLE_VAULT_PASSWORD_FILE": "/nosuch/password"}])
+def test_a_vault_without_its_password_is_the_environments_problem(
+    vaulted: Path, settings: dict[str, str]
+) -> None:
+    """Exit code 4, and how Ansible is given one."""
+    ran = vnuma("doctor", "-i", vaulted, env=settings)
+
+    assert ran.code == 4, ran.text
+    assert "vault" in ran.text
+    assert "ANSIBLE_VAULT_PASSWORD_FILE" in ran.text
+
+
+def test_ansible_cfg_of_the_working_directory_counts(vaulted: Path) -> None:
+    """As for every program of Ansible's: here it names the vault's password."""
+    folder = vaulted.parent
+    (folder / "ansible.cfg").write_text("[defaults]\nvault_password_file = ./main\n", encoding="utf-8")
+
+    assert shown(vaulted, "whole", cwd=folder) == ["whole of-a-file direct-of-a-file"]
+
+
+def test_constructed_variables_and_groups_count(tmp_path: Path) -> None:
+    """A folder of sources: Ansible's own inventory plugins compose variables of one another's hosts."""
+    folder = tmp_path / "site"
+    folder.mkdir()
+    write(folder, {"sql16": {"vnuma_sql": SQL, "number": 7}})
+    composed: dict[str, Any] = {
+        "plugin": "ansible.builtin.constructed",
+        "compose": {"vnuma_vm": "'clone%d' | format(number)"},
+    }
+    composed["compose"] |= {"vnuma_vcenter": json.dumps(VCENTER)}
+    (folder / "z_constructed.yml").write_text(json.dumps(composed), encoding="utf-8")
+
+    assert read_targets(folder)["sql16"].vm == "clone7"
+
+
+def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Read again it gives the same target; a machine keeps what Ansible reaches it by, braces and all."""
+    machine: dict[str, Any] = {
+        "ansible_host": "{{ lookup('env', 'OF_A_TEST') }}",
+        "ansible_password": "{{ 'a{' ~ '{b' }}",
+    }
+    machine |= {"unrelated": "{{ nosuch }}", "ansible_port": 22}
+    vcenter = VCENTER | {
+        "host": "{{ lookup('env', 'OF_A_TEST') }}",
+        "password": "{{ lookup('pipe', 'echo s3cret') }}",
+    }
+    vm = {"vnuma_vcenter": vcenter, "vnuma_sql": SQL, "vnuma_test_clone": True}
+    inventory = write(
+        tmp_path, {"sql16": vm, "linux": machine, "not_asked": {"ansible_host": "{{ nosuch }}"}}
+    )
+    monkeypatch.setenv("OF_A_TEST", "here")
+    monkeypatch.setenv("SQL", "sql-s3cret")
+    targets: dict[str, AnyTarget] = {**read_targets(inventory), "linux": Machine(name="linux")}
+    folder = tmp_path / "private"
+    folder.mkdir()
+
+    path = write_play_inventory(folder, inventory, targets)
+    monkeypatch.delenv("OF_A_TEST")
+
+    again = read_targets(path)["sql16"]
+    assert again.model_dump() == targets["sql16"].model_dump()
+    assert again.vcenter.password.name in resolve_all(targets.values())
+    linux = read_variables(path)["linux"]
+    assert [linux[name] for name in ("ansible_host", "ansible_password", "ansible_port")] == [
+        "here",
+        "a{{b",
+        22,
+    ]
+    assert "s3cret" not in path.read_text(encoding="utf-8")
+    assert path.stat().st_mode & 0o777 == 0o600
