@@ -84,7 +84,7 @@ def steps_of(tmp_path: Path, running: LabHandle, owner: str, **sql: Any) -> Step
     targets = read_targets(inventory, study.vms)
     store = new_store(tmp_path / "vnuma.db")
     run = create_run(store, prepare(study, text, targets), inventory)
-    return Steps(tmp_path, store, study, run, targets["sql16"])
+    return Steps(tmp_path, store, study, run, targets["sql16"], targets)
 
 
 def test_a_server_at_another_address_blocks_the_study(tmp_path: Path, lab: LabFactory) -> None:

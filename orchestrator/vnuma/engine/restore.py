@@ -172,9 +172,15 @@ class _Work:
         settings_back(self.store, self.vm, facts, self.choice)  # a conflict already: nothing is touched
         endpoint = Endpoint(self.store, self.run, self.vm, self.target)
         inside = GuestBack(
-            *(self.session, self.ref, partial(sql_server, self.target)),
-            *(partial(endpoint.is_ours, self.session, self.ref), parts_of(self.store, self.run, self.vm)),
-            *(self.rules, self.fence, self.journal, self.say),
+            self.session,
+            self.ref,
+            partial(sql_server, self.target),
+            partial(endpoint.is_ours, self.session, self.ref),
+            parts_of(self.store, self.run, self.vm),
+            self.rules,
+            self.fence,
+            self.journal,
+            self.say,
         )
         inside.before_shape(facts)
         baseline, facts = self._shape_back(facts)
