@@ -137,8 +137,8 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
         subprocess.run(["tar", "-C", folder, "-xf", str(packed)], check=True)
         inside = ["chroot", folder]
         if account == "root":
-            quiet = {"stdout": subprocess.DEVNULL}
-            subprocess.run([*inside, "dpkg", "--purge", *ONLY_FOR_USERS], check=True, **quiet)
+            purge = [*inside, "dpkg", "--purge", *ONLY_FOR_USERS]
+            subprocess.run(purge, stdout=subprocess.DEVNULL, check=True)
         else:
             subprocess.run([*inside, "useradd", "--create-home", account], check=True)
         _hand_through(fresh)
