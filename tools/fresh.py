@@ -138,7 +138,7 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
         inside = ["chroot", folder]
         if account == "root":
             purge = [*inside, "dpkg", "--purge", *ONLY_FOR_USERS]
-            subprocess.run(purge, check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(purge, stdout=subprocess.DEVNULL, check=True)
         else:
             subprocess.run([*inside, "useradd", "--create-home", account], check=True)
         _hand_through(fresh)

@@ -13,6 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.installation import ROOT
+from tools.setup import FIND_BUILT
+from vnuma import lab as labs
 
 SetUp = Callable[..., subprocess.CompletedProcess[str]]
 CLOSED = "http://127.0.0.1:9"
@@ -120,3 +122,25 @@ def test_a_python_without_venv_is_told_for_this_machine(set_up: SetUp, tmp_path:
 
     refused(done, "virtual environments", "dnf install")
     assert "[1/4]" not in done.stdout
+
+
+def test_a_lab_program_that_does_not_run_is_not_taken_for_built(tmp_path: Path) -> None:
+    """A cut file or another processor's program in the cache is removed, so that the next step builds it."""
+    go = labs.find_go()
+    assert go is not None
+    digest = labs.sources_digest(ROOT / "lab")
+    program = tmp_path / "vnuma" / "lab" / f"{digest}-{go.version}" / "vnuma-lab"
+    program.parent.mkdir(parents=True)
+    program.write_bytes(b"\x7fELF cut")
+    program.chmod(0o755)
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+
+    def ask(code: str) -> str:
+        command = [sys.executable, "-c", code]
+        return subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=True
+        ).stdout.strip()
+
+    assert ask("from vnuma.lab import find_built; print(find_built())") == str(program)
+    assert ask(FIND_BUILT) == ""
+    assert not program.exists()

@@ -201,7 +201,7 @@ def test_a_study_of_placements_alone_compares_no_shapes(name: str, shapes: bool)
 
 
 def test_the_demo_s_study_gives_no_cause_for_its_own_warnings() -> None:
-    """A newcomer's first report is exemplary: an A/A check, and an odd number of iterations from three on."""
+    """A newcomer's first report is exemplary: an A/A check, and an odd number of timed iterations."""
     design = parse_study((STUDIES / "quick.yml").read_text(encoding="utf-8"), "quick.yml").design
 
     assert design.a_a
