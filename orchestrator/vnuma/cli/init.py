@@ -22,6 +22,12 @@ def init(
     sql_user: Annotated[
         str, typer.Option(prompt="SQL login", help="A login with VIEW SERVER STATE.")
     ] = "vnuma",
+    sql_ca_file: Annotated[
+        str,
+        typer.Option(
+            prompt="File with the CA of SQL Server's certificate (empty: the system's)", help="PEM file."
+        ),
+    ] = "",
     test_clone: Annotated[
         bool,
         typer.Option("--test-clone/--no-test-clone", prompt="Is the VM a test clone", help="Not production."),
@@ -33,7 +39,8 @@ def init(
     """
     from vnuma.engine.new_inventory import Answers, write_inventory
 
-    path = write_inventory(folder, Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone))
+    answers = Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone, sql_ca_file)
+    path = write_inventory(folder, answers)
     typer.echo(f"Wrote {path}.")
     typer.echo("Passwords are read from the environment:")
     typer.echo("  read -rs VNUMA_VCENTER_PASSWORD && export VNUMA_VCENTER_PASSWORD")

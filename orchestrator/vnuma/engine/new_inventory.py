@@ -22,6 +22,7 @@ class Answers:
     sql_host: str
     sql_user: str
     test_clone: bool
+    sql_ca_file: str = ""
 
 
 def write_inventory(folder: Path, answers: Answers) -> Path:
@@ -33,17 +34,15 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     if not name:
         raise InputError("The VM has no name.", fix="vnuma init --vm NAME")
     vcenter = {"host": answers.vcenter, "user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
-    if answers.ca_file:
-        vcenter["ca_file"] = str(Path(answers.ca_file).expanduser().resolve())
-    host = {
-        "vnuma_vm": answers.vm,
-        "vnuma_test_clone": answers.test_clone,
-        "vnuma_sql": {
-            "host": answers.sql_host,
-            "user": answers.sql_user,
-            "password": {"env": "VNUMA_SQL_PASSWORD"},
-        },
+    sql = {
+        "host": answers.sql_host,
+        "user": answers.sql_user,
+        "password": {"env": "VNUMA_SQL_PASSWORD"},
     }
+    for section, ca_file in ((vcenter, answers.ca_file), (sql, answers.sql_ca_file)):
+        if ca_file:
+            section["ca_file"] = str(Path(ca_file).expanduser().resolve())
+    host = {"vnuma_vm": answers.vm, "vnuma_test_clone": answers.test_clone, "vnuma_sql": sql}
     group = {"vars": {"vnuma_vcenter": vcenter}, "hosts": {name: host}}
     text = StringIO()
     YAML().dump({"all": {"children": {"vnuma_vms": group}}}, text)

@@ -105,7 +105,7 @@ def _driver(driver: object) -> Mapping[str, Any] | None:
     """The driver without the path that it had on the machine that measured."""
     if not isinstance(driver, Mapping):
         return None
-    return {key: driver.get(key) for key in ("kind", "name", "version", "encryption")}
+    return {key: driver[key] for key in ("kind", "name", "version", "encryption") if key in driver}
 
 
 def _measured(loaded: LoadedRun, vm: Vm) -> dict[str, Any]:

@@ -1,0 +1,20 @@
+"""An inventory from a few answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ruamel.yaml import YAML
+
+from vnuma.engine.new_inventory import Answers, write_inventory
+
+
+def test_each_server_has_its_own_ca(tmp_path: Path) -> None:
+    """vCenter's certificate and SQL Server's seldom come from one CA; without one the system's count."""
+    answers = Answers("vc1", "u", "/ca/vc.pem", "sql16", "sql16.example", "vnuma", True, "/ca/sql.pem")
+
+    document = YAML(typ="safe").load(write_inventory(tmp_path / "both", answers))
+
+    group = document["all"]["children"]["vnuma_vms"]
+    assert group["vars"]["vnuma_vcenter"]["ca_file"] == "/ca/vc.pem"
+    assert group["hosts"]["sql16"]["vnuma_sql"]["ca_file"] == "/ca/sql.pem"
