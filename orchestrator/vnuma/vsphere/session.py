@@ -115,7 +115,7 @@ class Session:
             page = collector.ContinueRetrievePropertiesEx(token=page.token) if page.token else None
         return found
 
-    def read(self, ref: vim.ManagedEntity, paths: Iterable[str]) -> Found:
+    def read(self, ref: vim.ManagedEntity | vim.Task, paths: Iterable[str]) -> Found:
         """Read some properties of one object in one round trip.
 
         Raises PrivilegeMissing when the account may not read one of them.
