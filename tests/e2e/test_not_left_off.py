@@ -86,7 +86,7 @@ def test_a_host_that_powers_nothing_on_blocks_a_study(tmp_path: Path, lab: LabFa
     running.fault(kind)
     running.wait_for({"host_maintenance": "host_entering_maintenance"}.get(kind, kind))
 
-    with pytest.raises(PreflightBlocked, match=rf"P34.*esx01 is {HOSTS[kind]}"):
+    with pytest.raises(PreflightBlocked, match=rf"P36.*esx01 is {HOSTS[kind]}"):
         Steps.prepared(tmp_path / "a", running)
 
 

@@ -169,7 +169,7 @@ NOT_PERMITTED: list[tuple[dict[str, Any], int, str]] = [
     ({}, 5, "P07 sql16 is not marked as a test clone."),
     ({"vm_topology_ticket": "CHG0031234"}, 5, "options production: true and ticket: CHG..."),
     ({"vm_topology_production": True}, 3, "needs the change ticket under which the VM may be changed."),
-    ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is no change ticket's id."),
+    ({"vm_topology_production": True, "vm_topology_ticket": "a b"}, 3, "'a b' is not a valid change ticket."),
 ]
 
 

@@ -46,7 +46,7 @@ def host_ready(name: str, why_not: str | None) -> Iterator[Finding]:
     """The VM's host would not power it on again."""
     if why_not:
         yield Finding(
-            "P34",
+            "P36",
             "block",
             f"{name} could not be powered on again: {why_not}",
             "End the host's maintenance or reconnect it, or move the VM, then start again.",

@@ -247,7 +247,7 @@ def open_wires(target: Target) -> Iterator[Finding]:
     sql = target.sql
     if sql.encrypt == "no":
         yield Finding(
-            "P31",
+            "P35",
             "warn",
             f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): whoever is on the "
             "way reads and changes it, and gets the password by denying encryption.",
@@ -255,7 +255,7 @@ def open_wires(target: Target) -> Iterator[Finding]:
         )
     elif sql.trust_server_certificate:
         yield Finding(
-            "P31",
+            "P35",
             "warn",
             f"The certificate of SQL Server on {target.name} is not verified (trust_server_certificate: "
             "true): whoever is on the way can pose as it, and gets the password.",

@@ -54,7 +54,7 @@ def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
 
     (finding,) = open_wires(_target(**{name: word}))
 
-    assert (finding.id, finding.severity) == ("P31", "warn")
+    assert (finding.id, finding.severity) == ("P35", "warn")
     assert "sql16" in finding.what
     assert setting in finding.what
     assert "ca_file" in finding.fix
