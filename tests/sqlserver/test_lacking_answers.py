@@ -160,7 +160,8 @@ def test_an_answer_that_lacks_something_is_an_outcome_or_a_sentence(
     fake: tds.TdsServer, opened: pyodbc.Connection, name: str
 ) -> None:
     """Whichever statement of a reader is answered in whichever way: a value, or an error of ours."""
-    for (first, rest), known in product(product(KINDS, KINDS), ((), KNOWN)):
+    ways = [(*pair, KNOWN) for pair in product(KINDS, KINDS)] + [(kind, kind, ()) for kind in KINDS]
+    for first, rest, known in ways:
         asked: list[str] = []
 
         def answer(statement: str) -> bytes:
