@@ -14,7 +14,7 @@ from vnuma.report.svg import draw
 
 def test_a_control_character_does_not_end_the_process() -> None:
     """vl-convert aborts for one: it is drawn as what it is called."""
-    data = alt.Data(values=[{"arm": "2x8\x1b", "ms": 1}])
+    data = alt.InlineData(values=[{"arm": "2x8\x1b", "ms": 1}])
     chart = alt.layer(alt.Chart(data).mark_point().encode(x="ms:Q", y="arm:N"))
     assert "2x8\\x1b" in draw(chart, key="k", title="t", words="w").svg
 
