@@ -13,6 +13,7 @@ from typing import TextIO
 from rich.console import Console
 
 from vnuma.domain import provenance
+from vnuma.domain.plain_text import escaped
 from vnuma.errors import VnumaError
 
 # Nothing is wider than this, however wide the terminal.
@@ -78,9 +79,12 @@ def width(stream: TextIO | None = None) -> int | None:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Print lines on standard output, or another stream, folded to its width."""
+    """Print lines on standard output, or another stream, folded to its width.
+
+    Control characters are written out: names come from vCenters, inventories and archives of others.
+    """
     target = stream or sys.stdout
-    target.write(folded(text, width(target)) + "\n")
+    target.write(folded(escaped(text), width(target)) + "\n")
     target.flush()
 
 

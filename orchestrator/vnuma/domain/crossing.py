@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import product
+from math import prod
 from typing import Any
 
 from vnuma.domain.problem import Path, Problem
@@ -80,6 +81,9 @@ class Crossing:
         """What is wrong with the crossing itself: its arms are judged as arms."""
         if "topologies" not in self._written:
             yield Problem(("arms",), "crossed arms have no topologies.", "Write topologies: all, or a list.")
+        if self._count() > MOST_ARMS:
+            yield self._too_many(self._count())
+            return
         for name, values in (*self.factors.items(), ("topologies", self._given())):
             if not values:
                 yield Problem(("arms", name), f"{name} has no values.", "Name one at least, or leave it out.")
@@ -88,7 +92,7 @@ class Crossing:
                     yield Problem(("arms", name), f"{name} has {_text(value)} twice.", "Remove one.")
         arms = self.arms()
         if len(arms) > MOST_ARMS:
-            yield Problem(("arms",), f"the factors make {len(arms)} arms.", f"Cross at most {MOST_ARMS}.")
+            yield self._too_many(len(arms))
         for arm in arms:
             if len(arm.get("name", "")) > MOST_LETTERS:
                 yield Problem(
@@ -97,6 +101,17 @@ class Crossing:
                     "Write the arms out, with names of their own.",
                 )
                 return
+
+    @staticmethod
+    def _too_many(made: int) -> Problem:
+        return Problem(("arms",), f"the factors make {made:,} arms.", f"Cross at most {MOST_ARMS}.")
+
+    def _count(self) -> int:
+        """How many arms it makes at least, without making them: a few lines can cross to billions."""
+        given = len(self._given()) if self._written.get("topologies") != "all" else 1
+        return (
+            max(1, len(self._counts)) * given * prod(max(1, len(values)) for values in self.factors.values())
+        )
 
     def in_file(self, path: Path) -> Path:
         """Where the file says what a path of the written-out arms names."""

@@ -23,10 +23,10 @@ def refuse_controls(text: str, *, lines: bool = False) -> None:
             )
 
 
-def escaped(text: str, *, lines: bool = False) -> str:
-    r"""The text with each such character written out, as \x1b: what a terminal may be given."""
-    return _CONTROL.sub(lambda match: match[0] if lines and match[0] in _LAYOUT else _written(match[0]), text)
+def escaped(text: str) -> str:
+    r"""The text with each such character but line breaks and tabs written out, as \x1b: for terminals."""
+    return _CONTROL.sub(lambda match: _written(match[0]), text)
 
 
 def _written(character: str) -> str:
-    return character.encode("unicode_escape").decode("ascii")
+    return character if character in "\n\t" else character.encode("unicode_escape").decode("ascii")

@@ -16,12 +16,18 @@ from ruamel.yaml.reader import ReaderError
 from vnuma.domain.arm import Arm, PhysicalCores
 from vnuma.domain.crossing import Crossing
 from vnuma.domain.design_checks import check_design
+from vnuma.domain.plain_text import refuse_controls
 from vnuma.domain.problem import Path, Problem
 from vnuma.domain.study import Study
 from vnuma.domain.topology import topologies
 from vnuma.domain.workload_checks import check_arms_workloads, check_workload
 from vnuma.domain.workloads.kinds import settings_type
 from vnuma.errors import InputError
+
+MOST_LETTERS = 1_000_000
+MOST_VALUES = 50_000
+DEEPEST = 40
+"""Bounds of a study file: the largest so far has 10,000 characters and 400 values on 6 levels."""
 
 
 def parse_study(text: str, file: str) -> Study:
@@ -30,6 +36,8 @@ def parse_study(text: str, file: str) -> Study:
     Raises InputError that lists every problem with file and line.
     """
     data = _load(text, file)
+    if problems := list(strange_values(data)):
+        raise _input_error(problems, data, file)
     crossing = _crossing(data)
     result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
     if isinstance(result, Study):
@@ -129,11 +137,55 @@ def _check_reference(study: Study) -> Iterator[Problem]:
         )
 
 
+def strange_values(data: Any) -> Iterator[Problem]:
+    """Values that no field takes and that would fail much later: in the middle of a run, or of its report.
+
+    Aliases are followed, since whoever reads the fields does: a file of a few lines can stand for millions.
+    """
+    stack: list[tuple[Path, Any]] = [((), data)]
+    seen = 0
+    while stack:
+        path, node = stack.pop()
+        seen += 1
+        if seen > MOST_VALUES or len(path) > DEEPEST:
+            what = "the file is nested too deeply or stands for too many values."
+            yield Problem(path[:1], what, f"A study has at most {MOST_VALUES:,} values on {DEEPEST} levels.")
+            return
+        if isinstance(node, dict):
+            stack += [((*path, key), value) for key, value in node.items()]
+            stack += [(path, key) for key in node if isinstance(key, str)]
+        elif isinstance(node, list):
+            stack += [((*path, index), value) for index, value in enumerate(node)]
+        elif why := _strange(path, node):
+            yield Problem(path, f"{_dotted(path)}: {why}.", "Write it without.")
+
+
+def _strange(path: Path, value: object) -> str:
+    """Why no field takes a value; empty for an ordinary one. Names are one line, other text may have more."""
+    if isinstance(value, str):
+        try:
+            refuse_controls(value, lines=path[-1:] != ("name",) and path[:1] not in _NAMES)
+        except ValueError as error:
+            return str(error)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return f"a whole number of {value.bit_length()} bits, where 64 is the most"
+    return ""
+
+
+_NAMES = (("vm",), ("vms",), ("name",), ("reference",))
+
+
 def _load(text: str, file: str) -> Any:
     yaml = YAML(typ="rt")
     yaml.allow_duplicate_keys = False
+    if len(text) > MOST_LETTERS:
+        raise _not_yaml(file, 1, f"the file is larger than {MOST_LETTERS:,} characters")
+    if _open_brackets(text) > 4 * DEEPEST:
+        raise _not_yaml(file, 1, "it is nested too deeply")
     try:
         data = yaml.load(text)
+    except RecursionError:
+        raise _not_yaml(file, 1, "it is nested too deeply, or refers to itself") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         raise _not_yaml(file, mark.line + 1 if mark else 1, error.problem or str(error)) from None
@@ -142,13 +194,24 @@ def _load(text: str, file: str) -> Any:
             file, text.count("\n", 0, error.position) + 1, "a character that YAML forbids"
         ) from None
     except (YAMLError, ValueError) as error:  # ValueError: a date or number that looks right and is not
-        raise _not_yaml(file, 1, str(error)) from None
+        raise _not_yaml(file, 1, str(error) or type(error).__name__) from None
+    except (AttributeError, TypeError, LookupError, AssertionError):  # ruamel at a merge with itself
+        raise _not_yaml(file, 1, "a merge or tag in it cannot be resolved") from None
     if not isinstance(data, dict):
         raise InputError(
             f"{file}:1: a study is a mapping of fields, but this file holds none.",
             fix="Start from studies/quick.yml.",
         )
     return data
+
+
+def _open_brackets(text: str) -> int:
+    """The most brackets open at once, quoted ones too: the parser's time grows with their square."""
+    depth = most = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
 
 
 def _not_yaml(file: str, line: int, problem: str) -> InputError:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 _NOT_WORD = re.compile(r"[^a-z0-9#%]")
 _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
+
+_LONGEST_NUMBER = 18
+"""In characters: nothing that an export counts has more."""
 
 YES = {
     "true",
@@ -39,8 +43,10 @@ def number(value: object) -> int | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
-        return round(value)
+        return round(value) if math.isfinite(value) else None
     text = str(value).strip()
+    if len(text) > _LONGEST_NUMBER:
+        return None
     if _THOUSANDS.fullmatch(text):
         return int(re.sub(r"[^-\d]", "", text))
     try:

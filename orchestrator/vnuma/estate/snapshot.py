@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vnuma import __version__
+from vnuma.domain import bounded_json
 from vnuma.domain.estate import Estate
 from vnuma.errors import InputError
 
@@ -20,6 +22,9 @@ READABLE_SINCE = "0.1.0"
 """The first version of vnuma that reads this format."""
 
 KIND = "vnuma/inventory"
+
+MOST_BYTES = 64_000_000
+"""A VM takes 4 to 8 kB: this is more VMs than a vCenter holds."""
 
 _ESTATES = TypeAdapter(tuple[Estate, ...])
 
@@ -51,12 +56,14 @@ def load(path: Path) -> tuple[Estate, ...]:
 def read_json(path: Path) -> Any:
     """A JSON file's content. Raises InputError."""
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            return bounded_json.read_json(file.read(MOST_BYTES + 1), most_bytes=MOST_BYTES)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except ValueError as error:
         raise InputError(
-            f"{path} is not a JSON document.", fix="vnuma inventory save FILE writes a snapshot."
+            f"{path} is not a JSON document that vnuma wrote: {error}.",
+            fix="vnuma inventory save FILE writes a snapshot.",
         ) from error
 
 
@@ -68,7 +75,7 @@ def is_snapshot(document: Any) -> bool:
 def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
     """The estates of a snapshot that was read already. Raises InputError."""
     number = str(document["schema"]).rpartition("/")[2] if is_snapshot(document) else ""
-    if not number.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", number):
         raise InputError(
             f"{path} is not a snapshot of an inventory.",
             fix="vnuma inventory save FILE writes one; an Ansible inventory is given with -i.",

@@ -41,6 +41,8 @@ def load(path: Path) -> tuple[Waiver, ...]:
         document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply, or refers to itself.", fix=_EXAMPLE) from None
     except (YAMLError, ValueError) as error:  # 2027-13-01 is a date that YAML itself refuses
         raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.", fix=_EXAMPLE) from error
     if not isinstance(document, dict):

@@ -123,7 +123,7 @@ def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> 
         f"{inner.replace('{y}', str(y), 1)}</svg>"
     )
     colours = palette(scheme)
-    document = re.sub(r"var\(--([a-z-]+)\)", lambda match: colours[match[1]], document)
+    document = re.sub(r"var\(--([a-z-]+)\)", lambda match: colours.get(match[1], match[0]), document)
     return document.replace("system-ui, sans-serif", FONT)
 
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import altair as alt
 import vl_convert
 from markupsafe import Markup, escape
+
+from vnuma.domain.plain_text import escaped
 
 # A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
 INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
@@ -57,10 +61,19 @@ class Figure:
 
 def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
     """Draw a chart. `key` makes the ids of its title and words unique in the page."""
-    specification = {**chart.to_dict(), "config": _config(), "background": None}
+    specification = _printable({**chart.to_dict(), "config": _config(), "background": None})
     version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
     drawn = vl_convert.vegalite_to_svg(specification, vl_version=version)
     return Figure(inline(drawn, key, title, words), title, words)
+
+
+def _printable(node: Any) -> Any:
+    """The specification without control characters: vl-convert aborts the process for one."""
+    if isinstance(node, str):
+        return escaped(node)
+    if isinstance(node, Mapping):
+        return {_printable(key): _printable(value) for key, value in node.items()}
+    return [_printable(item) for item in node] if isinstance(node, list) else node
 
 
 def inline(drawn: str, key: str, title: str, words: str) -> Markup:

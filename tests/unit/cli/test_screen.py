@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.cli.screen import aligned, folded, width
+from vnuma.cli.screen import aligned, folded, say, width
 
 LINES = st.lists(st.text(alphabet="ab/-. :", max_size=160), max_size=6).map("\n".join)
 CELLS = st.lists(st.tuples(*[st.text(alphabet="ab -", max_size=60)] * 3), min_size=1, max_size=6)
@@ -65,3 +65,11 @@ def test_a_table_fits_and_loses_nothing(rows: list[tuple[str, str, str]], column
 def test_a_table_that_fits_is_a_line_for_each_row() -> None:
     """Columns as wide as their widest cell, two spaces between them."""
     assert aligned([["RUN", "STATE"], ["quick.1", "running"]], 80) == ["RUN      STATE", "quick.1  running"]
+
+
+def test_no_terminal_obeys_a_name() -> None:
+    """Names of VMs come from others: what a terminal would obey is written out, lines stay lines."""
+    stream = io.StringIO()
+    say("sql\x1b[2J\r16\u202e\n\tnext", stream)
+
+    assert stream.getvalue() == "sql\\x1b[2J\\r16\\u202e\n\tnext\n"
