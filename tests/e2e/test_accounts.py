@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
@@ -112,6 +114,7 @@ def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: P
     assert "restore" not in ran.text
 
 
+@pytest.mark.long
 def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
     tmp_path: Path, lab: LabFactory
 ) -> None:
