@@ -6,10 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_of
+from tests.support.playbook import play_roles
 from tests.support.site import write_inventory, write_study
 
 NAMES = [f"sql-{number}" for number in range(1, 6)]
@@ -111,6 +114,7 @@ def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: P
     assert "restore" not in ran.text
 
 
+@pytest.mark.long
 def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
     tmp_path: Path, lab: LabFactory
 ) -> None:
@@ -129,3 +133,24 @@ def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
     assert line["valid"] == 0
     for words in (str(running.vms["sql16"].port), running.vms["sql16"].user, "vnuma run --resume small.1"):
         assert words in ran.text, ran.text
+
+
+def test_a_play_that_no_run_launched_logs_in_once_for_all_its_workers(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Five workers share one session, which ends with the play; with a wrong password one login fails."""
+    running = five_vms(lab)
+    gate = {"design_check": {"design_check_fail_on": "never"}}
+    inventory = write_inventory(tmp_path, running, NAMES)
+
+    passed = play_roles(tmp_path, inventory, gate)
+
+    assert len(passed.all("design_check")) == len(NAMES), passed.text
+    assert running.logins() == {"succeeded": 1, "failed": 0, "locked": 0}
+    assert running.open_sessions() == 0
+
+    wrong = write_inventory(tmp_path, running, NAMES, password=wrong_password(tmp_path))
+    refused = play_roles(tmp_path, wrong, gate).all("design_check")
+
+    assert {task["error"] for task in refused} == {"AccountRefused"}
+    assert running.logins()["failed"] == 1

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -12,16 +15,26 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import update
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.cli import command, vnuma
+from tests.support.looking import settings_now
+from tests.support.site import write_inventory, write_study
+from vnuma.engine import unsupervised
 from vnuma.engine.claim import claim
+from vnuma.engine.locking import StillLocked, vm_lock
+from vnuma.engine.progress import progress_of
 from vnuma.engine.put_back import put_back_left
-from vnuma.engine.recover import is_alive, look_after
+from vnuma.engine.recover import SILENT_AFTER, Keeper, is_alive, look_after, require_own
+from vnuma.engine.stopping import ask_to_stop
 from vnuma.engine.unsupervised import saying_so
-from vnuma.errors import VmHeld
-from vnuma.store import runs
+from vnuma.errors import LeaseLost, VmHeld
+from vnuma.store import runs, tables, vms
+from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
+from vnuma.store.states import StopRequest
 
 
 def run_now(steps: Steps) -> Run:
@@ -42,6 +55,125 @@ def test_a_process_that_began_after_the_last_sign_of_life_is_another_one(
     assert is_alive(alive)
     assert not is_alive(replace(alive, heartbeat_at=heard))
     assert not is_alive(replace(alive, supervisor_pid=None))
+
+
+def test_a_process_that_has_ended_or_is_silent_looks_after_nothing(tmp_path: Path, lab: LabFactory) -> None:
+    """One that nobody waits for, as in a container without an init, keeps its number; a frozen one too."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        look_after(steps.store, steps.run, Keeper(ended.pid))
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
+
+        assert not is_alive(run_now(steps))
+
+    look_after(steps.store, steps.run)
+    silent = replace(run_now(steps), heartbeat_at=datetime.now(UTC) - SILENT_AFTER)
+    assert is_alive(run_now(steps))
+    assert not is_alive(silent)
+
+
+def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Path, lab: LabFactory) -> None:
+    """Two plays find the run free; the one that comes second is refused, and changes nothing."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    seen_free = run_now(steps)
+    look_after(steps.store, steps.run)
+
+    with pytest.raises(VmHeld, match=str(os.getpid())):
+        unsupervised.take(steps.store, seen_free, steps.study, steps.vm, steps.target)
+
+    assert run_now(steps).supervisor_pid == os.getpid()
+    assert unsupervised.lease_token(steps.store, steps.run, steps.vm) is None
+
+
+def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
+    """restore tells the store that nobody looks after the run; who wakes then goes no further."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    look_after(steps.store, steps.run)
+    steps.shape(steps.take())
+    require_own(steps.store, steps.run)
+    age_heartbeat(steps.store)
+
+    said = put_back_left(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+
+    assert not said.problems
+    assert steps.vm.at_baseline
+    with pytest.raises(LeaseLost, match=r"small\.1"):
+        require_own(steps.store, steps.run)
+
+
+@pytest.mark.long
+def test_a_run_that_wakes_after_its_vm_was_put_back_power_cycles_nothing(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """It was frozen, controller and workers, while SQL Server was waited for: it ends with exit 8."""
+    running = lab(faults=[{"kind": "sql_never", "boot": 2}])
+    before = settings_now(running)
+    study = write_study(tmp_path, power={"sql_timeout_s": 300}, limits={"attempts_per_cell": 3})
+    arguments = command("run", study, "-i", write_inventory(tmp_path, running))
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as run:
+        try:
+            running.wait_for("tools_running")
+            until(lambda: _frozen_without_lock(vnuma_home, run.pid))
+            age_heartbeat(open_store(f"sqlite:///{vnuma_home / 'vnuma.db'}"))
+            restored = vnuma("restore")
+            assert restored.code == 0, restored.text
+            assert settings_now(running) == before
+            boots = len([event for event in running.events if event["event"] == "boot"])
+        finally:
+            for pid in reversed(_family(run.pid)):
+                os.kill(pid, signal.SIGCONT)
+        _, said = run.communicate(timeout=300)
+
+    assert run.returncode == 8, said
+    assert "small.1" in said
+    assert settings_now(running) == before
+    assert len([event for event in running.events if event["event"] == "boot"]) == boots
+
+
+def test_a_later_wish_to_stop_does_not_weaken_an_earlier_one(tmp_path: Path, lab: LabFactory) -> None:
+    """stop, then stop --after-cell: the run still stops after its iteration, and the answer says so."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    look_after(steps.store, steps.run)
+    url = f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}"
+    assert "iteration" in ask_to_stop("small.1", after_cell=False, url=url)
+
+    assert "iteration" in ask_to_stop("small.1", after_cell=True, url=url)
+
+    assert run_now(steps).stop_requested is StopRequest.NOW
+
+
+def age_heartbeat(store: Store) -> None:
+    """Let it be so long since the supervisor was heard of that it counts as dead."""
+    with store.write() as connection:
+        connection.execute(update(tables.run).values(heartbeat_at=datetime.now(UTC) - SILENT_AFTER))
+
+
+def _frozen_without_lock(home: Path, pid: int) -> bool:
+    """Freeze a run while it waits for SQL Server; not in the moment in which it holds the VM's lock."""
+    store = open_store(f"sqlite:///{home / 'vnuma.db'}")
+    with store.read() as connection:
+        (vm,) = vms.vms_of_run(connection, runs.get_run(connection, "small.1").id)
+        if progress_of(connection, "small.1").vms[0].step != "guest_ready":
+            return False
+    family = _family(pid)
+    for member in family:
+        os.kill(member, signal.SIGSTOP)
+    try:
+        with vm_lock(home, vm.vm_key, vm.name, wait_s=0):
+            return True
+    except StillLocked:
+        for member in family:
+            os.kill(member, signal.SIGCONT)
+        return False
+
+
+def _family(pid: int) -> list[int]:
+    """A process and all that it started, parents first."""
+    found = [pid]
+    for member in found:
+        tasks = Path(f"/proc/{member}/task")
+        found += [int(child) for task in tasks.glob("*/children") for child in task.read_text().split()]
+    return found
 
 
 def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -> None:

@@ -18,12 +18,16 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
+from vnuma.engine.connections import share_in_play
 from vnuma.engine.host_variables import native, with_secret
 from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
 Options = dict[str, Any]
 ArgumentSpec = dict[str, dict[str, Any]]
+
+
+share_in_play()  # the play's parent imports this file before it forks the first worker
 
 
 class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no types

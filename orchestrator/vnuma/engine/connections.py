@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Iterable
 from contextlib import ExitStack, suppress
 from functools import lru_cache
+from multiprocessing import parent_process
 from pathlib import Path
 
 from vnuma import assets
 from vnuma.engine.private_folder import private_folder
-from vnuma.engine.secrets import Private, resolve
+from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
 from vnuma.engine.target import AnyTarget, Machine, Target
 from vnuma.errors import VCenterUnreachable
-from vnuma.logins import Logins, now_sharing
+from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.connect import SqlServer
 from vnuma.sqlserver.driver import ENVIRONMENT_VARIABLE, Driver, discover
 from vnuma.vsphere.connect import VCenter, agreed_version, log_out
@@ -43,6 +45,19 @@ def shared_logins() -> Logins | None:
     if private and private.logins:
         return _logins_in(private.logins)
     return sharing.logins(_begin_sharing) if sharing else None
+
+
+def share_in_play() -> None:
+    """In the process of a play that no supervisor launched: its workers, forked later, share its logins.
+
+    They are logged out when the play ends. Does nothing in a worker, whose end is no end of the play.
+    """
+    if os.environ.get(PRIVATE_FILE_VARIABLE) or parent_process() is not None or now_sharing():
+        return
+    ending = ExitStack()
+    ending.enter_context(sharing()).logins(_begin_sharing)
+    owner = os.getpid()
+    atexit.register(lambda: ending.close() if os.getpid() == owner else None)
 
 
 @lru_cache(maxsize=1)
