@@ -33,6 +33,8 @@ class Surroundings:
     """The guest's own name, as VMware Tools say; None while they say nothing."""
     free_licence: bool | None = None
     """The free hypervisor, whose API only reads; None: the account may not see licences."""
+    host_trouble: str | None = None
+    """Why its host would not power it on again, as a sentence: disconnected, or in maintenance mode."""
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from pyVmomi import vim
 
 from vnuma.domain.surroundings import Surroundings
+from vnuma.vsphere.read import host_filter, host_trouble
 from vnuma.vsphere.session import Found, Query, Session
 
 _VM_PATHS = (
@@ -31,7 +32,9 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     """Read everything around a VM. What the account may not see is left out. Raises PrivilegeMissing
     when it may not see the VM itself.
     """
-    found = session.retrieve([_neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)])
+    found = session.retrieve(
+        [host_filter(ref), _neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)]
+    )
     objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
     running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]
@@ -72,6 +75,7 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
         managed_by=str(manager.extensionKey) if manager and manager.extensionKey else None,
         high_availability=_has_ha(objects),
         guest_name=values.get("guest.hostName") or None,
+        host_trouble=host_trouble(found),
         free_licence=_is_free(objects.get(session.content.licenseManager)),
     )
 
