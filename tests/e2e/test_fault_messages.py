@@ -195,6 +195,9 @@ NOT_EVALUATED = {
 """Faults that cost a cell nothing but the evidence of vmware.log, and what stands in its place."""
 
 ELSEWHERE = {
+    "keys_written": ("tests/e2e/test_not_left_off.py", "powered on in the shape that it has"),
+    "host_maintenance": ("tests/e2e/test_not_left_off.py", "entering maintenance mode"),
+    "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),
     "database_recovering": ("tests/sqlserver/test_power_cycle.py", "database vnuma_study is RECOVERING"),
     "foreign_lookups": ("tests/e2e/test_reporting_streams.py", "page lookups were remote"),
     "foreign_pages": ("tests/e2e/test_reporting_streams.py", "pages lie on other memory nodes than 0"),

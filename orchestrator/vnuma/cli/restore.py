@@ -29,7 +29,7 @@ def restore(
 ) -> None:
     """Put every VM that is not at its baseline back, and prove it by reading back.
 
-    When somebody else changed a VM nothing is touched: --theirs or --baseline decide (exit code 7).
+    When somebody else changed a VM no setting is touched: --theirs or --baseline decide (exit code 7).
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """

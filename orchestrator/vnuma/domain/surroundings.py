@@ -37,6 +37,8 @@ class Surroundings:
     """Its guest's addresses and how long it has been on; None for a VM that is off."""
     free_licence: bool | None = None
     """The free hypervisor, whose API only reads; None: the account may not see licences."""
+    host_trouble: str | None = None
+    """Why its host would not power it on again, as a sentence: disconnected, or in maintenance mode."""
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from vnuma.engine.connections import vcenter
 from vnuma.engine.findings import Finding, worst_first
 from vnuma.engine.locality_check import locality_findings
 from vnuma.engine.permit import Permit
-from vnuma.engine.preflight import check, host_ready, touched_settings, under_study
+from vnuma.engine.preflight import check, touched_settings, under_study
 from vnuma.engine.surroundings import accepted, around_vm, look_at_server, open_wires
 from vnuma.engine.target import Target
 from vnuma.engine.workload_check import workload_findings
@@ -102,13 +102,11 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)
         seen = surroundings.read_surroundings(session, ref)
-        why_no_power_on = read.why_no_power_on(session, ref)
     tagged = permit.tagged(target, vm.moid)
     findings = [
         *(_missing(name, vm.name) for name in missing),
         *permit.findings(vm.name, tagged, test_clone=target.test_clone),
         *under_study(vm.name, vm.lease),
-        *host_ready(vm.name, why_no_power_on),
         *around_vm(vm.name, host.name, seen),
         *open_wires(target),
         *look_at_server(target, vm, seen),

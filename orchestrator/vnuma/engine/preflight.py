@@ -42,17 +42,6 @@ def under_study(name: str, lease: str | None) -> Iterator[Finding]:
         )
 
 
-def host_ready(name: str, why_not: str | None) -> Iterator[Finding]:
-    """The VM's host would not power it on again."""
-    if why_not:
-        yield Finding(
-            "P36",
-            "block",
-            f"{name} could not be powered on again: {why_not}",
-            "End the host's maintenance or reconnect it, or move the VM, then start again.",
-        )
-
-
 def touched_settings(study: Study, vm: VmFacts, host: HostFacts) -> set[str]:
     """Every setting that some arm of the study sets on this VM."""
     touched: set[str] = {"rebootPowerOff"} if study.power.guest_is_asked_to == "reboot" else set()

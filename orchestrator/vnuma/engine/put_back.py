@@ -68,16 +68,20 @@ def put_back_left(
             target, study = _target(row, owner, inventory), _study(store, owner)
             take_from_dead(store, owner)
             done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
+            outcome.done.append(done.words)
+            if not isinstance(target, Machine) and stands(store, row):
+                outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
+            _settle(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
-            continue
-        outcome.done.append(done.words)
-        if not isinstance(target, Machine) and stands(store, row):
-            outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
-        with store.write() as connection:
-            if not runs.get_run(connection, owner.name).state.ended:
-                runs.set_run_state(connection, owner.id, RunState.STOPPED)
     return outcome
+
+
+def _settle(store: Store, owner: Run) -> None:
+    """A run whose VM was put back by a person has stopped."""
+    with store.write() as connection:
+        if not runs.get_run(connection, owner.name).state.ended:
+            runs.set_run_state(connection, owner.id, RunState.STOPPED)
 
 
 def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:

@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 
 from vnuma.errors import EnvironmentProblem
 
-# A store's three files, a lock, an audit file, vCenter's socket, SQL Server's with its driver, resolver and
-# CA files, and the folders of a private folder that is removed: fewer than twenty at a time, seen by strace.
+# Six are enough on the lab: a store's three files, the lock, vCenter's socket, SQL Server's. Names to
+# resolve, a driver or module that is loaded late, and folders to remove take some more.
 SPARE = 32
 
 

@@ -35,6 +35,13 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
     """What vSphere shows around the VM."""
     yield from _guardians(name, seen)
     yield from _devices(name, seen)
+    if seen.host_trouble:
+        yield Finding(
+            "P34",
+            "block",
+            f"{name} could not be powered on again: {seen.host_trouble}",
+            "End the host's maintenance or reconnect it, or move the VM, then start again.",
+        )
     if seen.neighbours:
         yield Finding(
             "P10",

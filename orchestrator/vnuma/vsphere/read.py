@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,6 +32,8 @@ __all__ = [
     "cluster_properties",
     "find_vm",
     "find_vm_by_uuid",
+    "host_filter",
+    "host_trouble",
     "read_host",
     "read_power",
     "read_vm",
@@ -75,9 +77,14 @@ def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
     A host that vCenter has lost, one in maintenance mode, and one that enters it: its task waits until the
     host's last VM goes off (vSphere Web Services API, HostSystem.EnterMaintenanceMode_Task).
     """
+    return host_trouble(session.retrieve([host_filter(ref)]))
+
+
+def host_filter(ref: vim.VirtualMachine) -> Query.FilterSpec:
+    """What `host_trouble` looks at: state and recent tasks of the VM's host."""
     tasks = Query.TraversalSpec(name="recent", type=vim.HostSystem, path="recentTask", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[tasks])
-    filters = Query.FilterSpec(
+    return Query.FilterSpec(
         objectSet=[Query.ObjectSpec(obj=ref, skip=True, selectSet=[host])],
         propSet=[
             Query.PropertySpec(type=vim.HostSystem, pathSet=["name", _CONNECTION, _MAINTENANCE]),
@@ -85,7 +92,11 @@ def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
         ],
         reportMissingObjectsInResults=True,
     )
-    found = session.retrieve([filters])
+
+
+def host_trouble(found: Iterable[Found]) -> str | None:
+    """What among these speaks against a power-on, as a sentence."""
+    found = list(found)
     for here in (one.values for one in found if isinstance(one.ref, vim.HostSystem)):
         name, connection = here.get("name", "Its host"), str(here.get(_CONNECTION, "connected"))
         if connection != "connected":

@@ -10,6 +10,7 @@ from pyVmomi import vim
 
 from vnuma.domain.endpoint import VmSide
 from vnuma.domain.surroundings import Surroundings
+from vnuma.vsphere.read import host_filter, host_trouble
 from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
@@ -33,7 +34,9 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     """Read everything around a VM. What the account may not see is left out. Raises PrivilegeMissing
     when it may not see the VM itself.
     """
-    found = session.retrieve([_neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)])
+    found = session.retrieve(
+        [host_filter(ref), _neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)]
+    )
     objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
     running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]
@@ -75,6 +78,7 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
         high_availability=_has_ha(objects),
         guest_name=values.get("guest.hostName") or None,
         running=_running(session, values, objects),
+        host_trouble=host_trouble(found),
         free_licence=_is_free(objects.get(session.content.licenseManager)),
     )
 
