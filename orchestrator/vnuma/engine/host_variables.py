@@ -132,11 +132,10 @@ def native(value: object) -> Any:
         return {native(key): native(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [native(item) for item in value]
-    if isinstance(value, bool) or value is None:
-        return value
-    for kind in (str, int, float):
-        if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) if isinstance(value, int) else float(value)
     return value
 
 
