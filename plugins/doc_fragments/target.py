@@ -12,8 +12,9 @@ options:
     description:
       - The VM and how it is reached, usually built from inventory variables.
       - >-
-        A password is a reference and never a value: C({env: NAME}), C({file: PATH}) or
-        C({vault: FILE, key: NAME}). It is looked up where it is used and appears in no output.
+        A password is a reference, C({env: NAME}), C({file: PATH}), C({vault: FILE, key: NAME}) or
+        C({command: [PROGRAM, ARGUMENT]}); or the result of a lookup, or a vault value. Plain text is
+        refused. It is looked up where it is used and appears in no output.
     type: dict
     required: true
     suboptions:
@@ -43,8 +44,8 @@ options:
             type: str
             required: true
           password:
-            description: Reference to the account's password.
-            type: dict
+            description: Reference to the account's password, or the result of a lookup.
+            type: raw
             required: true
           ca_file:
             description: CA certificate to trust instead of the system's.
@@ -75,8 +76,10 @@ options:
             type: str
             default: ''
           password:
-            description: Reference to the login's password. Needed without O(target.sql.kerberos).
-            type: dict
+            description: >-
+              Reference to the login's password, or the result of a lookup. Needed without
+              O(target.sql.kerberos).
+            type: raw
           kerberos:
             description: Whether to log in with the Kerberos ticket of the user who runs Ansible.
             type: bool

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.playbook import play_roles
-from tests.support.site import write_study
+from tests.support.site import write_inventory, write_machines, write_study
 from vnuma.assets import asset
 
 VAULT_PASSWORD = "open sesame"
@@ -148,3 +149,38 @@ def test_one_inventory_means_the_same_to_the_program_to_roles_and_to_awx(
     assert settings_now(running) == before
     assert running.vcenter.password not in said + role.text + created.text
     assert running.vcenter.password.encode() not in kept
+
+
+def test_a_machine_is_reached_by_what_its_lookups_give(tmp_path: Path, lab: LabFactory) -> None:
+    """Ansible's own connection, in a play whose environment has nothing of what the lookup needs."""
+    running = lab("closson2009")
+    path = write_machines(tmp_path, running)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    (machine,) = document["all"]["hosts"].values()
+    port, machine["ansible_port"] = machine["ansible_port"], "{{ lookup('env', 'PORT_OF_SITE') }}"
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    doctor = vnuma("doctor", "xeon5500", "-i", path, env={"PORT_OF_SITE": str(port)})
+
+    assert "xeon5500: xeon5500, 2 NUMA nodes, Linux" in doctor.text, doctor.text
+
+
+def test_an_extra_variable_may_be_a_password_and_an_inventorys_own_may_not(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """AWX gives a credential as a file of extra variables; the same text beside the inventory is refused."""
+    running = lab()
+    inventory = write_inventory(tmp_path, running, password="{{ vcenter_password }}")
+    text = json.dumps({"vcenter_password": running.vcenter.password})
+    credential = tmp_path / "credential.json"
+    credential.write_text(text, encoding="utf-8")
+
+    given = play_roles(tmp_path, inventory, {"vm_power": {}}, "-vvvv", "-e", f"@{credential}")
+    (tmp_path / "group_vars").mkdir()
+    credential.rename(tmp_path / "group_vars" / "all.json")
+    written = play_roles(tmp_path, inventory, {"vm_power": {}}, "-vvvv")
+
+    assert given.only("vm_power").status == "ok", given.text
+    refused = written.only("vm_power")
+    assert (refused["exit_code"], "a password is a reference" in refused["msg"]) == (3, True)
+    assert running.vcenter.password not in given.text + written.text

@@ -15,6 +15,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.engine.inventory import read_targets
 from vnuma.engine.lanes import Lanes
 from vnuma.engine.play import play_study
+from vnuma.engine.play_inventory import write_play_inventory
 from vnuma.engine.secrets import Private, resolve_all
 
 LITERAL = "hunter2-in-the-open"
@@ -69,22 +70,27 @@ def test_the_runner_s_artifacts_hold_no_password(
 ) -> None:
     """What ansible-runner keeps of a play (command, environment, events, output) is free of secrets.
 
-    A secret in the parent's environment does not reach the play either.
+    A secret in the parent's environment does not reach the play either, and no vault password is asked for.
     """
     running = lab()
-    inventory = write_inventory(tmp_path, running)
+    inventory = write_inventory(
+        tmp_path, running, password=f"{{{{ lookup('file', '{tmp_path}/password') }}}}"
+    )
     created = vnuma("run", write_study(tmp_path), "-i", inventory, "--create-only")
     assert created.code == 0, created.text
     targets = read_targets(inventory, ("sql16",))
     (tmp_path / "private").mkdir(mode=0o700)
     store = f"sqlite:///{next(vnuma_home.glob('*.db'))}"
+    hosts = write_play_inventory(tmp_path / "private", inventory, targets)
     known = Private(store, str(vnuma_home), "small.1", resolve_all(targets.values()), {})
     private = known.write(tmp_path / "private")
 
-    monkeypatch.setenv("VNUMA_SQL_PASSWORD", LITERAL)
+    for name in ("VNUMA_SQL_PASSWORD", "ANSIBLE_BECOME_PASS", "ANSIBLE_HASHI_VAULT_TOKEN"):
+        monkeypatch.setenv(name, LITERAL)
+    monkeypatch.setenv("ANSIBLE_VAULT_IDENTITY_LIST", "site@prompt")
     monkeypatch.setenv("VNUMA_STORE", f"postgresql://u:{LITERAL}@db/x")
     folder = tmp_path / "runner"
-    played = play_study("small.1", Lanes(("sql16",), 1), inventory, private, folder, 4, lambda: False)
+    played = play_study("small.1", Lanes(("sql16",), 1), hosts, private, folder, 4, lambda: False)
 
     assert played.ok, played.output
     kept = [path for path in folder.rglob("*") if path.is_file()]

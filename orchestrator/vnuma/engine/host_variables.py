@@ -97,7 +97,7 @@ def _in_the_open(password: str, written: object) -> bool:
 
     Such text is trusted as a template; what a template or a vault value results in is not. Text of a file
     that is encrypted as a whole is not in the open, nor are extra variables, which no inventory holds.
-    https://docs.ansible.com/ansible/latest/dev_guide/developing_plugins.html#data-tagging
+    https://docs.ansible.com/ansible/latest/porting_guides/porting_guide_core_2.19.html
     """
     from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
     from ansible.parsing.vault import EncryptedString, VaultHelper  # noqa: PLC0415
@@ -132,32 +132,39 @@ def native(value: object) -> Any:
         return {native(key): native(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [native(item) for item in value]
-    if isinstance(value, bool) or value is None:
-        return value
-    for kind in (str, int, float):
-        if isinstance(value, kind):
-            return kind.__str__(value) if kind is str else kind(value)
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) if isinstance(value, int) else float(value)
     return value
 
 
 def unreadable(inventory: Path, error: AnsibleError) -> VnumaError:
     """The one sentence about an inventory that Ansible cannot read."""
-    reason = _reason(error)
-    what = f"The inventory {inventory} cannot be read: {reason}."
-    if "vault" in reason.lower() or "decrypt" in reason.lower():
+    what = f"The inventory {inventory} cannot be read: {_reason(error)}."
+    if _of_vault(error):
         return EnvironmentProblem(what, fix=VAULT_FIX)
     return InputError(what, fix=f"ansible-inventory --list -i {inventory}")
 
 
 def _not_templated(where: str, error: AnsibleError) -> VnumaError:
     """Why a variable has no value: the environment's fault where a lookup or the vault failed."""
-    reason = _reason(error)
-    what = f"{where} cannot be resolved: {reason}."
-    if "vault" in reason.lower() or "decrypt" in reason.lower():
-        return EnvironmentProblem(what, fix=VAULT_FIX)
-    if "lookup plugin" in reason:
+    what = f"{where} cannot be resolved: {_reason(error)}."
+    if "lookup plugin" in what:
         return EnvironmentProblem(what, fix="Try it: ansible localhost -m debug -a 'msg={{ lookup(...) }}'")
+    if _of_vault(error):
+        return EnvironmentProblem(what, fix=VAULT_FIX)
     return InputError(what, fix="Correct the template, or define the variable that it names.")
+
+
+def _of_vault(error: BaseException | None) -> bool:
+    """Whether a vault's password is missing or wrong. Some of Ansible's parts pass on only the words."""
+    from ansible.parsing.vault import AnsibleVaultError  # noqa: PLC0415 - as above
+
+    if error is None:
+        return False
+    known = any(words in str(error) for words in ("vault password", "vault secret", "undecryptable"))
+    return known or isinstance(error, AnsibleVaultError) or _of_vault(error.__cause__ or error.__context__)
 
 
 def _reason(error: AnsibleError) -> str:

@@ -74,6 +74,7 @@ def test_a_variable_that_nobody_asks_for_may_fail(tmp_path: Path) -> None:
     ("template", "code", "reason"),
     [
         ("{{ nosuch }}", 3, "'nosuch' is undefined"),
+        ("{{ my_vault_password }}", 3, "'my_vault_password' is undefined"),
         ("{{ 1 + }}", 3, "yntax error"),
         ("{{ lookup('file', '/nosuch/file') }}", 4, "/nosuch/file"),
         ("{{ lookup('pipe', 'exit 3') }}", 4, "returned 3"),
@@ -245,11 +246,15 @@ def test_vault_values_are_read_with_ids_files_and_scripts(vaulted: Path) -> None
 
 
 @pytest.mark.parametrize("settings", [{}, {"ANSIBLE_VAULT_PASSWORD_FILE": "/nosuch/password"}])
+@pytest.mark.parametrize("encrypted", ["a file", "a value"])
 def test_a_vault_without_its_password_is_the_environments_problem(
-    vaulted: Path, settings: dict[str, str]
+    vaulted: Path, settings: dict[str, str], encrypted: str
 ) -> None:
     """Exit code 4, and how Ansible is given one."""
-    ran = vnuma("doctor", "-i", vaulted, env=settings)
+    if encrypted == "a value":
+        (vaulted.parent / "group_vars" / "all" / "vault.yml").unlink()
+
+    ran = vnuma("doctor", "inline", "-i", vaulted, env=settings)
 
     assert ran.code == 4, ran.text
     assert "vault" in ran.text
