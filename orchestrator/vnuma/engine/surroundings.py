@@ -37,7 +37,7 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
     yield from _devices(name, seen)
     if seen.host_trouble:
         yield Finding(
-            "P34",
+            "P36",
             "block",
             f"{name} could not be powered on again: {seen.host_trouble}",
             "End the host's maintenance or reconnect it, or move the VM, then start again.",

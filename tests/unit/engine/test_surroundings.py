@@ -25,7 +25,7 @@ VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P16", "warn", {"encrypted": True}),
     ("P17", "warn", {"managed_by": "com.vmware.vcDr"}),
     ("P18", "block", {"free_licence": True}),
-    ("P34", "block", {"host_trouble": "esx01 is in maintenance mode."}),
+    ("P36", "block", {"host_trouble": "esx01 is in maintenance mode."}),
     ("P19", "warn", {"moved_minutes_ago": 3.0}),
 ]
 SERVER_CASES: list[tuple[str, str, dict[str, Any]]] = [
