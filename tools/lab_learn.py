@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from vnuma.domain.redact import Redactor
-from vnuma.engine.first_contact import SCHEMA
+from vnuma.domain.vm.redact import Redactor
+from vnuma.engine.doctor.first_contact import SCHEMA
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "recorded"
 

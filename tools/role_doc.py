@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from vnuma.domain.role import markdown
+from vnuma.domain.vm.role import markdown
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "vcenter-role.md"
 

@@ -22,7 +22,7 @@ from tools.setup_shell import (
 
 LOCK = ROOT / "tools" / "odbc.lock"
 FOLDER = VENV / "odbc"
-"""Where `vnuma.sqlserver.odbc` looks: the prefix of the virtual environment."""
+"""Where `vnuma.sqlserver.client.odbc` looks: the prefix of the virtual environment."""
 
 PACKAGES = ("tdsodbc", "libodbc2")
 _ALONE = ("tdsodbc", "libodbc2", "libodbcinst2", "libltdl7")
@@ -46,8 +46,8 @@ def why_not(driver, pyodbc):
     return ""
 
 try:
-    from vnuma.sqlserver.driver import discover
-    from vnuma.sqlserver.odbc import pyodbc
+    from vnuma.sqlserver.client.driver import discover
+    from vnuma.sqlserver.client.odbc import pyodbc
     driver = discover()
     names = {"freetds": "FreeTDS", "msodbcsql17": "msodbcsql 17", "msodbcsql18": "msodbcsql"}
     print(json.dumps([f"{names[driver.kind]} {driver.version}", driver.name, why_not(driver, pyodbc)]))

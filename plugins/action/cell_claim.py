@@ -5,7 +5,8 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
-from vnuma.engine import actions, foresee, workers
+from vnuma.engine.ansible_api import actions, check_mode
+from vnuma.engine.run import workers
 
 workers.prepare()  # the play's parent imports this file before it forks the first worker
 
@@ -18,5 +19,5 @@ class ActionModule(VnumaAction):
     def act(self, options: Options, *, check: bool) -> Options:
         """Claim the next cell of a run."""
         if check:
-            return foresee.claim(options["run"], target_of(options))
+            return check_mode.claim(options["run"], target_of(options))
         return actions.claim_cell(options["run"], target_of(options))

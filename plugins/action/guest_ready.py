@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine import actions, actions_by_hand, foresee
+from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(VnumaAction):
@@ -17,6 +17,6 @@ class ActionModule(VnumaAction):
         """Wait until guest and SQL Server are ready, and see what the guest sees."""
         target = vm_of(options)
         if options["attempt"]:
-            step = foresee.ready if check else actions.ready
+            step = check_mode.ready if check else actions.ready
             return step(options["run"], options["attempt"], target)
         return {"changed": False} if check else actions_by_hand.ready(target, options)

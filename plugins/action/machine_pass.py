@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.ansible.shell import ConnectionShell
-from vnuma.engine import actions_on_machines
+from vnuma.engine.ansible_api import actions_on_machines
 
 
 class ActionModule(VnumaAction):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine import actions, actions_by_hand, foresee
+from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(VnumaAction):
@@ -17,6 +17,6 @@ class ActionModule(VnumaAction):
         """Run the workload on a booted VM."""
         target = vm_of(options)
         if options["attempt"]:
-            step = foresee.measure if check else actions.measure
+            step = check_mode.measure if check else actions.measure
             return step(options["run"], options["attempt"], target)
         return {"changed": False, "timings": []} if check else actions_by_hand.benchmark(target, options)

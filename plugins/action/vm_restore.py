@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine import actions
+from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):

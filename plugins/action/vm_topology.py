@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine import actions, actions_by_hand, foresee
+from vnuma.engine.ansible_api import actions, actions_by_hand, check_mode
 
 
 class ActionModule(VnumaAction):
@@ -17,7 +17,7 @@ class ActionModule(VnumaAction):
         """Bring a VM into an arm's shape."""
         target = vm_of(options)
         if options["attempt"]:
-            step = foresee.shape if check else actions.shape
+            step = check_mode.shape if check else actions.shape
             return step(options["run"], options["attempt"], target)
         if check:
             return actions_by_hand.plan_topology(target, options)

@@ -10,23 +10,23 @@ from typing import Any
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.attempt import Attempt
-from vnuma.engine.back import Choice
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.claim import claim
-from vnuma.engine.context import VmContext, vm_of_run
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.measure import measure_cell
-from vnuma.engine.persist import Patience
-from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import restore
-from vnuma.engine.restored import Restored
-from vnuma.engine.shape import shape_cell
-from vnuma.engine.start import create_run, prepare, take
-from vnuma.engine.target import Target
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.target import Target
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.shape import shape_cell
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.context import VmContext, vm_of_run
+from vnuma.engine.lease.guest_shutdown import PowerRules
+from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.restore.restore_outcome import Restored
+from vnuma.engine.restore.restore_plan import Choice
+from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.run.claim import claim
+from vnuma.engine.run.start import create_run, prepare, take
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Claim, Run, Vm

@@ -14,11 +14,11 @@ from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.hours import AllowedHours
-from vnuma.engine.audit import audit_file, audit_lines
-from vnuma.engine.boot import boot_cell
-from vnuma.engine.claim import Nothing, claim
-from vnuma.engine.site import CellSite
+from vnuma.domain.study.hours import AllowedHours
+from vnuma.engine.cell.boot import boot_cell
+from vnuma.engine.cell.site import CellSite
+from vnuma.engine.lease.audit import audit_file, audit_lines
+from vnuma.engine.run.claim import Nothing, claim
 from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
 from vnuma.store import attempts
 from vnuma.store.states import Outcome

@@ -13,9 +13,9 @@ from tests.support.cli import vnuma
 from tests.support.looking import settings_now, settings_of
 from tests.support.proxy import BAD_ANSWERS, proxy_before
 from tests.support.site import write_inventory, write_study
-from vnuma.engine import restore_any
-from vnuma.engine.restore import restore
-from vnuma.engine.supervise import put_back
+from vnuma.engine.restore import restore_target
+from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline
 
 
@@ -76,7 +76,7 @@ def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
             raise AttributeError("nobody foresaw this")
         return restore(*given, **named)
 
-    monkeypatch.setattr(restore_any, "restore", restore_unless_sql16)
+    monkeypatch.setattr(restore_target, "restore", restore_unless_sql16)
 
     restored, problems = put_back(steps.store, steps.run, steps.study, steps.targets)
 

@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
 from vnuma.errors import MeasurementFailed
 from vnuma.store import facts
 from vnuma.store.rows import Sample

@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
-from vnuma.engine.context import store_url
+from vnuma.engine.lease.context import store_url
 from vnuma.store import runs, samples
 from vnuma.store.open import open_store
 

@@ -18,9 +18,9 @@ from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 from tests.support.sshd import SshServer, ssh_server
 from tests.support.stores import new_store
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.start import create_run, prepare
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.run.start import create_run, prepare
 from vnuma.errors import PreflightBlocked
 from vnuma.store import facts
 

@@ -9,13 +9,13 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine import process_affinity
-from vnuma.engine.audit import audit_lines, journal_of
-from vnuma.engine.baseline import baseline_affinity
-from vnuma.engine.connections import sql_server
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.instance import process_affinity
+from vnuma.engine.lease.audit import audit_lines, journal_of
+from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.errors import PreflightBlocked
-from vnuma.sqlserver.affinity import AUTO, read_affinity
-from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance.affinity import AUTO, read_affinity
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
 

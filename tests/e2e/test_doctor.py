@@ -10,8 +10,8 @@ import pytest
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory
-from vnuma.domain.role import ELSEWHERE, ROLE
-from vnuma.sqlserver.driver import discover
+from vnuma.domain.vm.role import ELSEWHERE, ROLE
+from vnuma.sqlserver.client.driver import discover
 
 NEEDED = [need.privilege for need in ROLE]
 HELPS = {item.privilege: item for item in ELSEWHERE}

@@ -12,9 +12,9 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.attempt import finish
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.identity import find_own
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.lease.attempt import finish
+from vnuma.engine.lease.identity import find_own
 from vnuma.store import attempts
 from vnuma.store.states import Outcome
 from vnuma.vsphere.power import shut_down

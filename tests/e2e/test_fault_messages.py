@@ -11,13 +11,13 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.attempt import Attempt
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.claim import claim
-from vnuma.engine.context import VmContext
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
-from vnuma.engine.shape import shape_cell
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.shape import shape_cell
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.run.claim import claim
 from vnuma.errors import InputError, VnumaError
 from vnuma.lab import faults
 from vnuma.store import attempts

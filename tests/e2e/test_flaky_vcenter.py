@@ -14,8 +14,8 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.persist import RETRY
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.lease.vcenter_retry import RETRY
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import open_store
 from vnuma.store.rows import Fact

@@ -11,20 +11,20 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.cut import Forwarder, How
 from tests.support.looking import settings_now
-from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Power
-from vnuma.domain.study import Evidence
-from vnuma.engine import evidence
-from vnuma.engine.attempt import Attempt, finish, step
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.claim import claim
-from vnuma.engine.connections import sql_server
-from vnuma.engine.measure import Turn, measure_turn
+from vnuma.domain.study.study import Evidence
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.measure import Turn, measure_turn
+from vnuma.engine.lease import evidence
+from vnuma.engine.lease.attempt import Attempt, finish, step
+from vnuma.engine.run.claim import claim
 from vnuma.errors import ConnectionDropped, DriverMissing, EnvironmentProblem, ShutdownTimeout, SqlFailed
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.driver import discover
-from vnuma.sqlserver.query import run
-from vnuma.sqlserver.quiet import read_ticks
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.query import run
+from vnuma.sqlserver.instance.quiet import read_ticks
 from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome

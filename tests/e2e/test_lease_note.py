@@ -11,7 +11,7 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.role import ELSEWHERE, ROLE
+from vnuma.domain.vm.role import ELSEWHERE, ROLE
 
 MAY = [need.privilege for need in ROLE] + [
     item.privilege for item in ELSEWHERE if item.privilege != "Global.SetCustomField"

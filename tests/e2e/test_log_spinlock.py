@@ -21,21 +21,21 @@ from tests.support.cli import command, vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import SMALL, write_inventory, write_study
 from vnuma.assets import asset
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.log_spinlock import LogSpinlock
-from vnuma.engine.audit import audit_lines, journal_of
-from vnuma.engine.baseline import baseline_affinity, baseline_pool
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.connections import sql_server
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
-from vnuma.engine.process_affinity import switch
-from vnuma.engine.resource_pool import GOVERNOR_OFF
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.instance.process_affinity import switch
+from vnuma.engine.instance.resource_pool import GOVERNOR_OFF
+from vnuma.engine.lease.audit import audit_lines, journal_of
+from vnuma.engine.lease.baseline import baseline_affinity, baseline_pool
 from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
-from vnuma.sqlserver.affinity import AUTO, read_affinity
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.query import value
-from vnuma.sqlserver.resource_pool import read_governor
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.instance.affinity import AUTO, read_affinity
+from vnuma.sqlserver.instance.resource_pool import read_governor
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
 

@@ -10,11 +10,11 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import mark_by_hand
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.role import ROLE
-from vnuma.domain.study_file import parse_study
-from vnuma.engine import plan
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.permit import Permit
+from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.role import ROLE
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.preflight import plan
+from vnuma.engine.preflight.permit import Permit
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.vcenter import VCenter
 

@@ -13,8 +13,8 @@ import pytest
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
 
 
 def numbers(document: Any, place: str = "") -> Iterator[tuple[str, float]]:

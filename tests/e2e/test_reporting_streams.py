@@ -9,17 +9,17 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.domain.tcp_ports import ports_of
+from vnuma.domain.vm.tcp_ports import ports_of
 from vnuma.domain.workloads.reporting_streams import REMOTE_SCAN
-from vnuma.engine.audit import audit_lines
-from vnuma.engine.baseline import baseline_ports
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.connections import sql_server
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.lease.audit import audit_lines
+from vnuma.engine.lease.baseline import baseline_ports
 from vnuma.errors import PlacementNotProven, PreflightBlocked
-from vnuma.sqlserver import tcp_ports
-from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance import tcp_ports
 from vnuma.store.samples import iter_samples
 
 STREAMS: dict[str, Any] = {

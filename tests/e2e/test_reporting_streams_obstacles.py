@@ -13,7 +13,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
-from vnuma.engine.claim import Nothing, claim
+from vnuma.engine.run.claim import Nothing, claim
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
 from vnuma.store.rows import Claim
 

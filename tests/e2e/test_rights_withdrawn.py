@@ -10,8 +10,8 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.looking import give_rights, settings_now, withdraw_rights
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.role import needed_privileges
-from vnuma.domain.setting import TYPED
+from vnuma.domain.vm.role import needed_privileges
+from vnuma.domain.vm.setting import TYPED
 from vnuma.store import attempts, runs, vms
 from vnuma.store.open import open_store
 

@@ -12,7 +12,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.context import store_url
+from vnuma.engine.lease.context import store_url
 from vnuma.store import facts, runs, samples
 from vnuma.store.open import open_store
 from vnuma.store.rows import Sample

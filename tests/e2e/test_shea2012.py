@@ -20,10 +20,10 @@ from tests.support.site import SMALL, write_inventory
 from tools.soak.points import Stage
 from tools.soak.watch import Watch
 from vnuma.assets import asset
-from vnuma.engine.connections import sql_server
-from vnuma.engine.inventory import read_targets
-from vnuma.sqlserver import tcp_ports
-from vnuma.sqlserver.connect import connect
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.inventory import read_targets
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance import tcp_ports
 
 STUDY = "shea2012.yml"
 WHOLE: dict[str, Any] = {"blocks": 6, "a_a": False, "warmups": 0, "iterations": 1}

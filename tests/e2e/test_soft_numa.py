@@ -12,20 +12,20 @@ from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory
-from vnuma.domain.arm import Arm
-from vnuma.domain.setting import Power, is_evidence
-from vnuma.domain.study import Study
-from vnuma.engine import soft_numa
-from vnuma.engine.attempt import Attempt, finish
-from vnuma.engine.audit import audit_lines, journal_of
-from vnuma.engine.baseline import baseline_settings, baseline_soft_numa
-from vnuma.engine.boot import Seen, boot_cell, ready_cell
-from vnuma.engine.connections import sql_server
-from vnuma.engine.context import VmContext
-from vnuma.engine.inventory import read_targets
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.setting import Power, is_evidence
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.cell.boot import Seen, boot_cell, ready_cell
+from vnuma.engine.instance import soft_numa
+from vnuma.engine.lease.attempt import Attempt, finish
+from vnuma.engine.lease.audit import audit_lines, journal_of
+from vnuma.engine.lease.baseline import baseline_settings, baseline_soft_numa
+from vnuma.engine.lease.context import VmContext
 from vnuma.errors import NotAtBaseline, PreflightBlocked
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance.soft_numa import SoftNuma, read_soft_numa
 from vnuma.store import leases
 from vnuma.store.states import Outcome
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.connections import sql_server
+from vnuma.engine.access.connections import sql_server
 from vnuma.errors import MeasurementFailed, PreflightBlocked
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.query import value
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.query import value
 from vnuma.store import facts
 from vnuma.store.rows import Sample
 

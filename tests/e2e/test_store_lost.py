@@ -8,9 +8,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.poweroff import PowerRules
-from vnuma.engine.restore import restore
-from vnuma.engine.supervise import put_back
+from vnuma.engine.lease.guest_shutdown import PowerRules
+from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline
 
 

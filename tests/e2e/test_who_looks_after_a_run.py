@@ -22,14 +22,14 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.engine import unsupervised
-from vnuma.engine.claim import claim
-from vnuma.engine.locking import StillLocked, vm_lock
-from vnuma.engine.progress import progress_of
-from vnuma.engine.put_back import put_back_left
-from vnuma.engine.recover import SILENT_AFTER, Keeper, is_alive, look_after, require_own
-from vnuma.engine.stopping import ask_to_stop
-from vnuma.engine.unsupervised import saying_so
+from vnuma.engine.lease.liveness import SILENT_AFTER, Keeper, is_alive, look_after, require_own
+from vnuma.engine.lease.locking import StillLocked, vm_lock
+from vnuma.engine.restore.restore_left import put_back_left
+from vnuma.engine.run import unsupervised
+from vnuma.engine.run.claim import claim
+from vnuma.engine.run.progress import progress_of
+from vnuma.engine.run.stop_request import ask_to_stop
+from vnuma.engine.run.unsupervised import saying_so
 from vnuma.errors import LeaseLost, VmHeld
 from vnuma.store import runs, tables, vms
 from vnuma.store.open import Store, open_store

@@ -17,16 +17,16 @@ from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
-from vnuma.domain.setting import Power, is_evidence
-from vnuma.domain.study_file import parse_study
-from vnuma.engine import by_hand
-from vnuma.engine.attempt import finish
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.start import create_run, prepare
+from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.setting import Power, is_evidence
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.ansible_api import by_hand
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.lease.attempt import finish
+from vnuma.engine.run.start import create_run, prepare
 from vnuma.errors import PreflightBlocked, WrongServer
-from vnuma.sqlserver.dataset import DatasetSpec
+from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.store.states import Outcome
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm

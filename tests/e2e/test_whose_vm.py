@@ -15,14 +15,14 @@ from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.claim import Nothing, claim
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.poweroff import shut_down
-from vnuma.engine.recover import put_back_dead
-from vnuma.engine.somebody import SomebodysChange
-from vnuma.engine.start import prepare
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.lease.foreign_change_check import SomebodysChange
+from vnuma.engine.lease.guest_shutdown import shut_down
+from vnuma.engine.run.claim import Nothing, claim
+from vnuma.engine.run.recover import put_back_dead
+from vnuma.engine.run.start import prepare
 from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
 
@@ -130,7 +130,7 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
         shut_down(*arguments)
         change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=500))
 
-    monkeypatch.setattr("vnuma.engine.shape.shut_down", slowly)
+    monkeypatch.setattr("vnuma.engine.cell.shape.shut_down", slowly)
 
     with pytest.raises(SomebodysChange, match="cpuReservation"):
         steps.shape(context)

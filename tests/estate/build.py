@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from vnuma.checks.result import CheckResult
-from vnuma.domain.estate import Estate, EstateVm
-from vnuma.domain.setting import Value
-from vnuma.engine.check import Asked, run_check
+from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.setting import Value
+from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.estate import snapshot
 
 SMALL = Path(__file__).parent / "data" / "inventory-1.json"

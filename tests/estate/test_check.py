@@ -10,12 +10,12 @@ import pytest
 
 from tests.estate.build import checked, estate_of, rules_of, saved
 from tests.estate.workbooks import export, write
-from vnuma.checks.catalogue import RULES
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult
-from vnuma.engine.baseline_check import earlier
-from vnuma.engine.check import Asked, compare
-from vnuma.engine.filters import Filters
+from vnuma.checks.rules.catalogue import RULES
+from vnuma.engine.design_check.check import Asked, compare
+from vnuma.engine.design_check.earlier_check import earlier
+from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.waivers import Waiver, load

@@ -12,10 +12,10 @@ import pytest
 from tests.estate.build import checked, document, estate_of, saved
 from tests.support.cli import vnuma_here
 from vnuma.checks.result import CheckResult
-from vnuma.domain.estate import Estate
-from vnuma.engine.check import compare
-from vnuma.engine.check_history import history, record
-from vnuma.engine.filters import Filters
+from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check.check import compare
+from vnuma.engine.design_check.filters import Filters
+from vnuma.engine.design_check.history import history, record
 from vnuma.errors import InputError
 from vnuma.estate.earlier import Earlier
 from vnuma.store.open import Store, default_url, open_store

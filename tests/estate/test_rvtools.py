@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.estate.workbooks import export, write
-from vnuma.domain.estate import Estate
-from vnuma.engine.check import Asked, run_check
+from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import COLUMNS, read_rvtools
 from vnuma.estate.sheet import NO, YES, number, truth

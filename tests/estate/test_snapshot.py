@@ -11,7 +11,7 @@ from tests.estate.workbooks import export, write
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
-from vnuma.domain.estate import Estate
+from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError
 from vnuma.estate import snapshot
 from vnuma.estate.rvtools import read_rvtools

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vnuma.report.model import load_run
+from vnuma.report.model.model import load_run
 from vnuma.store.open import open_store
 from vnuma.store.rows import Sample
 from vnuma.store.samples import iter_samples

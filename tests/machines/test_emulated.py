@@ -14,12 +14,12 @@ from tests.machines.on_guest import LOOK, kept, study_text
 from tests.support.cli import vnuma
 from tests.support.emulated import Guest, has_sudo
 from tests.support.lacking import skip_but_in_ci
-from vnuma.engine.linux.plan import facts_of
-from vnuma.engine.linux.shell import Output, run_on
+from vnuma.engine.access.machine_shell import Output, run_on
+from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.logs import linux_nodes
-from vnuma.report.model import load_run
-from vnuma.report.tables import as_text
+from vnuma.report.model.model import load_run
+from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import open_store
 from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.machine_question import machine_question

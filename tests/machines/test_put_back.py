@@ -16,16 +16,16 @@ import pytest
 
 from tests.store.build import Leased
 from tests.support.stores import new_store
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
-from vnuma.engine import actions_on_machines
-from vnuma.engine.audit import audit_lines
-from vnuma.engine.back import Choice
-from vnuma.engine.linux import kernel
-from vnuma.engine.linux.lease import take_machine
-from vnuma.engine.linux.restore import restore_machine
-from vnuma.engine.restored import Restored
-from vnuma.engine.target import Machine as Box
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.target import Machine as Box
+from vnuma.engine.ansible_api import actions_on_machines
+from vnuma.engine.instance import kernel
+from vnuma.engine.instance.machine_lease import take_machine
+from vnuma.engine.lease.audit import audit_lines
+from vnuma.engine.restore.restore_machine import restore_machine
+from vnuma.engine.restore.restore_outcome import Restored
+from vnuma.engine.restore.restore_plan import Choice
 from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
-from vnuma.domain.order import PlannedCell, plan_cells
-from vnuma.domain.prediction import HostShape, Prediction, predict
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
-from vnuma.domain.topology import Topology
+from vnuma.domain.study.order import PlannedCell, plan_cells
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.topology.prediction import HostShape, Prediction, predict
+from vnuma.domain.topology.topology import Topology
 from vnuma.store import attempts, cells, facts, leases, runs, samples, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Claim, NewCell, Run, Sample, Vm

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from tests.report.build import STUDY
-from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.settings import WorkloadSettings
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.report.build import Lost, Story, build, study_text
 from tests.support.stores import new_store
 from vnuma.report.archive.write import default_path, export_run
-from vnuma.report.model import LoadedRun, load_run
+from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store.open import Store
 
 ARCHIVED = Story(

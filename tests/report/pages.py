@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vnuma.report import render
-from vnuma.report.model import LoadedRun
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page import render
 
 _pages: list[tuple[LoadedRun, str]] = []
 

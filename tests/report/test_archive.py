@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import Story, build, study_text
-from vnuma.engine.recover import reopen
+from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.read import differences, import_run
 from vnuma.report.archive.write import export_run
-from vnuma.report.json_export import document
-from vnuma.report.model import LoadedRun, load_run
+from vnuma.report.export.json_export import document
+from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.states import RunState

@@ -19,15 +19,15 @@ from tests.report.build import ARMS, Story, build, study_text
 from tests.report.calls import Calls, calls_text
 from tests.report.test_metric import dict_of_kinds
 from tests.support.cli import vnuma
-from vnuma.domain.order import plan_cells
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.inventory import read_targets
-from vnuma.report.archive.again import inventory, inventory_name
+from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
 from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
+from vnuma.report.archive.rerun_guide import inventory, inventory_name
 from vnuma.report.archive.write import named_tables
-from vnuma.report.csv_export import TABLES
-from vnuma.report.model import LoadedRun, load_run
-from vnuma.report.pictures import palette, pictures
+from vnuma.report.charts.pictures import palette, pictures
+from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.tables.csv_export import TABLES
 from vnuma.store import samples
 from vnuma.store.open import Store
 from vnuma.store.rows import Sample

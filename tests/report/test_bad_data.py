@@ -8,12 +8,12 @@ import pytest
 
 from tests.report.build import Lost, Story, noisy, study_text
 from tests.report.test_text import LABELS
-from vnuma.report.json_export import document
-from vnuma.report.model import LoadedRun
-from vnuma.report.paper_table import paper_table
-from vnuma.report.pictures import pictures
-from vnuma.report.render import page_text
-from vnuma.report.tables import as_text
+from vnuma.report.charts.pictures import pictures
+from vnuma.report.export.json_export import document
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.render import page_text
+from vnuma.report.tables.paper_table import paper_table
+from vnuma.report.terminal.run_text import as_text
 from vnuma.store.states import Outcome
 
 Load = Callable[[Story], LoadedRun]

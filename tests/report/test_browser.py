@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.report.build import Lost, Story, study_text
-from vnuma.report.model import LoadedRun
-from vnuma.report.render import write_page
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.render import write_page
 
 Load = Callable[[Story], LoadedRun]
 

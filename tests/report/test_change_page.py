@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, change_page_text
+from vnuma.report.page.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, change_page_text
 
 HOSTILE = "<script>alert(1)</script>"
 

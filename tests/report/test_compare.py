@@ -21,7 +21,7 @@ from vnuma.errors import InputError, ThresholdMet
 from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
-from vnuma.report.model import LoadedRun, load_run
+from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")

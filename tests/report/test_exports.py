@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 
 from tests.report.build import ARMS, Lost, Story, study_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
-from vnuma.report.csv_export import TABLES
-from vnuma.report.model import LoadedRun
-from vnuma.report.results_schema import results_schema
-from vnuma.report.tables import as_csv, as_json
+from vnuma.report.export.results_schema import results_schema
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.terminal.run_text import as_csv, as_json
 from vnuma.store.states import RunState
 
 Load = Callable[[Story], LoadedRun]

@@ -15,22 +15,22 @@ from tests.report.build import Story, noisy
 from tests.report.calls import Calls, calls_text
 from tests.report.pages import page_text
 from tests.report.test_page import text_of
-from vnuma.domain.replicate import Replicate
 from vnuma.domain.workloads import kinds
+from vnuma.domain.workloads.replicate import Replicate
 from vnuma.errors import InputError
-from vnuma.report.beside import PublishedRow, published_rows, to_reference
+from vnuma.report.charts.pictures import pictures
 from vnuma.report.comparison.condition import parse_condition
-from vnuma.report.csv_export import TABLES
-from vnuma.report.figures import named_figures
-from vnuma.report.grid import as_latex
-from vnuma.report.methods import methods, scope
-from vnuma.report.model import LoadedRun
-from vnuma.report.page import vm_parts
-from vnuma.report.paper_table import paper_table
-from vnuma.report.pictures import pictures
-from vnuma.report.results_schema import Results
-from vnuma.report.tables import as_csv, as_json, as_text
-from vnuma.report.waits import waits_grids
+from vnuma.report.export.results_schema import Results
+from vnuma.report.model.grid import as_latex
+from vnuma.report.model.methods import methods, scope
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.page import vm_parts
+from vnuma.report.published.published_comparison import PublishedRow, published_rows, to_reference
+from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.tables.figures import named_figures
+from vnuma.report.tables.paper_table import paper_table
+from vnuma.report.tables.waits import waits_grids
+from vnuma.report.terminal.run_text import as_csv, as_json, as_text
 
 Load = Callable[[Story], LoadedRun]
 

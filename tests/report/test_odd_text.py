@@ -7,9 +7,9 @@ from collections.abc import Callable
 import altair as alt
 
 from tests.report.build import Story, study_text
-from vnuma.report.model import LoadedRun
-from vnuma.report.pictures import pictures
-from vnuma.report.svg import draw
+from vnuma.report.charts.pictures import pictures
+from vnuma.report.charts.svg import draw
+from vnuma.report.model.model import LoadedRun
 
 
 def test_a_control_character_does_not_end_the_process() -> None:

@@ -15,10 +15,10 @@ from tests.report.build import ARMS, Lost, Story, noisy, study_text
 from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
-from vnuma.report import render
-from vnuma.report.configuration import configuration, settings_rows
-from vnuma.report.model import LoadedRun
-from vnuma.report.render import write_page
+from vnuma.report.model.configuration import configuration, settings_rows
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page import render
+from vnuma.report.page.render import write_page
 from vnuma.store.states import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]

@@ -10,8 +10,8 @@ import pytest
 
 from tests.report.build import Story, build, noisy, study_text
 from tests.support.cli import vnuma
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.pilot import read_pilot
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.preflight.pilot import read_pilot
 from vnuma.errors import InputError
 from vnuma.store.open import Store
 

@@ -8,15 +8,15 @@ import pytest
 import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
-from vnuma.domain.study_file import parse_study
-from vnuma.engine import stop_rule
-from vnuma.engine.claim import next_cell
-from vnuma.engine.context import VmContext
-from vnuma.engine.progress import progress_of
-from vnuma.engine.target import Secret, SqlTarget, Target, VCenterTarget
-from vnuma.report.methods import methods
-from vnuma.report.model import load_run
-from vnuma.report.tables import as_text
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.target import Secret, SqlTarget, Target, VCenterTarget
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.run import stop_rule
+from vnuma.engine.run.claim import next_cell
+from vnuma.engine.run.progress import progress_of
+from vnuma.report.model.methods import methods
+from vnuma.report.model.model import load_run
+from vnuma.report.terminal.run_text import as_text
 from vnuma.store import facts, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.states import RunState

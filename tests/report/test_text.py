@@ -11,8 +11,8 @@ import pytest
 from tests.report.build import ARMS, EFFECTS, Lost, Story, build, noisy, study_text
 from tests.unit.analysis.data import G1_MS
 from vnuma.errors import InputError
-from vnuma.report.model import LoadedRun, load_run
-from vnuma.report.tables import as_text
+from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.terminal.run_text import as_text
 from vnuma.store.open import Store
 from vnuma.store.states import Outcome, RunState
 

@@ -10,8 +10,8 @@ from tests.support.playbook import play, play_roles
 from tests.support.site import write_inventory
 from vnuma import lab as vnuma_lab
 from vnuma.assets import asset
-from vnuma.engine.inventory import named_targets, read_targets
-from vnuma.engine.target import Machine
+from vnuma.engine.access.inventory import named_targets, read_targets
+from vnuma.engine.access.target import Machine
 
 
 def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> None:

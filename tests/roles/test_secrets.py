@@ -12,11 +12,11 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.playbook import play_roles
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.lanes import Lanes
-from vnuma.engine.play import play_study
-from vnuma.engine.play_inventory import write_play_inventory
-from vnuma.engine.secrets import Private, resolve_all
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.secrets import Private, resolve_all
+from vnuma.engine.run.play import play_study
+from vnuma.engine.run.play_order import Lanes
 
 LITERAL = "hunter2-in-the-open"
 

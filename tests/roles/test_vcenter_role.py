@@ -10,8 +10,8 @@ from tests.support.cli import vnuma
 from tests.support.playbook import play
 from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
-from vnuma.domain.role import needed_privileges
-from vnuma.domain.setting import TYPED
+from vnuma.domain.vm.role import needed_privileges
+from vnuma.domain.vm.setting import TYPED
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.privileges import missing_privileges
 from vnuma.vsphere.read import find_vm

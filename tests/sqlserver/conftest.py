@@ -10,11 +10,11 @@ import pytest
 from tests.sqlserver.support import SMALL, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.driver import discover
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.database.dataset import DatasetSpec
 
 
 @pytest.fixture(scope="module")

@@ -8,9 +8,9 @@ import pytest
 
 from tests.support.lab import LabHandle
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.connect import SqlServer
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.driver import Driver, Kind, discover
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.driver import Driver, Kind, discover
+from vnuma.sqlserver.database.dataset import DatasetSpec
 
 SMALL = DatasetSpec(transaction_history_rows=300, sales_order_detail_rows=200)
 """A dataset that is made in a moment."""

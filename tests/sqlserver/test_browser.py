@@ -12,8 +12,8 @@ import pytest
 from tests.sqlserver.hostile import NOT_SUPPORTED, Hostile, hostile_server
 from tests.sqlserver.support import driver_of
 from vnuma.errors import LoginRefused, SqlUnreachable
-from vnuma.sqlserver.browser import PORT, port_of
-from vnuma.sqlserver.connect import SqlServer, connect
+from vnuma.sqlserver.client.browser import PORT, port_of
+from vnuma.sqlserver.client.connect import SqlServer, connect
 
 
 @contextmanager

@@ -11,11 +11,12 @@ import pytest
 
 from tests.sqlserver.support import LabFactory, server_of
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed
-from vnuma.sqlserver import call_counters, call_procedures
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.driver import discover
-from vnuma.sqlserver.ownership import ForeignDatabase
-from vnuma.sqlserver.query import fetch, run, value
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.database import call_procedures
+from vnuma.sqlserver.database.ownership import ForeignDatabase
+from vnuma.sqlserver.instance import call_counters
 from vnuma.workloads.callers import Callers, callers
 from vnuma.workloads.client import HERE, client_host
 

@@ -7,8 +7,8 @@ import pytest
 from tests.sqlserver.support import server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import LoginRefused, PrivilegeMissing, SqlUnreachable
-from vnuma.sqlserver.connect import ServerError, SqlServer, connect
-from vnuma.sqlserver.query import fetch, value
+from vnuma.sqlserver.client.connect import ServerError, SqlServer, connect
+from vnuma.sqlserver.client.query import fetch, value
 
 
 def test_a_login_reaches_master_with_autocommit(server: SqlServer) -> None:

@@ -9,12 +9,12 @@ import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of, vm
 from vnuma.errors import InputError
-from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import ServerError, SqlServer, connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.ownership import ForeignDatabase
-from vnuma.sqlserver.query import fetch, run, value
+from vnuma.sqlserver.client.connect import ServerError, SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.database.ownership import ForeignDatabase
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
-from vnuma.domain.server import XtpDatabase
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.design import read_design
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.domain.vm.server import XtpDatabase
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.instance.design import read_design
 
 
 def test_ports_and_memory_optimised_databases_are_read(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.sqlserver import execution, plan
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import value
-from vnuma.sqlserver.timing import Timing, timed
+from vnuma.sqlserver.client import execution
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.instance import plan
 from vnuma.workloads.cross_join import cross_join
 from vnuma.workloads.query import Query
 

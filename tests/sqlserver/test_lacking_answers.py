@@ -11,33 +11,27 @@ import pytest
 
 from tests.support import tds_server as tds
 from vnuma.errors import SqlFailed, VnumaError
-from vnuma.sqlserver import (
+from vnuma.sqlserver.client import columns, execution, waits
+from vnuma.sqlserver.client.answers import UnexpectedAnswer
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.database import dataset, log_load, ownership, scan_tables, tran_stats
+from vnuma.sqlserver.instance import (
     affinity,
     buffer_pool,
     call_counters,
-    columns,
-    dataset,
     design,
     errorlog,
-    execution,
-    log_load,
     log_writers,
-    ownership,
     quiet,
     resource_pool,
-    scan_tables,
     server,
     soft_numa,
     spinlocks,
     tcp_ports,
     topology,
-    tran_stats,
     use,
-    waits,
 )
-from vnuma.sqlserver.answers import UnexpectedAnswer
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.driver import discover
 
 READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "affinity": affinity.read_affinity,

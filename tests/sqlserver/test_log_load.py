@@ -12,11 +12,12 @@ from tests.sqlserver.support import LabFactory, server_of, vm
 from tests.support.lab import LabHandle, start_lab
 from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver import affinity, dataset, log_load, log_writers, ownership, resource_pool
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.failures import ServerError
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import run, run_all, value
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.failures import ServerError
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run, run_all, value
+from vnuma.sqlserver.database import dataset, log_load, ownership
+from vnuma.sqlserver.instance import affinity, log_writers, resource_pool
 from vnuma.workloads.log_obstacles import obstacles
 from vnuma.workloads.log_sessions import Load, run_load
 

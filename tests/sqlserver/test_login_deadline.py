@@ -12,9 +12,9 @@ from tests.sqlserver.authority import Authority
 from tests.sqlserver.hostile import OFF, ON, Hostile, Phase, Seen, Trouble, hostile_server
 from tests.sqlserver.support import LabFactory, driver_of, server_of
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
-from vnuma.sqlserver.connect import Encrypt, SqlServer, connect
-from vnuma.sqlserver.driver import Kind
-from vnuma.sqlserver.query import value
+from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
+from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.query import value
 
 TIMEOUT_S = 1.0
 AT_MOST_S = 4.0

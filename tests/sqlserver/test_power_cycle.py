@@ -15,10 +15,10 @@ from tests.sqlserver.support import SMALL, HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import vcenter_of
 from vnuma.errors import SqlTimeout, SqlUnreachable
-from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import ServerError, connect
-from vnuma.sqlserver.query import value
-from vnuma.sqlserver.ready import QuietRule, Ready, wait_ready
+from vnuma.sqlserver.client.connect import ServerError, connect
+from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.instance.ready import QuietRule, Ready, wait_ready
 from vnuma.vsphere.connect import connect as connect_vcenter
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm

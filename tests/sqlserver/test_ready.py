@@ -11,8 +11,8 @@ from tests.sqlserver.support import HurriedClock, LabFactory, server_of
 from tests.support.lab import LabHandle
 from vnuma.errors import AccountRefused, LoginRefused, SqlTimeout
 from vnuma.logins import Logins
-from vnuma.sqlserver.connect import ServerError, SqlServer, connect
-from vnuma.sqlserver.ready import QuietRule, wait_ready
+from vnuma.sqlserver.client.connect import ServerError, SqlServer, connect
+from vnuma.sqlserver.instance.ready import QuietRule, wait_ready
 
 NO_QUIET = QuietRule(cpu_percent=10, for_s=0, timeout_s=1)
 AN_HOUR = 3600.0

@@ -11,10 +11,10 @@ import pytest
 
 from tests.support.cut import Forwarder, How
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
-from vnuma.sqlserver import plan
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.query import fetch, run, value
-from vnuma.sqlserver.timing import timed
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.instance import plan
 
 FAILING = "SELECT 10 / (3 - v.n) AS q FROM (VALUES (1), (2), (3), (4)) AS v (n)"
 """Two rows, then an error."""

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tests.support import tds_server as tds
 from vnuma.errors import DriverMissing, SqlUnreachable, VnumaError
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.driver import discover
-from vnuma.sqlserver.query import fetch, run, value
-from vnuma.sqlserver.timing import CHECK, timed
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.query import fetch, run, value
+from vnuma.sqlserver.client.timing import CHECK, timed
 
 EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 5 ms,  elapsed time = 6 ms."
 

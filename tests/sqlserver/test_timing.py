@@ -9,12 +9,14 @@ import pytest
 from tests.sqlserver.support import SMALL, LabFactory, server_of
 from vnuma.domain.workloads.cross_join import Form
 from vnuma.errors import ConnectionDropped, MeasurementFailed
-from vnuma.sqlserver import dataset, plan, waits
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import run
-from vnuma.sqlserver.timing import Timing, timed
+from vnuma.sqlserver.client import waits
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run
+from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.instance import plan
 from vnuma.workloads.cross_join import cross_join
 from vnuma.workloads.query import Query
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
-from vnuma.sqlserver import waits
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.topology import read_server, read_topology, xtp_pages_kb
+from vnuma.sqlserver.client import waits
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database.dataset import DatasetSpec
+from vnuma.sqlserver.instance.topology import read_server, read_topology, xtp_pages_kb
 
 
 def test_the_papers_vm_shows_its_sockets_and_nodes(connection: pyodbc.Connection) -> None:

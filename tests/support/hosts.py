@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from vnuma.domain.facts import GuestTopology, HostFacts, NumaNode, Release, VmFacts
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.facts import GuestTopology, HostFacts, NumaNode, Release, VmFacts
+from vnuma.domain.vm.setting import Power
 
 
 def host_of(

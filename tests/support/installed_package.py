@@ -10,11 +10,11 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.settings import WorkloadSettings
-from vnuma.sqlserver import ownership
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.query import run, value
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.query import run, value
 from vnuma.workloads.bench import Reading
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.lab import LabHandle
 from tests.support.lacking import skip_but_in_ci
-from vnuma.engine.lab_hosts import machine_variables
+from vnuma.engine.access.lab_hosts import machine_variables
 
 SMALL: dict[str, Any] = {
     "name": "small",

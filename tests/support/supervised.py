@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
-from vnuma.engine.ended import Ended
-from vnuma.engine.progress import Progress
-from vnuma.engine.supervise import supervise
+from vnuma.engine.run.progress import Progress
+from vnuma.engine.run.run_outcome import Ended
+from vnuma.engine.run.supervise import supervise
 
 
 @dataclass

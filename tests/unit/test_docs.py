@@ -13,10 +13,10 @@ from typer.main import get_command
 
 from vnuma import errors
 from vnuma.cli.main import app
-from vnuma.domain.role import markdown as role_page
-from vnuma.domain.study_schema import json_schema, markdown
+from vnuma.domain.study.study_schema import json_schema, markdown
+from vnuma.domain.vm.role import markdown as role_page
 from vnuma.report.archive.raw import dictionary
-from vnuma.report.results_schema import results_schema
+from vnuma.report.export.results_schema import results_schema
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,7 +100,7 @@ def test_every_finding_of_preflight_is_documented() -> None:
     code = "".join(
         path.read_text(encoding="utf-8")
         for room in ("engine", "domain")
-        for path in (ROOT / "orchestrator/vnuma" / room).glob("*.py")
+        for path in (ROOT / "orchestrator/vnuma" / room).rglob("*.py")
     )
     rows = re.findall(
         r"^\| (P\d\d(?:, P\d\d)*) \|", (ROOT / "docs/vcenter.md").read_text(encoding="utf-8"), re.M

@@ -16,12 +16,12 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "assets", "cycles", "logins", "__version__"}
+GROUND = {"errors", "assets", "gc_paused", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
-    "cycles": set(),
+    "gc_paused": set(),
     "assets": {"errors"},
     "logins": {"errors"},
     "logs": {"errors"},
@@ -38,6 +38,28 @@ ALLOWED = {
     "cli": GROUND | PURE | ADAPTERS | {"workloads", "engine", "report", "lab"},
 }
 """For each part of the package, the parts that it may import besides itself."""
+
+ROOMS = {
+    "engine": [
+        {"access"},
+        {"lease", "design_check"},
+        {"instance"},
+        {"cell"},
+        {"preflight", "restore"},
+        {"run", "doctor"},
+        {"ansible_api"},
+    ],
+    "domain": [{"vm"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
+    "sqlserver": [{"client"}, {"database"}, {"instance"}],
+    "report": [
+        {"model"},
+        {"comparison", "published"},
+        {"charts", "tables"},
+        {"export", "page"},
+        {"archive", "check", "terminal"},
+    ],
+}
+"""The rooms of the larger parts, floor by floor: a room imports only rooms of the floors below its own."""
 
 INPUT_OUTPUT = {
     *("alembic", "ansible", "ansible_runner", "http", "psycopg", "pyVim", "pyVmomi", "pyodbc", "requests"),
@@ -104,6 +126,31 @@ def test_imports_point_one_way(part: str) -> None:
         for path in files_of(part)
         for module, line in imported(path)
         if module.split(".")[0] == "vnuma" and part_of(module) not in ALLOWED[part] | {part}
+    ]
+
+    assert strays == []
+
+
+@pytest.mark.parametrize("part", sorted(ROOMS))
+def test_every_module_is_in_a_room(part: str) -> None:
+    """A part that has rooms keeps no module outside of them, and no room that the floors do not name."""
+    rooms = set().union(*ROOMS[part])
+    found = {path.relative_to(PACKAGE / part).parts[0] for path in files_of(part)}
+
+    assert found - {"__init__.py"} == rooms
+
+
+@pytest.mark.parametrize("part", sorted(ROOMS))
+def test_rooms_import_only_lower_floors(part: str) -> None:
+    """Inside a part, too, imports point one way: rooms of one floor do not know each other."""
+    floor = {room: number for number, rooms in enumerate(ROOMS[part]) for room in rooms}
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in files_of(part)
+        for module, line in imported(path)
+        if module.startswith(f"vnuma.{part}.")
+        for own, other in [(path.relative_to(PACKAGE / part).parts[0], module.split(".")[2])]
+        if own != other and floor[other] >= floor[own]
     ]
 
     assert strays == []

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from vnuma.domain.redact import Redactor
-from vnuma.engine.first_contact import SCHEMA
+from vnuma.domain.vm.redact import Redactor
+from vnuma.engine.doctor.first_contact import SCHEMA
 from vnuma.logs.vmware import read_vmware_log
-from vnuma.sqlserver.messages import parse_messages
+from vnuma.sqlserver.client.messages import parse_messages
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml"))
 

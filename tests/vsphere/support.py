@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from tests.support.lab import LabHandle
-from vnuma.domain.change import Change, change_to
-from vnuma.domain.setting import Value
+from vnuma.domain.vm.change import Change, change_to
+from vnuma.domain.vm.setting import Value
 from vnuma.vsphere.connect import Session, VCenter
 from vnuma.vsphere.read import read_vm
 

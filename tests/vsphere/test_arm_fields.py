@@ -13,17 +13,17 @@ from tests.sqlserver.support import server_of
 from tests.support.hosts import host_of, vm_of
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login
-from vnuma.domain.arm import Arm
-from vnuma.domain.change import asked, change_back, change_to
-from vnuma.domain.effective import judge
-from vnuma.domain.facts import GuestTopology
-from vnuma.domain.recipe import desired_settings
-from vnuma.engine.connections import sql_server
-from vnuma.engine.shape import plan_shape
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.effective import judge
+from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.vm.change import asked, change_back, change_to
+from vnuma.domain.vm.facts import GuestTopology
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.cell.shape import plan_shape
 from vnuma.errors import ArmImpossible, PowerFailed
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.soft_numa import SoftNuma, read_soft_numa
-from vnuma.sqlserver.topology import read_topology
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance.soft_numa import SoftNuma, read_soft_numa
+from vnuma.sqlserver.instance.topology import read_topology
 from vnuma.store.attempts import get_attempt
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session

@@ -12,8 +12,8 @@ from pyVmomi import vim
 
 from tests.support.lab import start_lab
 from tests.vsphere.support import vcenter_of
-from vnuma.domain.estate import Estate
-from vnuma.engine.check import Asked, run_check
+from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.estate import read_estate

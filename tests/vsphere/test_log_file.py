@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
-from vnuma.domain.facts import VmFacts
+from vnuma.domain.vm.facts import VmFacts
 from vnuma.logs.vmware import read_vmware_log
 from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session

@@ -10,7 +10,7 @@ import pytest
 from tests.estate.build import checked
 from tests.support.lab import LabHandle, start_lab
 from tests.vsphere.support import vcenter_of
-from vnuma.domain.estate import Estate
+from vnuma.domain.vm.estate import Estate
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.estate import read_estate
 from vnuma.vsphere.read import find_vm

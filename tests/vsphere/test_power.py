@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, fault, vm
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.setting import Power
 from vnuma.errors import (
     HostChanged,
     LeaseLost,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.vsphere.support import LabFactory, Login
-from vnuma.domain.role import needed_privileges
+from vnuma.domain.vm.role import needed_privileges
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.privileges import missing_privileges
 from vnuma.vsphere.read import find_vm

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, vm
-from vnuma.domain.arm import Arm
-from vnuma.domain.setting import TYPED, Power
-from vnuma.engine.shape import plan_shape
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.vm.setting import TYPED, Power
+from vnuma.engine.cell.shape import plan_shape
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.read import find_vm, read_host, read_vm, read_vm_on_host
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from tests.vsphere.support import LabFactory, Login, change, fault, vm
-from vnuma.domain.change import Change, Edit, change_back
-from vnuma.domain.setting import Value
+from vnuma.domain.vm.change import Change, Edit, change_back
+from vnuma.domain.vm.setting import Value
 from vnuma.errors import LeaseLost, PrivilegeMissing, ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.apply import ChangedMeanwhile, reconfigure
 from vnuma.vsphere.connect import Session

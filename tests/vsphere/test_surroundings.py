@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.vsphere.support import LabFactory, Login, vm
-from vnuma.domain.surroundings import Surroundings
+from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.surroundings import read_surroundings

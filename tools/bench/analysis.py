@@ -13,9 +13,9 @@ import numpy as np
 from sqlalchemy import Connection, insert
 
 from tools.bench.figure import Figure, below
-from vnuma.domain.order import plan_cells
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.store import cells, runs, tables, vms
 from vnuma.store.open import default_url, open_store
 from vnuma.store.rows import NewCell
@@ -37,7 +37,7 @@ BOOT_SD, RUN_SD = 0.005, 0.003
 CHILD = """\
 import resource, sys, time
 from vnuma.report.model import load_run
-from vnuma.report.render import page_text
+from vnuma.report.page.render import page_text
 from vnuma.store.open import open_store
 store = open_store(sys.argv[1], create=False)
 start = time.perf_counter()

@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.driver import discover
-from vnuma.sqlserver.timing import timed
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.timing import timed
 
 
 def main() -> None:

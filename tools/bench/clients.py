@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from tools.bench.figure import Figure, at_least, below
 from tools.bench.labs import BenchLab, described, running
 from tools.bench.processes import cpu_time, descendants
-from vnuma.sqlserver import call_procedures
-from vnuma.sqlserver.connect import connect
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.database import call_procedures
 from vnuma.workloads.callers import callers
 
 DATABASE = "vnuma_bench"

@@ -17,11 +17,11 @@ from statistics import median
 from tools.bench.figure import Figure, below, not_evaluated, spread, untargeted
 from tools.bench.labs import BenchLab, described
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver import dataset
-from vnuma.sqlserver.connect import SqlServer, connect, connection_string, driver_files
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.driver import Kind
-from vnuma.sqlserver.driver_files import install
+from vnuma.sqlserver.client.connect import SqlServer, connect, connection_string, driver_files
+from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.driver_files import install
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.cross_join import cross_join
 
 DRIVERS: tuple[Kind, ...] = ("freetds", "msodbcsql18")

@@ -16,8 +16,8 @@ from pyVmomi import vim
 from tests.estate.workbooks import export, write
 from tools.bench.figure import Figure, at_least, below, not_evaluated
 from tools.bench.labs import BenchLab, running
-from vnuma.domain.estate import Estate
-from vnuma.engine.check import Asked, run_check
+from vnuma.domain.vm.estate import Estate
+from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.estate.rvtools import read_rvtools
 from vnuma.report.check.as_page import as_page
 from vnuma.vsphere.connect import Session, VCenter, connect

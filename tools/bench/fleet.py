@@ -11,7 +11,7 @@ from typing import Any
 from tools.bench import processes
 from tools.bench.figure import Figure, below, not_evaluated, spread
 from tools.bench.labs import NO_DELAYS, running
-from vnuma.domain.change import change_to
+from vnuma.domain.vm.change import change_to
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import VCenter, connect
 

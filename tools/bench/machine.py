@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vnuma import __version__
 from vnuma.lab import find_go, ready_program
-from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.client.driver import discover
 
 BUSY = 0.3
 """Processes waiting per core before the benchmark begins, from which its figures are marked."""

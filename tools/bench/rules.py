@@ -9,11 +9,11 @@ from random import Random
 
 from tests.support.hosts import host_of
 from tests.unit.checks.cases import subject_of
-from vnuma.checks.catalogue import RULES
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Outcome
+from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.subject import Subject
-from vnuma.domain.facts import ClusterFacts
+from vnuma.domain.vm.facts import ClusterFacts
 
 VMS, HOSTS, CLUSTERS = 10_000, 300, 20
 SIZES = ((4, 2), (8, 4), (16, 4), (24, 6), (30, 6), (32, 16))

@@ -10,8 +10,8 @@ import json
 import sys
 
 from tools.bench.client import peak_kb
-from vnuma.sqlserver.connect import SqlServer
-from vnuma.sqlserver.driver import discover
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.driver import discover
 from vnuma.workloads.query import Query
 from vnuma.workloads.streams import opened, run_streams
 

@@ -13,12 +13,12 @@ from tools.soak import checks
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
 from tools.soak.points import BARE, Chooser, Point, Stage
 from tools.soak.supervised import kill
-from vnuma.engine.attempt import Attempt
-from vnuma.engine.boot import boot_cell, ready_cell
-from vnuma.engine.claim import claim
-from vnuma.engine.dataset import prepare_cell
-from vnuma.engine.measure import measure_cell
-from vnuma.engine.shape import shape_cell
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.shape import shape_cell
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.run.claim import claim
 from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 

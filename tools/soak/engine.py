@@ -17,9 +17,9 @@ _FORKS.set_forkserver_preload(
     [
         "vnuma.cli.main",
         "vnuma.cli.progress",
-        "vnuma.engine.hours",
-        "vnuma.engine.inventory",
-        "vnuma.engine.supervise",
+        "vnuma.engine.lease.hours",
+        "vnuma.engine.access.inventory",
+        "vnuma.engine.run.supervise",
         "vnuma.store.migrate",
         "ansible_runner",
         "ansible.inventory.manager",

@@ -17,7 +17,7 @@ from vnuma.analysis.compare import Contrast, Inference, Interval, finite, t_rati
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.result import CellPoint
 from vnuma.analysis.verdict import Rules, Verdict, Withheld, decide
-from vnuma.domain.metric import Better
+from vnuma.domain.workloads.metric import Better
 
 ALPHA = 0.05
 

@@ -12,7 +12,7 @@ from itertools import groupby
 from vnuma.analysis.result import ArmResult, SizeApart, SizeResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import listed, together
-from vnuma.domain.sizes import sized
+from vnuma.domain.workloads.sizes import sized
 
 
 def sizes_apart(arms: Sequence[ArmResult], sizes: Sequence[SizeResult]) -> tuple[SizeApart, ...]:

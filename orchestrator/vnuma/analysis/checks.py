@@ -19,8 +19,8 @@ from vnuma.analysis.compare import (
 )
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.records import NotEvaluated, PositiveControl
-from vnuma.domain.metric import Better
-from vnuma.domain.replicate import Replicate, plural
+from vnuma.domain.workloads.metric import Better
+from vnuma.domain.workloads.replicate import Replicate, plural
 
 AA_ALARM = 0.01
 AA_NOTE = 0.05

@@ -15,7 +15,7 @@ from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, connected, fit, gate
 from vnuma.analysis.rank import RankEstimate, rank_estimate
-from vnuma.domain.metric import Better
+from vnuma.domain.workloads.metric import Better
 
 Basis = Literal["pooled", "own"]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
-from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.metric import Metric
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from vnuma.analysis.compare import finite, own_se, t_ratio
 from vnuma.analysis.distributions import t_upper
 from vnuma.analysis.measure import worsening
 from vnuma.analysis.records import NotEvaluated
-from vnuma.domain.metric import Better
+from vnuma.domain.workloads.metric import Better
 
 ALARM = 0.01
 

@@ -17,7 +17,7 @@ from vnuma.analysis.compare import Contrast
 from vnuma.analysis.fit import ROUNDING
 from vnuma.analysis.measure import worsening
 from vnuma.analysis.verdict import Withheld
-from vnuma.domain.metric import Better
+from vnuma.domain.workloads.metric import Better
 
 Trend = Literal["falls behind", "gains", "undecided", "too few boots"]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from vnuma.domain.metric import Better, Metric
+from vnuma.domain.workloads.metric import Better, Metric
 
 Key = Literal["elapsed_ms", "cpu_ms", "client_ms", "value"]
 """The field of a sample that holds the figure."""

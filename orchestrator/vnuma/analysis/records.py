@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from vnuma.analysis.measure import ELAPSED, Measure, measure_of
-from vnuma.domain.design import Order
-from vnuma.domain.metric import Metric
-from vnuma.domain.order import columns
-from vnuma.domain.replicate import Replicate
-from vnuma.domain.study import Study
+from vnuma.domain.study.design import Order
+from vnuma.domain.study.order import columns
+from vnuma.domain.study.study import Study
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.replicate import Replicate
 
 
 class Sample(NamedTuple):

@@ -18,7 +18,7 @@ from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.table import TableRow
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld
-from vnuma.domain.replicate import Replicate
+from vnuma.domain.workloads.replicate import Replicate
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from enum import StrEnum
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
 from vnuma.analysis.records import NotEvaluated
-from vnuma.domain.metric import Better
-from vnuma.domain.replicate import Replicate
+from vnuma.domain.workloads.metric import Better
+from vnuma.domain.workloads.replicate import Replicate
 
 
 class Word(StrEnum):

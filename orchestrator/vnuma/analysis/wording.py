@@ -14,7 +14,7 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.domain.replicate import plural
+from vnuma.domain.workloads.replicate import plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",

@@ -18,9 +18,9 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.engine.connections import share_in_play
-from vnuma.engine.host_variables import native, with_secret
-from vnuma.engine.target import AnyTarget, Machine, Target, in_vcenter
+from vnuma.engine.access.connections import share_in_play
+from vnuma.engine.access.host_variables import native, with_secret
+from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
 Options = dict[str, Any]

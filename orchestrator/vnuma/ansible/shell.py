@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from vnuma.engine.linux.shell import Output, command, output_of, refused
+from vnuma.engine.access.machine_shell import Output, command, output_of, refused
 
 
 @dataclass(frozen=True)

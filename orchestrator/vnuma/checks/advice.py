@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from enum import IntEnum
 from math import ceil
 
-from vnuma.checks.catalogue import find_rule
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Severity
-from vnuma.checks.sqlserver import maxdop_guidance
+from vnuma.checks.rules.catalogue import find_rule
+from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
-from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.forecast import Forecast, Guest, forecast_on
-from vnuma.domain.prediction import host_shape, predict
-from vnuma.domain.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
-from vnuma.domain.setting import TYPED, Power, Settings, Value
-from vnuma.domain.topology import Topology, topologies
+from vnuma.domain.topology.forecast import Forecast, Guest, forecast_on
+from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
+from vnuma.domain.topology.topology import Topology, topologies
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
 
 # What a shape may trip by itself, before anything is deployed.
 SHAPE_RULES = tuple(find_rule(rule) for rule in ("T05", "T06", "T08", "T09", "T10", "T13", "T21"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from vnuma.checks.advice import Advice, Candidate, Worth
-from vnuma.domain.forecast import Forecast
+from vnuma.domain.topology.forecast import Forecast
 
 ARMS = 4
 

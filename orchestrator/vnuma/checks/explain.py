@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import groupby
 from textwrap import wrap
 
-from vnuma.checks.catalogue import BY_ID, RULES, find_rule
 from vnuma.checks.finding import Severity
 from vnuma.checks.rule import FAMILIES, Rule
+from vnuma.checks.rules.catalogue import BY_ID, RULES, find_rule
 
 WIDTH = 80
 _INDENT = 11

@@ -14,11 +14,11 @@ from vnuma.checks.subject import (
     Subject,
     VcenterFacts,
 )
-from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.layout import host_by_default
-from vnuma.domain.prediction import Prediction, predict
-from vnuma.domain.server import SqlFacts, WindowsFacts
-from vnuma.domain.setting import TYPED, Value
+from vnuma.domain.topology.layout import host_by_default
+from vnuma.domain.topology.prediction import Prediction, predict
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.domain.vm.setting import TYPED, Value
 
 Known = TypeVar("Known")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
-from vnuma.domain.setting import Value
+from vnuma.domain.vm.setting import Value
 
 Kind = Literal["vm", "host", "cluster", "study", "vcenter"]
 

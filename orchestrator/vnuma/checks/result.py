@@ -10,7 +10,7 @@ from typing import Literal
 
 from vnuma.checks.finding import Finding, Kind, Severity
 from vnuma.checks.rule import Rule
-from vnuma.domain.estate import Unseen
+from vnuma.domain.vm.estate import Unseen
 
 SCHEMA = "vnuma/check/1"
 """What a check's JSON document says that it is."""

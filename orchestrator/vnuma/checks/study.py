@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from vnuma.checks.finding import Finding
 from vnuma.checks.subject import MethodFacts, StudyFacts, Subject
-from vnuma.domain.change import settings_after
-from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.recipe import desired_settings, vcpus_of
-from vnuma.domain.setting import Settings
-from vnuma.domain.study import Study
+from vnuma.domain.arm.recipe import desired_settings, vcpus_of
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import settings_after
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Settings
 from vnuma.errors import PreflightBlocked
 
 

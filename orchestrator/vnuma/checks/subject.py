@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from vnuma.domain import doubt
-from vnuma.domain.change import Change
-from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.server import SqlFacts, WindowsFacts
-from vnuma.domain.setting import Settings
-from vnuma.domain.study import Study
+from vnuma.domain.study.study import Study
+from vnuma.domain.topology import prediction_confidence
+from vnuma.domain.vm.change import Change
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.domain.vm.setting import Settings
 
 
 @dataclass(frozen=True)
@@ -106,5 +106,5 @@ class Subject:
     absent: Mapping[str, str] = field(default_factory=dict)
 
 
-EXTRA_CONFIG = doubt.EXTRA_CONFIG
+EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG
 """The name under which `absent` says that no extraConfig could be read."""

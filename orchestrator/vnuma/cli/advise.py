@@ -34,7 +34,7 @@ from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
-    from vnuma.domain.sited import Sited
+    from vnuma.domain.topology.vm_location import Sited
 
 
 class AdviseFormat(StrEnum):
@@ -101,7 +101,7 @@ def advise(
 def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:
     """The study file; an existing one is not overwritten. Raises InputError."""
     from vnuma.checks.advised_study import study_text
-    from vnuma.domain.study_file import parse_study
+    from vnuma.domain.study.study_file import parse_study
 
     try:
         text = study_text(advice, vm=vm, name="advised", memory_mb=memory_mb)

@@ -24,9 +24,9 @@ def export(
     Examples: vnuma export quick.4; vnuma export quick.4 -o /backup/quick.4.zip
     """
     from vnuma.cli.screen import simulated_banner
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.context import store_url
     from vnuma.report.archive.write import default_path, export_run
-    from vnuma.report.model import load_run
+    from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store
 
     opened = open_store(store_url(store), create=False)
@@ -51,9 +51,9 @@ def import_(
     Examples: vnuma import quick.4.vnuma.zip; vnuma import FILE --store sqlite:///other.db
     """
     from vnuma.cli.screen import simulated_banner
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.context import store_url
     from vnuma.report.archive.read import import_run
-    from vnuma.report.model import load_run
+    from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store
 
     opened = open_store(store_url(store))

@@ -35,8 +35,8 @@ def audit(
 
     Examples: vnuma audit; vnuma audit quick.4; vnuma audit --format jsonl
     """
-    from vnuma.engine.audit import as_json, audit_file, audit_lines
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.audit import as_json, audit_file, audit_lines
+    from vnuma.engine.lease.context import store_url
     from vnuma.store.open import open_store
 
     opened = open_store(store_url(store))
@@ -51,7 +51,7 @@ def audit(
 
 
 def _text(line: AuditLine) -> str:
-    from vnuma.engine.shape import diff_text
+    from vnuma.engine.cell.shape import diff_text
 
     for_what = " ".join(filter(None, (line.run or "by hand", line.ticket)))
     head = f"{line.at:%Y-%m-%dT%H:%M:%SZ}  {line.who}  {line.vm}  {for_what}  {line.action}"

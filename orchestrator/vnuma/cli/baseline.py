@@ -42,8 +42,8 @@ def show(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.baselines import stored_baseline
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.restore.baseline_diff import stored_baseline
     from vnuma.store.open import open_store
 
     found = stored_baseline(open_store(store_url(store)), vm, run)
@@ -74,8 +74,8 @@ def diff(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.baselines import differences_now
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.restore.baseline_diff import differences_now
     from vnuma.store.open import open_store
 
     baseline, found = differences_now(open_store(store_url(store)), vm, run, inventory)

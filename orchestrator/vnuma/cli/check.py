@@ -15,8 +15,8 @@ from vnuma.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vnuma.domain.estate import Estate
-    from vnuma.engine.check import Asked
+    from vnuma.domain.vm.estate import Estate
+    from vnuma.engine.design_check.check import Asked
 
 
 def check(
@@ -103,9 +103,9 @@ def check(
     if history:
         show(store, since, as_json=_history_format(format_) is CheckFormat.JSON)
         return
-    from vnuma.engine.baseline_check import earlier, require_same_estate
-    from vnuma.engine.check import Asked, compare, run_check
-    from vnuma.engine.filters import Filters
+    from vnuma.engine.design_check.check import Asked, compare, run_check
+    from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
+    from vnuma.engine.design_check.filters import Filters
     from vnuma.estate.waivers import load as load_waivers
 
     _one_source(vm, study, all_, inventory, rvtools)
@@ -159,9 +159,9 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
     """The estates of running vCenters, and the SQL Servers to log in to where that is asked for."""
     from dataclasses import replace
 
-    from vnuma.engine import estates as live
-    from vnuma.engine.inventory import read_targets
-    from vnuma.engine.sql_facts import SqlServers
+    from vnuma.engine.access.inventory import read_targets
+    from vnuma.engine.design_check import estates as live
+    from vnuma.engine.design_check.sql_facts import SqlServers
 
     if sql:
         asked = replace(asked, sql=SqlServers(read_targets(site).values()))

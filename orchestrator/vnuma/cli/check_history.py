@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 def recorded(result: CheckResult, store: str | None) -> CheckResult:
     """The result after it was written down, each finding marked as new or unchanged since the one before."""
-    from vnuma.engine.check import compare
-    from vnuma.engine.check_history import record
-    from vnuma.engine.context import store_url
+    from vnuma.engine.design_check.check import compare
+    from vnuma.engine.design_check.history import record
+    from vnuma.engine.lease.context import store_url
     from vnuma.store.open import open_store
 
     before = record(open_store(store_url(store)), result)
@@ -26,8 +26,8 @@ def recorded(result: CheckResult, store: str | None) -> CheckResult:
 
 def show(store: str | None, since: str | None, *, as_json: bool) -> None:
     """Print what was recorded: what is new, gone and unchanged, and for how long."""
-    from vnuma.engine.check_history import history
-    from vnuma.engine.context import store_url
+    from vnuma.engine.design_check.history import history
+    from vnuma.engine.lease.context import store_url
     from vnuma.report.check import as_history
     from vnuma.store.open import open_store
 

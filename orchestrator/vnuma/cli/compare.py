@@ -47,12 +47,12 @@ def compare(
     vnuma compare quick.4 other.1 --vm sql16=sql17
     """
     from vnuma.analysis.wording import listed
-    from vnuma.engine.context import store_url
+    from vnuma.engine.lease.context import store_url
     from vnuma.errors import InputError, ThresholdMet
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
-    from vnuma.report.model import load_run
+    from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())

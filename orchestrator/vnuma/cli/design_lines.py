@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from vnuma.cli.screen import plural
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+    from vnuma.domain.study.study import Study
 
 
 def design_lines(study: Study) -> list[str]:
     """Order, what runs beside the arms, and when it ends."""
-    from vnuma.domain.percent import percent_text
-    from vnuma.report.words import ORDER_WORDS
+    from vnuma.domain.vm.percent import percent_text
+    from vnuma.report.model.words import ORDER_WORDS
     from vnuma.workloads.registry import workload_named
 
     design = study.design

@@ -42,15 +42,15 @@ def doctor(
     """
     from dataclasses import asdict
 
-    from vnuma.engine.diagnose import diagnose
-    from vnuma.engine.inventory import named_targets, read_targets
-    from vnuma.engine.target import Target
+    from vnuma.engine.access.inventory import named_targets, read_targets
+    from vnuma.engine.access.target import Target
+    from vnuma.engine.doctor.diagnose import diagnose
     from vnuma.errors import EnvironmentProblem, InputError
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
     targets = named_targets(where, vms) if vms else dict(read_targets(where))
     if record:
-        from vnuma.engine.first_contact import record_contact
+        from vnuma.engine.doctor.first_contact import record_contact
 
         found = [target for target in targets.values() if isinstance(target, Target)]
         if len(targets) != 1 or not found:

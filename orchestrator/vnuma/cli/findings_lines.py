@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from vnuma.engine.findings import Finding
+    from vnuma.engine.preflight.findings import Finding
 
 
 def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
@@ -26,6 +26,6 @@ def findings_lines(findings: Sequence[Finding], checks: bool) -> list[str]:
 
 def closing_line(findings: Sequence[Finding], start: str) -> str:
     """That a plan changes nothing, and the command that begins the study, unless something blocks it."""
-    from vnuma.engine.findings import blocking
+    from vnuma.engine.preflight.findings import blocking
 
     return "Nothing was changed." + ("" if blocking(findings) else f"  Start: {start}")

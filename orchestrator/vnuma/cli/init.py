@@ -37,7 +37,7 @@ def init(
 
     Examples: vnuma init; vnuma init --vcenter vc1 --user u --vm sql16 --sql-host sql16 --test-clone
     """
-    from vnuma.engine.new_inventory import Answers, write_inventory
+    from vnuma.engine.access.new_inventory import Answers, write_inventory
 
     answers = Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone, sql_ca_file)
     path = write_inventory(folder, answers)

@@ -29,7 +29,7 @@ def save(
 
     Examples: vnuma inventory save estate.json; vnuma check --inventory estate.json
     """
-    from vnuma.engine import estates
+    from vnuma.engine.design_check import estates
 
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:

@@ -13,7 +13,7 @@ import typer
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+    from vnuma.domain.study.study import Study
 
 StoreOption = Annotated[
     str | None,
@@ -50,7 +50,7 @@ StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study fi
 
 def read_study(path: Path) -> tuple[Study, str]:
     """Read and validate a study file; its text too, since that is what a run stores."""
-    from vnuma.domain.study_file import parse_study
+    from vnuma.domain.study.study_file import parse_study
 
     try:
         text = path.read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ def study_inventory(given: Path | None, study: Study) -> Path:
 def inventory_of(given: Path | None, names: Iterable[str]) -> Path:
     """The inventory to find these names in; for this very machine alone none is needed."""
     from vnuma import assets
-    from vnuma.engine.inventory import LOCAL
+    from vnuma.engine.access.inventory import LOCAL
 
     if given is None and set(names) == {LOCAL}:
         return assets.asset("inventories/localhost/hosts.yml")

@@ -25,9 +25,9 @@ from vnuma.cli.plan_machine import machine_text, machines_document
 from vnuma.cli.screen import aligned, duration, plural, say, simulated_banner, width
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
-    from vnuma.engine.permit import Permit
-    from vnuma.engine.plan import VmPlan
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.plan import VmPlan
 
 
 class PlanFormat(StrEnum):
@@ -57,11 +57,11 @@ def plan(
     Examples: vnuma plan studies/quick.yml; vnuma plan STUDY --checks; vnuma plan STUDY --format json;
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
-    from vnuma.engine.findings import refuse_blocked, refuse_shown
-    from vnuma.engine.inventory import study_targets
-    from vnuma.engine.permit import Permit
-    from vnuma.engine.plan import VmPlan
-    from vnuma.engine.start import plan_all
+    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
+    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.plan import VmPlan
+    from vnuma.engine.run.start import plan_all
 
     permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
@@ -152,7 +152,7 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
 
 def _alike(study: Study, plan: VmPlan) -> list[str]:
     """Arms that nobody could tell apart, or the workload alone, and why a prediction is not sure."""
-    from vnuma.engine.arm_plan import doubts, same_nodes, same_to_the_guest, told_apart_by_workload
+    from vnuma.engine.preflight.arm_plan import doubts, same_nodes, same_to_the_guest, told_apart_by_workload
 
     lines = []
     for alike in same_to_the_guest(plan.arms):
@@ -236,7 +236,7 @@ def _hard_off(study: Study) -> str:
 def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
     from dataclasses import asdict
 
-    from vnuma.engine.arm_plan import same_nodes, same_to_the_guest, told_apart_by_workload
+    from vnuma.engine.preflight.arm_plan import same_nodes, same_to_the_guest, told_apart_by_workload
 
     return {
         "schema": "vnuma/plan/1",

@@ -11,23 +11,23 @@ from typing import TYPE_CHECKING
 from vnuma import __version__
 from vnuma.cli.plan_machine_document import machines_page
 from vnuma.cli.screen import duration, plural, simulated_banner
-from vnuma.domain.order import plan_cells
+from vnuma.domain.study.order import plan_cells
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
-from vnuma.report.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, write_change_page
+from vnuma.report.page.change_page import ArmLine, ChangePage, Risk, SettingLine, VmChange, write_change_page
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
-    from vnuma.engine.arm_plan import ArmPlan
-    from vnuma.engine.linux.plan import MachinePlan
-    from vnuma.engine.permit import Permit
-    from vnuma.engine.plan import VmPlan
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.arm_plan import ArmPlan
+    from vnuma.engine.preflight.machine_plan import MachinePlan
+    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.plan import VmPlan
 
 
 def write_document(
     study: Study, text: str, plans: Sequence[VmPlan | MachinePlan], permit: Permit, path: Path
 ) -> Path:
     """Write the page. Raises InputError when the file cannot be written."""
-    from vnuma.engine.plan import VmPlan
+    from vnuma.engine.preflight.plan import VmPlan
 
     vms = [plan for plan in plans if isinstance(plan, VmPlan)]
     machines = [plan for plan in plans if not isinstance(plan, VmPlan)]
@@ -37,7 +37,7 @@ def write_document(
 
 def change_page(study: Study, text: str, plans: Sequence[VmPlan], permit: Permit) -> ChangePage:
     """The page of a study that was planned on these VMs."""
-    from vnuma.engine.context import holder
+    from vnuma.engine.lease.context import holder
 
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours = study.allowed_hours

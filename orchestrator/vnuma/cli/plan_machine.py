@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from vnuma.cli.design_lines import at_most, design_lines
 from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.screen import duration, plural, simulated_banner
-from vnuma.domain.replicate import counted
+from vnuma.domain.workloads.replicate import counted
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
-    from vnuma.engine.linux.plan import MachinePlan
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.machine_plan import MachinePlan
 
 
 def machine_text(study: Study, plan: MachinePlan, start: str, checks: bool) -> str:

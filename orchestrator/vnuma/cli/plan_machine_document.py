@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from vnuma import __version__
 from vnuma.cli.screen import duration, simulated_banner
-from vnuma.domain.order import plan_cells
-from vnuma.report.change_page import MACHINES, ArmLine, ChangePage, Risk, SettingLine, VmChange
+from vnuma.domain.study.order import plan_cells
+from vnuma.report.page.change_page import MACHINES, ArmLine, ChangePage, Risk, SettingLine, VmChange
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
-    from vnuma.engine.linux.plan import MachinePlan
-    from vnuma.engine.permit import Permit
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.machine_plan import MachinePlan
+    from vnuma.engine.preflight.permit import Permit
 
 
 _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is room: the node is used up"}
@@ -23,7 +23,7 @@ _PLACES = {"interleave": "over all nodes in turn", "depleted": "where there is r
 
 def machines_page(study: Study, text: str, plans: Sequence[MachinePlan], permit: Permit) -> ChangePage:
     """The page of a study that was planned on these machines."""
-    from vnuma.engine.context import holder
+    from vnuma.engine.lease.context import holder
 
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours = study.allowed_hours

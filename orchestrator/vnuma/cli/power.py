@@ -13,14 +13,14 @@ import typer
 
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
 from vnuma.cli.screen import duration, plural, say, simulated_banner, working
-from vnuma.domain.replicate import plural as plural_of
+from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.analysis.planning import Ending, Needed, Outlook, Spread
     from vnuma.analysis.records import AnalysisDesign
-    from vnuma.domain.study import Study
-    from vnuma.engine.pilot import Pilot
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.pilot import Pilot
 
 
 class PowerFormat(StrEnum):
@@ -47,8 +47,8 @@ def power(
     """
     from vnuma import analysis
     from vnuma.analysis import planning
-    from vnuma.domain.cell_time import assumed_cell_seconds
-    from vnuma.domain.percent import percent_of
+    from vnuma.domain.study.cell_time import assumed_cell_seconds
+    from vnuma.domain.vm.percent import percent_of
 
     parsed, _ = read_study(study)
     try:
@@ -91,8 +91,8 @@ def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) ->
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
-    from vnuma.engine.context import store_url
-    from vnuma.engine.pilot import read_pilot
+    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.preflight.pilot import read_pilot
     from vnuma.store.open import open_store
 
     return read_pilot(open_store(store_url(url), create=False), name, study)
@@ -136,7 +136,7 @@ class _Found:
         return f"{plural(compared, 'comparison')}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
 
     def _table(self) -> list[str]:
-        from vnuma.domain.percent import percent_text
+        from vnuma.domain.vm.percent import percent_text
 
         rows = [
             (
@@ -173,7 +173,7 @@ class _Found:
 
     def _outlook(self) -> list[str]:
         from vnuma.analysis.wording import percent_up
-        from vnuma.domain.percent import percent_text
+        from vnuma.domain.vm.percent import percent_text
 
         blocks = self.study.design.most_blocks
         if self.outlook is None:
@@ -190,7 +190,7 @@ class _Found:
         ]
 
     def _ending(self) -> list[str]:
-        from vnuma.domain.percent import percent_text
+        from vnuma.domain.vm.percent import percent_text
 
         if self.ending is None:
             return []

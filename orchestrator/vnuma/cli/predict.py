@@ -36,9 +36,9 @@ from vnuma.cli.shape_options import (
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
-    from vnuma.domain.forecast import Forecast
-    from vnuma.domain.setting import Value
-    from vnuma.domain.topology import Topology
+    from vnuma.domain.topology.forecast import Forecast
+    from vnuma.domain.topology.topology import Topology
+    from vnuma.domain.vm.setting import Value
 
 
 class PredictFormat(StrEnum):
@@ -82,7 +82,7 @@ def predict(
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
     vnuma predict --vm sql16 --inventory estate.json
     """
-    from vnuma.domain.forecast import forecast_on
+    from vnuma.domain.topology.forecast import forecast_on
 
     there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
     count, memory_mb = sized(vcpus, memory, there)
@@ -123,7 +123,7 @@ def _shaped(shape: Topology) -> dict[str, Value]:
 
 
 def _shapes(vcpus: int, cores_per_socket: int | None) -> tuple[Topology, ...]:
-    from vnuma.domain.topology import Topology, topologies
+    from vnuma.domain.topology.topology import Topology, topologies
 
     if cores_per_socket is None:
         return topologies(vcpus)

@@ -13,8 +13,8 @@ from vnuma.cli.screen import USUAL, console, duration, folded, plural, simulated
 if TYPE_CHECKING:
     from rich.live import Live
 
-    from vnuma.engine.progress import Progress, VmProgress
-    from vnuma.engine.supervise import Watch
+    from vnuma.engine.run.progress import Progress, VmProgress
+    from vnuma.engine.run.supervise import Watch
 
 HEARTBEAT_S = 600.0
 _STEPS = {

@@ -28,7 +28,7 @@ def reanalyse(
 
     Examples: vnuma reanalyse studies/published/dakic2019.csv
     """
-    from vnuma.report.published import as_page, as_text, read_publication
+    from vnuma.report.published.published import as_page, as_text, read_publication
 
     found = read_publication(table)
     typer.echo(as_text(found) if format_ is ReanalyseFormat.TABLE else as_page(found), nl=False)

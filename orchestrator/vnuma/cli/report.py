@@ -23,9 +23,9 @@ def report(
 
     Examples: vnuma report; vnuma report quick.4 -o quick.html
     """
-    from vnuma.engine.context import store_url
-    from vnuma.report.model import load_run
-    from vnuma.report.render import write_page
+    from vnuma.engine.lease.context import store_url
+    from vnuma.report.model.model import load_run
+    from vnuma.report.page.render import write_page
     from vnuma.store.open import open_store
 
     loaded = load_run(open_store(store_url(store), create=False), run)

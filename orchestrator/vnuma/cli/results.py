@@ -50,10 +50,10 @@ def results(
 
     Examples: vnuma results; vnuma results quick.4 --format csv --table samples > quick.4.csv
     """
-    from vnuma.engine.context import store_url
-    from vnuma.report import tables
-    from vnuma.report.csv_export import TABLES
-    from vnuma.report.model import load_run
+    from vnuma.engine.lease.context import store_url
+    from vnuma.report.model.model import load_run
+    from vnuma.report.tables.csv_export import TABLES
+    from vnuma.report.terminal import run_text
     from vnuma.store.open import open_store
 
     if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
@@ -69,8 +69,8 @@ def results(
         print_samples(opened, loaded, sys.stdout)
         return
     render = {
-        ResultsFormat.TABLE: tables.as_text,
+        ResultsFormat.TABLE: run_text.as_text,
         ResultsFormat.CSV: TABLES[table].of,
-        ResultsFormat.JSON: tables.as_json,
+        ResultsFormat.JSON: run_text.as_json,
     }
     typer.echo(render[format_](loaded), nl=False)

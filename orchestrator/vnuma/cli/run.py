@@ -22,10 +22,10 @@ from vnuma.errors import InputError, VnumaError, of_system
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from vnuma.domain.study import Study
-    from vnuma.engine.ended import Ended
-    from vnuma.engine.permit import Permit
-    from vnuma.engine.target import AnyTarget
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.run.run_outcome import Ended
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -65,7 +65,7 @@ def run(
         raise InputError(
             "--create-only goes with a study file alone.", fix="vnuma run studies/quick.yml --create-only"
         )
-    from vnuma.engine.permit import Permit
+    from vnuma.engine.preflight.permit import Permit
 
     permit = Permit.given(production, ticket, require_tag)
     if resume:
@@ -90,11 +90,11 @@ def run(
 def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, *, create_only: bool) -> None:
     from datetime import UTC, datetime
 
-    from vnuma.engine.context import store_url
-    from vnuma.engine.hours import refuse_if_closed
-    from vnuma.engine.inventory import study_targets
-    from vnuma.engine.recover import put_back_dead
-    from vnuma.engine.start import create_run, prepare
+    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.lease.context import store_url
+    from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.run.recover import put_back_dead
+    from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
 
     parsed, text = read_study(path)
@@ -118,10 +118,10 @@ def _resume(name: str, inventory: Path | None, url: str | None) -> None:
     from datetime import UTC, datetime
     from pathlib import Path
 
-    from vnuma.engine.context import open_run, store_url
-    from vnuma.engine.hours import refuse_if_closed
-    from vnuma.engine.inventory import study_targets
-    from vnuma.engine.recover import reopen
+    from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.lease.context import open_run, store_url
+    from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
     refuse_if_closed(parsed, datetime.now(UTC))
@@ -137,7 +137,7 @@ def _supervise(
     store: Store, url: str, run_row: Run, study: Study, targets: dict[str, AnyTarget], inventory: Path
 ) -> None:
     from vnuma.cli.progress import watching
-    from vnuma.engine.supervise import supervise
+    from vnuma.engine.run.supervise import supervise
 
     if sys.stderr.isatty():
         say("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status", sys.stderr)

@@ -45,10 +45,10 @@ def schema(
 
             typer.echo(dictionary(), nl=False)
             return
-        from vnuma.report.results_schema import results_schema
+        from vnuma.report.export.results_schema import results_schema
 
         typer.echo(results_schema(), nl=False)
         return
-    from vnuma.domain.study_schema import json_schema, markdown
+    from vnuma.domain.study.study_schema import json_schema, markdown
 
     typer.echo(json_schema() if format_ is SchemaFormat.JSON else markdown(), nl=False)

@@ -12,8 +12,8 @@ from typing import TextIO
 
 from rich.console import Console
 
-from vnuma.domain import provenance
-from vnuma.domain.plain_text import escaped
+from vnuma.domain.vm import provenance
+from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import VnumaError
 
 # Nothing is wider than this, however wide the terminal.

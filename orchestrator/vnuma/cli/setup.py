@@ -23,7 +23,7 @@ def setup(
 
     Examples: vnuma setup; vnuma setup --odbc wheel
     """
-    from vnuma.engine.machine import fetch_odbc_wheel, machine_lines
+    from vnuma.engine.doctor.this_machine import fetch_odbc_wheel, machine_lines
 
     if odbc is Odbc.WHEEL:
         typer.echo(

@@ -13,10 +13,10 @@ from vnuma.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vnuma.domain.facts import HostFacts
-    from vnuma.domain.forecast import Guest
-    from vnuma.domain.setting import Value
-    from vnuma.domain.sited import Sited
+    from vnuma.domain.topology.forecast import Guest
+    from vnuma.domain.topology.vm_location import Sited
+    from vnuma.domain.vm.facts import HostFacts
+    from vnuma.domain.vm.setting import Value
 
 VcpusOption = Annotated[
     int | None, typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; as it is, with --vm.")
@@ -81,11 +81,11 @@ def site(
     inventory: Path | None,
 ) -> Sited:
     """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises InputError."""
-    from vnuma.domain.sited import Sited
+    from vnuma.domain.topology.vm_location import Sited
 
     if host_nodes:
         return Sited(tuple(hosts_of(host_nodes, esxi, threads_per_core)))
-    from vnuma.engine.sited import site_of_cluster, site_of_vm
+    from vnuma.engine.design_check.vm_location import site_of_cluster, site_of_vm
 
     found = None if file or not (vm or cluster) else find_inventory(inventory)
     if vm:
@@ -122,7 +122,7 @@ def some(names: Sequence[str]) -> str:
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
     """The hosts that were described. Raises InputError."""
-    from vnuma.domain.host_spec import parse_host
+    from vnuma.domain.topology.host_spec import parse_host
 
     try:
         return [parse_host(spec, release, threads_per_core) for spec in specs]
@@ -134,7 +134,7 @@ def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[Host
 
 def hardware_of(given: int | None, site: Sited) -> int:
     """The hardware version that was given, the VM's own, or the one of the oldest release there."""
-    from vnuma.domain.release import hardware_version_of
+    from vnuma.domain.topology.release import hardware_version_of
 
     own = site.vm.hardware_version if site.vm else None
     return given or own or min(hardware_version_of(host.release.key) for host in site.hosts)
@@ -142,7 +142,7 @@ def hardware_of(given: int | None, site: Sited) -> int:
 
 def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -> Guest:
     """What runs in the VM. Raises InputError for an edition or a year that SQL Server does not have."""
-    from vnuma.domain.forecast import SQL_YEARS, Guest
+    from vnuma.domain.topology.forecast import SQL_YEARS, Guest
 
     word = edition.strip().lower()
     if not any(word.startswith(known) for known in _EDITIONS):
@@ -158,7 +158,7 @@ def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -
 
 def settings_of(pairs: list[str] | None) -> dict[str, Value]:
     """KEY=VALUE as settings: truth, whole numbers, else text. Raises InputError."""
-    from vnuma.domain.setting import TYPED, is_governed
+    from vnuma.domain.vm.setting import TYPED, is_governed
 
     found: dict[str, Value] = {}
     for pair in pairs or ():

@@ -10,10 +10,10 @@ import typer
 
 from vnuma.cli.options import StoreOption
 from vnuma.cli.screen import aligned, duration, say, width
-from vnuma.domain.provenance import kind
+from vnuma.domain.vm.provenance import kind
 
 if TYPE_CHECKING:
-    from vnuma.engine.overview import Overview, RunLine
+    from vnuma.engine.run.overview import Overview, RunLine
 
 
 class StatusFormat(StrEnum):
@@ -32,7 +32,7 @@ def status(
 
     Examples: vnuma status; vnuma status quick.4; vnuma status --format json
     """
-    from vnuma.engine.overview import overview
+    from vnuma.engine.run.overview import overview
 
     seen = overview(store, run)
     if format_ is StatusFormat.JSON:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from python_calamine import CalamineError, CalamineWorkbook
 
-from vnuma.domain.estate import Estate, Unseen
+from vnuma.domain.vm.estate import Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.rvtools_hosts import Hosts, read_hosts
 from vnuma.estate.rvtools_vms import read_vms

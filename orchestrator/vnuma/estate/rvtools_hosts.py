@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from vnuma.domain.estate import EstateVm, Unseen
-from vnuma.domain.facts import ClusterFacts, HostFacts, NumaNode, Release
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.estate import EstateVm, Unseen
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, NumaNode, Release
+from vnuma.domain.vm.setting import Power
 from vnuma.estate.sheet import Row, Sheet
 
 ASSUMED = (

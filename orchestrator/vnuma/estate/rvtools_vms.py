@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from vnuma.checks.subject import EXTRA_CONFIG
-from vnuma.domain.estate import EstateVm, Unseen
-from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.setting import Power, Value
+from vnuma.domain.vm.estate import EstateVm, Unseen
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.estate.rvtools_hosts import Hosts
 from vnuma.estate.sheet import Row, Sheet
 

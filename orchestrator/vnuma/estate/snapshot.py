@@ -11,8 +11,8 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from vnuma import __version__
-from vnuma.domain import bounded_json
-from vnuma.domain.estate import Estate
+from vnuma.domain.vm import bounded_json
+from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError
 
 FORMAT = 1

@@ -10,9 +10,9 @@ from pydantic import Field, ValidationError
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from vnuma.checks.catalogue import find_rule
 from vnuma.checks.finding import Finding
-from vnuma.domain.arm import Strict
+from vnuma.checks.rules.catalogue import find_rule
+from vnuma.domain.arm.arm import Strict
 from vnuma.errors import InputError
 
 

@@ -19,8 +19,8 @@ from typing import Any
 
 from sqlalchemy import Boolean, Column, Double, Integer, Table
 
-from vnuma.domain.bounded_json import read_json
-from vnuma.domain.plain_text import refuse_controls
+from vnuma.domain.vm.bounded_json import read_json
+from vnuma.domain.vm.plain_text import refuse_controls
 from vnuma.errors import InputError
 from vnuma.store.migrate import upgrade
 from vnuma.store.open import default_url, sqlite_engine

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.change import Change
-from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Value
+from vnuma.domain.vm.change import Change
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Value
 from vnuma.errors import ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.faults import describe, what_helps
 from vnuma.vsphere.read import read_vm

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.facts import Release
+from vnuma.domain.vm.facts import Release
 from vnuma.errors import AccountRefused, VnumaError
 from vnuma.logins import Logins
 from vnuma.vsphere.faults import SessionExpired, unexpected

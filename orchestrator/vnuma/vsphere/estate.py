@@ -11,11 +11,11 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.checks.subject import EXTRA_CONFIG
-from vnuma.domain.estate import Estate, EstateVm, Unseen
-from vnuma.domain.facts import ClusterFacts, HostFacts
-from vnuma.domain.guest_os import TOOLS_KEY, windows_of_tools
-from vnuma.domain.server import WindowsFacts
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts
+from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
+from vnuma.domain.vm.server import WindowsFacts
+from vnuma.domain.vm.setting import Power
 from vnuma.vsphere import settings
 from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
 from vnuma.vsphere.faults import describe

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.facts import HostFacts, NumaNode, Release, VmFacts
-from vnuma.domain.setting import TYPED, Power
+from vnuma.domain.vm.facts import HostFacts, NumaNode, Release, VmFacts
+from vnuma.domain.vm.setting import TYPED, Power
 from vnuma.vsphere.question import question_words
 from vnuma.vsphere.session import Found
 from vnuma.vsphere.settings import EXTRA_CONFIG, LEASE_KEY, extra_config, settings_of

@@ -19,8 +19,8 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
 from vnuma.errors import PrivilegeMissing, VnumaError
 from vnuma.vsphere.faults import describe
 from vnuma.vsphere.host_tls import NotThatHost, connect_to_host, thumbprint_of

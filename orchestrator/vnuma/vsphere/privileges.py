@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pyVmomi import vim
 
-from vnuma.domain.role import Where
+from vnuma.domain.vm.role import Where
 from vnuma.vsphere.session import Query, Session
 
 

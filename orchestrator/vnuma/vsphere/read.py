@@ -8,8 +8,8 @@ from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.facts import HostFacts, VmFacts
-from vnuma.domain.setting import Power
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Power
 from vnuma.errors import EnvironmentProblem
 from vnuma.vsphere.facts import (
     HOST_PATHS,

@@ -11,7 +11,7 @@ from typing import Any, Self
 from pyVmomi import vim, vmodl
 from pyVmomi.Version import IsChildVersion
 
-from vnuma.domain.facts import Release
+from vnuma.domain.vm.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
 from vnuma.vsphere.faults import expected, unexpected
 from vnuma.vsphere.transport import Transport

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 
 from pyVmomi import vim
 
-from vnuma.domain.change import Change, Edit, differences
-from vnuma.domain.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_extra_config
+from vnuma.domain.vm.change import Change, Edit, differences
+from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, is_extra_config
 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 _NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")

@@ -8,8 +8,8 @@ from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.endpoint import VmSide
-from vnuma.domain.surroundings import Surroundings
+from vnuma.domain.vm.endpoint import VmSide
+from vnuma.domain.vm.surroundings import Surroundings
 from vnuma.vsphere.read import host_filter, host_trouble
 from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of

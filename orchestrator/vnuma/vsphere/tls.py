@@ -9,7 +9,7 @@ from datetime import datetime
 
 from cryptography import x509
 
-from vnuma.domain.certificates import common_name, rejection
+from vnuma.domain.vm.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere.vcenter import VCenter
 

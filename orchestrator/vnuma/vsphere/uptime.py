@@ -13,7 +13,7 @@ from typing import Any
 
 from pyVmomi import vim
 
-from vnuma.domain.endpoint import VmSide, plain
+from vnuma.domain.vm.endpoint import VmSide, plain
 from vnuma.errors import PowerFailed, PrivilegeMissing
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session

@@ -7,11 +7,11 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from vnuma.domain.machine import MachineFacts
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
+from vnuma.domain.vm.machine import MachineFacts
 from vnuma.domain.workloads.settings import WorkloadSettings
-from vnuma.sqlserver.connect import SqlServer
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.workloads.client import Client
 from vnuma.workloads.query import Query
 from vnuma.workloads.shell import Shell

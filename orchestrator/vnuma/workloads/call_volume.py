@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver import call_counters, call_procedures
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.server import read_permissions
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import call_procedures
+from vnuma.sqlserver.instance import call_counters
+from vnuma.sqlserver.instance.server import read_permissions
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.call_window import Edge, Window, require_trustworthy
 from vnuma.workloads.callers import Callers, callers

@@ -16,7 +16,7 @@ from vnuma.domain.workloads.call_volume import (
     OTHER_SCHEDULERS,
 )
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.call_counters import ServerCounts
+from vnuma.sqlserver.instance.call_counters import ServerCounts
 from vnuma.workloads.callers import Count
 from vnuma.workloads.client_cpu import MachineTime, headroom, machine_busy
 

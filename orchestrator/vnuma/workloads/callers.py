@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from vnuma.errors import ConnectionDropped, DriverMissing, MeasurementFailed, SqlUnreachable, VnumaError
-from vnuma.sqlserver.connect import SqlServer, connection_string, driver_files, located
-from vnuma.sqlserver.driver import Driver, elsewhere
-from vnuma.sqlserver.failures import translate
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_files, located
+from vnuma.sqlserver.client.driver import Driver, elsewhere
+from vnuma.sqlserver.client.failures import translate
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
 from vnuma.workloads.client_cpu import MachineTime, machine_time
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from vnuma.errors import MachineUnreachable, MeasurementFailed
-from vnuma.sqlserver import odbc
-from vnuma.sqlserver.driver import LIBRARIES
+from vnuma.sqlserver.client import odbc
+from vnuma.sqlserver.client.driver import LIBRARIES
 from vnuma.workloads import caller_host
 
 Answer = Mapping[str, object]

@@ -12,8 +12,8 @@ from typing import Literal
 
 from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.execution import NO_STATISTICS, Execution
-from vnuma.sqlserver.timing import Timing
+from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
+from vnuma.sqlserver.client.timing import Timing
 from vnuma.workloads.bench import Reading, Site
 from vnuma.workloads.query import Query
 

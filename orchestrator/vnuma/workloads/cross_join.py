@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.cross_join import CrossJoin, Form
 from vnuma.errors import InputError
-from vnuma.sqlserver import dataset as tables
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.dataset import DatasetSpec
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import dataset as tables
+from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.bench import Document, Obstacle, Site
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query import Query

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.errors import PrivilegeMissing
-from vnuma.sqlserver import log_writers, resource_pool
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.ownership import major_version
-from vnuma.sqlserver.query import value
-from vnuma.sqlserver.scan_tables import committed_target_mb
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.database.ownership import major_version
+from vnuma.sqlserver.database.scan_tables import committed_target_mb
+from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.workloads import memory_optimised
 from vnuma.workloads.bench import Obstacle
 

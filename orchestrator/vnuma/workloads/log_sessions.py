@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver import answers, log_load, spinlocks
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.log_load import ARRIVE_S, Ran
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.spinlocks import Counters
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import log_load
+from vnuma.sqlserver.database.log_load import ARRIVE_S, Ran
+from vnuma.sqlserver.instance import spinlocks
+from vnuma.sqlserver.instance.spinlocks import Counters
 
 _LOOK_S = 0.02
 

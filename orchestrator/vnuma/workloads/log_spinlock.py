@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.log_spinlock import (
     BACKOFFS,
     CYCLES,
@@ -16,12 +16,13 @@ from vnuma.domain.workloads.log_spinlock import (
     LogSpinlock,
 )
 from vnuma.errors import MeasurementFailed, PlacementNotProven
-from vnuma.sqlserver import affinity, dataset, log_load, log_writers, ownership
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.log_writers import LogWriter, Sides
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import run_all
-from vnuma.sqlserver.spinlocks import LOGCACHE_ACCESS, Counters
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run_all
+from vnuma.sqlserver.database import dataset, log_load, ownership
+from vnuma.sqlserver.instance import affinity, log_writers
+from vnuma.sqlserver.instance.log_writers import LogWriter, Sides
+from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
 from vnuma.workloads import log_obstacles
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.log_sessions import Load, Loaded, run_load

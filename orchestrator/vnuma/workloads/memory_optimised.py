@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnuma.sqlserver.dataset import has_memory_optimised
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database.dataset import has_memory_optimised
 from vnuma.workloads.bench import Obstacle
 
 

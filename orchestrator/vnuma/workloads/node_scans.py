@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.timing import timed
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.timing import timed
 
 COST_MATRIX = (
     "one row of it is known, by scans from either node; for latencies in ns, and for pages on the other "

@@ -10,14 +10,14 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass
 
-from vnuma.domain.machine import MachineFacts, machine_facts
-from vnuma.domain.page_placement import Placed, growth, not_proven
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
+from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.domain.workloads.page_cache import PageCache
+from vnuma.domain.workloads.page_placement import Placed, growth, not_proven
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.bench import Bench, Document, Obstacle, Reading, Site
 from vnuma.workloads.machine_question import machine_question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnuma.domain.machine import MachineFacts, Node
+from vnuma.domain.vm.machine import MachineFacts, Node
 from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.workloads.bench import Obstacle
 from vnuma.workloads.page_cache_scripts import LEFT_ON_DEPLETED_MB

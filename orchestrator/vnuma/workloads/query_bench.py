@@ -7,9 +7,10 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
-from vnuma.sqlserver import execution, plan, topology, waits
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.timing import Timing, timed
+from vnuma.sqlserver.client import execution, waits
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.instance import plan, topology
 from vnuma.workloads.bench import Reading, Site
 from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
 from vnuma.workloads.query import Query

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.reporting_streams import (
     MISPLACED,
     MS_PER_QUERY,
@@ -15,10 +15,11 @@ from vnuma.domain.workloads.reporting_streams import (
     ReportingStreams,
 )
 from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
-from vnuma.sqlserver import buffer_pool, server, tcp_ports, tran_stats
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.query import run_all
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run_all
+from vnuma.sqlserver.database import tran_stats
+from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
 from vnuma.workloads.node_scans import COST_MATRIX, NodeScans, Side, scan_from_both
 from vnuma.workloads.query import Query

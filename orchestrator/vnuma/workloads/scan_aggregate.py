@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
-from vnuma.sqlserver import dataset as tables
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import dataset as tables
+from vnuma.sqlserver.database.scan_tables import ROWS_PER_MB, ScanSpec, committed_target_mb, scan_table
 from vnuma.workloads.bench import Document, Obstacle, Site
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query import Query

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vnuma.domain.script_text import SIZE
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
+from vnuma.domain.workloads.script_text import SIZE
 from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import VnumaError
-from vnuma.sqlserver import ownership, script
-from vnuma.sqlserver.connect import connect
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import ownership, script
 from vnuma.workloads.bench import Document, Obstacle, Site
 from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench

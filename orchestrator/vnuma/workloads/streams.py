@@ -13,9 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
-from vnuma.sqlserver.connect import SqlServer, connect
-from vnuma.sqlserver.odbc import pyodbc
-from vnuma.sqlserver.timing import Timing, timed
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.workloads.query import Query
 
 _MS_PER_HOUR = 3_600_000

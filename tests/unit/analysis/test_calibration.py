@@ -28,7 +28,7 @@ from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sam
 from vnuma.analysis.simulate import apply_rule
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Verdict, Word, decide, rules_for
-from vnuma.report.calibration_tables import as_page
+from vnuma.report.terminal.calibration_tables import as_page
 
 ROOT = Path(__file__).parents[3]
 SIZE = 1000

@@ -21,7 +21,7 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
-from vnuma.domain.replicate import Replicate
+from vnuma.domain.workloads.replicate import Replicate
 
 
 def test_a_single_timed_iteration_is_warned_of() -> None:

@@ -11,7 +11,7 @@ from tests.unit.analysis.data import Study, columns_of, noisy_ms, study_of
 from vnuma.analysis.cells import Cells, collect, grid
 from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import CellRecord, design_of
-from vnuma.domain.study import Study as StudyFile
+from vnuma.domain.study.study import Study as StudyFile
 
 
 def _study(iterations: tuple[float, ...] = (1.0, 1.001, 0.999)) -> Study:

@@ -13,7 +13,7 @@ from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.measure import Measure, measure_of
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import headline
-from vnuma.domain.metric import Metric
+from vnuma.domain.workloads.metric import Metric
 
 THROUGHPUT = measure_of(Metric("throughput", "calls/s", "higher"))
 

@@ -15,7 +15,7 @@ from pydantic import BaseModel
 
 from tests.unit.ansible.content import ACTIONS, ROLES, ROOT, Options, stub_block
 from vnuma.ansible.action import plain, target_of
-from vnuma.engine.target import SqlTarget, Target, VCenterTarget
+from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.errors import InputError
 
 TARGET: dict[str, Any] = {
@@ -138,7 +138,8 @@ init_plugin_loader()
 for name in sys.argv[1:]:
     plugin = action_loader.get(f"vnuma.vnuma.{name}", class_only=True)
     assert plugin.spec["target"]["required"], name
-missing = {"vnuma.engine.actions", "vnuma.vsphere.connect", "vnuma.sqlserver.connect"} - set(sys.modules)
+needed = {"vnuma.engine.ansible_api.actions", "vnuma.vsphere.connect", "vnuma.sqlserver.client.connect"}
+missing = needed - set(sys.modules)
 assert not missing, missing
 unwanted = {"numpy", "scipy", "alembic", "altair", "ansible_runner"} & set(sys.modules)
 assert not unwanted, unwanted

@@ -17,11 +17,11 @@ from vnuma.checks.subject import (
     Subject,
     VcenterFacts,
 )
-from vnuma.domain.change import Change, Edit, change_to
-from vnuma.domain.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.server import HashIndex, Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
-from vnuma.domain.setting import TYPED, Power
-from vnuma.domain.study import Study
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Change, Edit, change_to
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.server import HashIndex, Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
+from vnuma.domain.vm.setting import TYPED, Power
 
 FOLDER = Path(__file__).parents[2] / "data" / "rules"
 

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from vnuma.checks.advice import Advice, Worth, advise, planned_vm
 from vnuma.checks.advised_study import arms_of, study_text
-from vnuma.domain.forecast import Guest
-from vnuma.domain.host_spec import parse_host
-from vnuma.domain.recipe import desired_settings
-from vnuma.domain.release import hardware_version_of
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.topology.forecast import Guest
+from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.release import hardware_version_of
 
 GB = 1024
 

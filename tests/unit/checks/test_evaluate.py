@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.checks.cases import read_cases, subject_of
-from vnuma.checks.catalogue import BY_ID, RULES
 from vnuma.checks.evaluate import evaluate, findings
 from vnuma.checks.finding import Outcome, Severity
+from vnuma.checks.rules.catalogue import BY_ID, RULES
 from vnuma.checks.study import merge_arms, study_subjects
 from vnuma.checks.subject import Subject
-from vnuma.domain.arm import Arm
-from vnuma.domain.study import Study
-from vnuma.domain.topology import Topology
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.study.study import Study
+from vnuma.domain.topology.topology import Topology
 
 STUDY = Study.model_validate(
     {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ["1x16", "2x8", "16x1"]}

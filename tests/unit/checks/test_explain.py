@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.checks.catalogue import RULES
 from vnuma.checks.explain import as_markdown, explain
+from vnuma.checks.rules.catalogue import RULES
 from vnuma.errors import InputError
 
 PAGE = Path(__file__).parents[3] / "docs" / "rules.md"

@@ -8,12 +8,12 @@ import pytest
 
 from tests.support.hosts import host_of, vm_of
 from tests.unit.checks.cases import Case, read_cases
-from vnuma.checks.catalogue import BY_ID
 from vnuma.checks.evaluate import findings
 from vnuma.checks.finding import Fix
-from vnuma.domain.arm import Arm
-from vnuma.domain.change import change_to
-from vnuma.domain.recipe import desired_settings
+from vnuma.checks.rules.catalogue import BY_ID
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.vm.change import change_to
 
 
 def test_a_fix_that_keeps_the_shape_names_it_and_touches_nothing_else() -> None:

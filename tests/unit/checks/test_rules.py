@@ -7,11 +7,11 @@ from collections import defaultdict
 import pytest
 
 from tests.unit.checks.cases import Case, read_cases
-from vnuma.checks.catalogue import BY_ID, RULES
 from vnuma.checks.evaluate import evaluate
 from vnuma.checks.finding import Outcome, Severity
 from vnuma.checks.rule import Rule
-from vnuma.domain.arm import Arm
+from vnuma.checks.rules.catalogue import BY_ID, RULES
+from vnuma.domain.arm.arm import Arm
 
 CASES = read_cases()
 

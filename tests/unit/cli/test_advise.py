@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from tests.support.cli import vnuma
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 
 PAPER = ("advise", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "7.0")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.domain.test_study_file import GOOD
 from vnuma.cli.design_lines import design_lines
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 
 SCRIPT = "workload: {name: sql_script, statements: {rows: SELECT 1 AS n}}\n"
 

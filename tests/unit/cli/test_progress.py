@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from vnuma.cli.progress import LineLog, block_lines
-from vnuma.engine.progress import Progress, VmProgress
+from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState, StopRequest
 

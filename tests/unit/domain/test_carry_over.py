@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.arm import Arm
-from vnuma.domain.carry_over import own_values
-from vnuma.domain.change import asked, settings_after
-from vnuma.domain.facts import VmFacts
-from vnuma.domain.setting import DERIVED, Settings
-from vnuma.engine.shape import plan_shape
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.carry_over import own_values
+from vnuma.domain.vm.change import asked, settings_after
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import DERIVED, Settings
+from vnuma.engine.cell.shape import plan_shape
 
 HOST = host_of(release="8.0.3")
 AUTOMATIC: dict[str, Any] = {"coresPerNumaNode": 8, "autoCoresPerNumaNode": True}

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.change import Change, Edit, change_back, change_to, differences, net, settings_after
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to, differences, net, settings_after
 
 numbers = st.integers(0, 64)
 settings = st.fixed_dictionaries(

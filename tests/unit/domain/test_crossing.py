@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.study import Study
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 
 HEAD = "name: a\nvm: sql16\nvcpus: 16\nreference: {}\narms:\n"

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.support.hosts import guest_of
-from vnuma.domain.arm import Arm
-from vnuma.domain.effective import judge
-from vnuma.domain.evidence import LogEvidence
-from vnuma.domain.facts import GuestTopology
-from vnuma.domain.prediction import Prediction
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.effective import judge
+from vnuma.domain.topology.evidence import LogEvidence
+from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.vm.facts import GuestTopology
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.support.hosts import guest_of
-from vnuma.domain.evidence import LogEvidence, evidence_of_boot
-from vnuma.domain.facts import GuestTopology
+from vnuma.domain.topology.evidence import LogEvidence, evidence_of_boot
+from vnuma.domain.vm.facts import GuestTopology
 from vnuma.logs.vmware import VmwareLog
 
 AT = datetime(2026, 11, 17, 20, 0, tzinfo=UTC)

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.hosts import host_of
-from vnuma.domain.forecast import Forecast, Guest, forecast, forecast_on
-from vnuma.domain.layout import Prediction
-from vnuma.domain.setting import Settings
-from vnuma.domain.topology import Topology, topologies
+from vnuma.domain.topology.forecast import Forecast, Guest, forecast, forecast_on
+from vnuma.domain.topology.layout import Prediction
+from vnuma.domain.topology.topology import Topology, topologies
+from vnuma.domain.vm.setting import Settings
 
 ARMS = topologies(16)
 FOLLOW: Settings = {"numa.vcpu.followcorespersocket": "1"}

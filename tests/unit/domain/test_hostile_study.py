@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.report.build import study_text
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 
 WELL = study_text(sizes="500", forms="client")

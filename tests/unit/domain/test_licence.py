@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.licence import sql_limit, usable_by_sql, usable_by_windows, windows_sockets
-from vnuma.domain.topology import Topology
+from vnuma.domain.topology.licence import sql_limit, usable_by_sql, usable_by_windows, windows_sockets
+from vnuma.domain.topology.topology import Topology
 
 EDITIONS = ("Developer Edition", "Enterprise Edition (64-bit)", "Standard Edition", "Web", "Express Edition")
 

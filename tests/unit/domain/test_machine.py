@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.machine import machine_facts
-from vnuma.domain.provenance import banner, emulated_by
+from vnuma.domain.vm.machine import machine_facts
+from vnuma.domain.vm.provenance import banner, emulated_by
 
 ANSWER = """Last login: never
 @@ hostname

@@ -9,9 +9,9 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.order import columns, plan_cells
-from vnuma.domain.squares import blocks_of_square, latin_square, williams_square
-from vnuma.domain.study import Study
+from vnuma.domain.study.order import columns, plan_cells
+from vnuma.domain.study.squares import blocks_of_square, latin_square, williams_square
+from vnuma.domain.study.study import Study
 
 
 def study(blocks: int = 6, seed: int = 1, **design: object) -> Study:

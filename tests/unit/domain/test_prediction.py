@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from vnuma.domain.prediction import HostShape, Prediction, predict
-from vnuma.domain.release import hardware_version_of
+from vnuma.domain.topology.prediction import HostShape, Prediction, predict
+from vnuma.domain.topology.release import hardware_version_of
 
 CASES = yaml.safe_load((Path(__file__).parents[2] / "data" / "vnuma_golden.yml").read_text())["cases"]
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.arm import Arm
-from vnuma.domain.recipe import desired_settings
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.recipe import desired_settings
 from vnuma.errors import ArmImpossible, PreflightBlocked
 
 AUTOSIZE = {"numa.autosize.cookie": None, "numa.autosize.vcpu.maxPerVirtualNode": None}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.redact import Redactor
+from vnuma.domain.vm.redact import Redactor
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from vnuma.domain.role import ROLE, needed_privileges
-from vnuma.domain.setting import TYPED
+from vnuma.domain.vm.role import ROLE, needed_privileges
+from vnuma.domain.vm.setting import TYPED
 
 
 def test_settings_mark_and_power_are_all_counted() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.domain.test_study_file import GOOD
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import InputError
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.errors import InputError
 from vnuma.workloads.cross_join import cross_join_queries

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.topology import Topology, topologies
+from vnuma.domain.topology.topology import Topology, topologies
 
 
 @given(st.integers(1, 9999), st.integers(1, 9999))

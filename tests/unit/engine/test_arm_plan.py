@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.study import Study
-from vnuma.engine.arm_plan import (
+from vnuma.domain.study.study import Study
+from vnuma.engine.preflight.arm_plan import (
     Alike,
     ArmPlan,
     doubts,

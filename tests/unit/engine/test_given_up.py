@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.report.build import study_text
-from vnuma.domain.study_file import parse_study
-from vnuma.engine.given_up import FOR_PEOPLE, LASTING, failed_cells, waits_for_people, what_lasts
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.run.retry_policy import FOR_PEOPLE, LASTING, failed_cells, waits_for_people, what_lasts
 from vnuma.errors import ToolsTimeout
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from vnuma.domain.study import Study
-from vnuma.engine.hours import closed, refuse_if_closed, why_closed
-from vnuma.engine.preflight import measurement_findings
-from vnuma.engine.window import is_over, must_stop_at, refuse_if_over
+from vnuma.domain.study.study import Study
+from vnuma.engine.lease.hours import closed, refuse_if_closed, why_closed
+from vnuma.engine.lease.window import is_over, must_stop_at, refuse_if_over
+from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import Interrupted, PreflightBlocked
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from tests.support.cli import vnuma
-from vnuma.engine.inventory import read_targets, read_variables
-from vnuma.engine.play_inventory import write_play_inventory
-from vnuma.engine.secrets import resolve, resolve_all
-from vnuma.engine.target import AnyTarget, Machine, Secret, Target
+from vnuma.engine.access.inventory import read_targets, read_variables
+from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.secrets import resolve, resolve_all
+from vnuma.engine.access.target import AnyTarget, Machine, Secret, Target
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 VCENTER = {"host": "vc", "user": "u", "password": {"env": "VC"}}
@@ -207,8 +207,8 @@ def vaulted(tmp_path: Path) -> Path:
 SHOW = """
 import sys
 from pathlib import Path
-from vnuma.engine.inventory import read_targets
-from vnuma.engine.secrets import resolve
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.secrets import resolve
 for name, target in read_targets(Path(sys.argv[1]), sys.argv[2:] or None).items():
     print(name, resolve(target.vcenter.password), resolve(target.sql.password))
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.engine.lanes import MOST_ABREAST, lanes
+from vnuma.engine.run.play_order import MOST_ABREAST, lanes
 from vnuma.store.rows import Vm
 
 

@@ -10,8 +10,8 @@ from sqlalchemy import text
 
 from tests.store.build import new_run
 from tests.support.stores import new_store
-from vnuma.engine import late_log
-from vnuma.engine.audit import Journal
+from vnuma.engine.lease import late_log
+from vnuma.engine.lease.audit import Journal
 from vnuma.errors import StoreError
 from vnuma.store.open import Store
 

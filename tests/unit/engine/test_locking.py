@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine import locking
-from vnuma.engine.locking import StillLocked, vm_lock
+from vnuma.engine.lease import locking
+from vnuma.engine.lease.locking import StillLocked, vm_lock
 
 
 def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None
 HOLDS = """
 import sys, time
 from pathlib import Path
-from vnuma.engine.locking import vm_lock
+from vnuma.engine.lease.locking import vm_lock
 with vm_lock(Path(sys.argv[1]), "v/1", "sql16"):
     print("held", flush=True)
     time.sleep(600)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ruamel.yaml import YAML
 
-from vnuma.engine.new_inventory import Answers, write_inventory
+from vnuma.engine.access.new_inventory import Answers, write_inventory
 
 
 def test_each_server_has_its_own_ca(tmp_path: Path) -> None:

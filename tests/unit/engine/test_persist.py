@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from vnuma.engine.persist import Patience, persist
+from vnuma.engine.lease.vcenter_retry import Patience, persist
 from vnuma.errors import CertificateRejected, LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import SessionExpired
 from vnuma.vsphere.faults import NotNow

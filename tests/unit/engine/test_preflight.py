@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.setting import Power
-from vnuma.domain.study import Study
-from vnuma.engine.findings import Finding, refuse_blocked, refuse_shown
-from vnuma.engine.locality_check import locality_findings
-from vnuma.engine.preflight import check, touched_settings
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.preflight.findings import Finding, refuse_blocked, refuse_shown
+from vnuma.engine.preflight.locality_check import locality_findings
+from vnuma.engine.preflight.preflight import check, touched_settings
 from vnuma.errors import PreflightBlocked
 
 

@@ -8,12 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from vnuma.engine.private_folder import private_folder
+from vnuma.engine.access.private_folder import private_folder
 
 OWNS = """
 import sys, time
 from pathlib import Path
-from vnuma.engine.private_folder import private_folder
+from vnuma.engine.access.private_folder import private_folder
 with private_folder(Path(sys.argv[1])) as folder:
     (folder / "private.json").write_text("secret")
     print(folder, flush=True)

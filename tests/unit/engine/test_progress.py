@@ -10,8 +10,8 @@ import pytest
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
-from vnuma.engine.given_up import LASTING
-from vnuma.engine.progress import Progress, progress_of
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.retry_policy import LASTING
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.estate import Estate, EstateVm
-from vnuma.domain.facts import ClusterFacts, VmFacts
-from vnuma.domain.forecast import Guest, forecast_on
-from vnuma.engine.sited import site_of_cluster, site_of_vm
+from vnuma.domain.topology.forecast import Guest, forecast_on
+from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.facts import ClusterFacts, VmFacts
+from vnuma.engine.design_check.vm_location import site_of_cluster, site_of_vm
 from vnuma.errors import InputError, VmNotFound
 from vnuma.estate.snapshot import save
 

@@ -7,10 +7,10 @@ from typing import Any, get_args
 import pytest
 
 from tests.unit.engine.test_preflight import study
-from vnuma.domain.study import Acceptable
-from vnuma.domain.surroundings import ServerUse, Surroundings
-from vnuma.engine.findings import Finding
-from vnuma.engine.surroundings import accepted, around_server, around_vm
+from vnuma.domain.study.study import Acceptable
+from vnuma.domain.vm.surroundings import ServerUse, Surroundings
+from vnuma.engine.preflight.findings import Finding
+from vnuma.engine.preflight.surroundings import accepted, around_server, around_vm
 
 VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P08", "block", {"fault_tolerance": True}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.engine.surroundings import open_wires
-from vnuma.engine.target import Target, target_from
+from vnuma.engine.access.target import Target, target_from
+from vnuma.engine.preflight.surroundings import open_wires
 from vnuma.errors import InputError
 
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from vnuma.engine.attempt import undone_by
+from vnuma.engine.lease.attempt import undone_by
 from vnuma.errors import MeasurementFailed, SqlUnreachable
 
 

@@ -10,10 +10,10 @@ from sqlalchemy.sql.compiler import SQLCompiler
 
 from tests.store.build import new_vm
 from tests.store.build import samples as some_samples
-from vnuma.engine import workers
-from vnuma.engine.claim import claim_within
-from vnuma.engine.context import open_run, vm_of_run
-from vnuma.engine.secrets import PRIVATE_FILE_VARIABLE, Private
+from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private
+from vnuma.engine.lease.context import open_run, vm_of_run
+from vnuma.engine.run import workers
+from vnuma.engine.run.claim import claim_within
 from vnuma.errors import StoreError
 from vnuma.store import attempts, audit, facts, runs, samples
 from vnuma.store.open import open_store

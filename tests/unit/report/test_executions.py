@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.report.executions import FormExecutions
+from vnuma.report.model.executions import FormExecutions
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from vnuma.cli.main import app
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.report.published import as_page, as_text, read_publication
+from vnuma.report.published.published import as_page, as_text, read_publication
 
 ROOT = Path(__file__).parents[3]
 PAPER = ROOT / "studies/published/dakic2019.csv"

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.topology import Topology, topologies
-from vnuma.report.topology_drawing import ArmTopology, drawing
+from vnuma.domain.topology.topology import Topology, topologies
+from vnuma.report.charts.topology_drawing import drawing
+from vnuma.report.model.arm_topologies import ArmTopology
 
 ARM = ArmTopology(
     arm="2x8",

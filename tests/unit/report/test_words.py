@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.wording import limits, listed
-from vnuma.report.words import banner, count, lead, level_words, places
+from vnuma.report.model.words import banner, count, lead, level_words, places
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver import dataset_sql as sql
-from vnuma.sqlserver.tables import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTORY, Table
+from vnuma.sqlserver.database import dataset_sql as sql
+from vnuma.sqlserver.database.tables import SALES_ORDER_DETAIL, TABLES, TRANSACTION_HISTORY, Table
 
 
 @given(rows=st.integers(1, 1_000_000), table=st.sampled_from(TABLES))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from vnuma.errors import DriverMissing
-from vnuma.sqlserver.driver import Driver, Machine, discover
+from vnuma.sqlserver.client.driver import Driver, Machine, discover
 
 MICROSOFT_18 = "ODBC Driver 18 for SQL Server"
 MICROSOFT_17 = "ODBC Driver 17 for SQL Server"

@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from vnuma.errors import DriverMissing, SqlUnreachable
-from vnuma.sqlserver.failures import ServerError, natives, sentence, sqlstate, translate
-from vnuma.sqlserver.odbc import pyodbc
+from vnuma.sqlserver.client.failures import ServerError, natives, sentence, sqlstate, translate
+from vnuma.sqlserver.client.odbc import pyodbc
 
 CASES = yaml.safe_load((Path(__file__).parent / "driver_errors.yml").read_text(encoding="utf-8"))
 

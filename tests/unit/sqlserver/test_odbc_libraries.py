@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.sqlserver import odbc
+from vnuma.sqlserver.client import odbc
 
 LOADED = "print({line.split()[-1] for line in open('/proc/self/maps') if 'libodbc.so' in line})"
 
@@ -32,7 +32,7 @@ def unpacked(tmp_path: Path) -> Path:
 
 def test_the_environment_s_own_library_is_loaded(unpacked: Path) -> None:
     """Importing the product's module loads libodbc from the environment; a broken one is left out."""
-    code = f"import sys; sys.prefix = {str(unpacked)!r}; import vnuma.sqlserver.odbc; {LOADED}"
+    code = f"import sys; sys.prefix = {str(unpacked)!r}; import vnuma.sqlserver.client.odbc; {LOADED}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert f"'{unpacked}/odbc/usr/lib/some-linux-gnu/libodbc.so" in done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.plan import parse_plan
+from vnuma.sqlserver.instance.plan import parse_plan
 
 PLAN = """<ShowPlanXML xmlns="http://schemas.microsoft.com/sqlserver/2004/07/showplan" Version="1.539">
 <BatchSequence><Batch><Statements>

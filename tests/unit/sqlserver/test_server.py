@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.server import Permissions
+from vnuma.domain.vm.server import Permissions
 from vnuma.errors import PrivilegeMissing
-from vnuma.sqlserver.server import require_state
+from vnuma.sqlserver.instance.server import require_state
 
 
 @pytest.mark.parametrize(

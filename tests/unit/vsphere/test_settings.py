@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pyVmomi import vim
 
-from vnuma.domain.setting import TYPED
+from vnuma.domain.vm.setting import TYPED
 from vnuma.vsphere.settings import extra_config, settings_of
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyVmomi import vim
 
-from vnuma.domain.change import Change, Edit, change_back, change_to
-from vnuma.domain.setting import DERIVED, TYPED, Settings, Value
+from vnuma.domain.vm.change import Change, Edit, change_back, change_to
+from vnuma.domain.vm.setting import DERIVED, TYPED, Settings, Value
 from vnuma.vsphere.settings import settings_of
 from vnuma.vsphere.spec import fields_of, needs_shape, specs_for, unmet
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.execution import Execution
-from vnuma.sqlserver.timing import Timing
+from vnuma.sqlserver.client.execution import Execution
+from vnuma.sqlserver.client.timing import Timing
 from vnuma.workloads.bench import Reading
 from vnuma.workloads.clock import choose, timed_by
 

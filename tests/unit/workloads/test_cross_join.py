@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.metric import Metric
 from vnuma.domain.workloads.cross_join import CrossJoin
+from vnuma.domain.workloads.metric import Metric
 from vnuma.errors import InputError
 from vnuma.workloads.cross_join import cross_join, cross_join_queries, refuse_too_large
 

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.installed_package import MODULE, install
 from tests.unit.domain.test_study_file import GOOD
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.domain.workloads.kinds import KINDS
 from vnuma.errors import InputError, MeasurementFailed

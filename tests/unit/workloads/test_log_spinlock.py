@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver.log_load import buckets, session_batch
-from vnuma.sqlserver.spinlocks import Counters, Spinlock, difference, went_back
+from vnuma.sqlserver.database.log_load import buckets, session_batch
+from vnuma.sqlserver.instance.spinlocks import Counters, Spinlock, difference, went_back
 from vnuma.workloads.log_sessions import Loaded
 from vnuma.workloads.log_spinlock import figures, reading
 

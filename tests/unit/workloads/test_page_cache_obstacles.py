@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from vnuma.domain.machine import MachineFacts, Node
+from vnuma.domain.vm.machine import MachineFacts, Node
 from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.workloads.page_cache_obstacles import obstacles_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vnuma.domain.study import Dataset
+from vnuma.domain.study.study import Dataset
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.workloads.scan_aggregate import scan, scan_queries, scan_spec
 

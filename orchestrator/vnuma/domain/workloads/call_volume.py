@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.metric import Metric
-from vnuma.domain.problem import Problem
-from vnuma.domain.workloads.settings import Seconds, Size, WorkloadSettings
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.settings import Seconds, Size, WorkloadContext, WorkloadSettings
 
 Form = Literal["noop", "seek"]
 
@@ -111,9 +108,9 @@ class CallVolume(WorkloadSettings):
         del form
         return CALL_RATE
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Sizes that would be measured twice, and a window that its own deadline ends."""
-        del study
+        del around
         if len(set(self.sizes)) < len(self.sizes):
             yield Problem(
                 ("workload", "sizes"), "A number of connections is there twice.", "Name each of them once."

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.problem import Problem
-from vnuma.domain.workloads.settings import Size, WorkloadSettings
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.settings import Size, WorkloadContext, WorkloadSettings
 
 Form = Literal["client", "server", "into"]
 ClockChoice = Literal["auto", "messages", "query_stats"]
@@ -63,9 +60,9 @@ class CrossJoin(WorkloadSettings):
     plan: PlanChoice = Field(default="actual", description=PLAN_MEANING)
     clock: ClockChoice = Field(default="auto", description=CLOCK_MEANING)
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """A size beyond the smaller table would silently give fewer rows than n x n."""
-        rows = study.dataset.smaller_table_rows
+        rows = around.smaller_table_rows
         for index, size in enumerate(self.sizes):
             if rows is not None and size > rows:
                 yield Problem(

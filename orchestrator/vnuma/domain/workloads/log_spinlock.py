@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.metric import Metric
-from vnuma.domain.problem import Problem
-from vnuma.domain.workloads.settings import InstanceSetting, WorkloadSettings
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.settings import InstanceSetting, WorkloadContext, WorkloadSettings
 
 Form = Literal["disk", "native"]
 Workers = Literal["same_node", "other_node"]
@@ -87,9 +84,9 @@ class LogSpinlock(WorkloadSettings):
         """Time of the whole load, divided by the inserts; one insert is one transaction on disk only."""
         return Metric({"disk": "time per transaction"}.get(form, "time per insert"), "us", "lower")
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Sizes that do not spread evenly over the sessions."""
-        del study
+        del around
         for index, size in enumerate(self.sizes):
             if size % self.sessions:
                 yield Problem(

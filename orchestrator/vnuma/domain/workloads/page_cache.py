@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.metric import Metric
-from vnuma.domain.replicate import Replicate
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.replicate import Replicate
 from vnuma.domain.workloads.settings import Size, WorkloadSettings
 
 Form = Literal["single", "saturated", "unsaturated"]

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from vnuma.domain.metric import Metric
-from vnuma.domain.problem import Problem
-from vnuma.domain.workloads.settings import InstanceSetting, Size, WorkloadSettings
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.workloads.metric import Metric
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.settings import InstanceSetting, Size, WorkloadContext, WorkloadSettings
 
 Placement = Literal["local", "remote"]
 Port = Annotated[int, Field(ge=1024, le=65535)]
@@ -117,7 +114,7 @@ class ReportingStreams(WorkloadSettings):
         del form
         return QUERIES_PER_HOUR
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Two ports for two nodes; and arms that differ in placement, unless it is not the question."""
         if len(set(self.ports)) < len(self.ports):
             yield Problem(
@@ -129,7 +126,7 @@ class ReportingStreams(WorkloadSettings):
             yield Problem(
                 ("workload", "sizes"), f"{max(self.sizes)} streams are too many.", "Use 512 at most."
             )
-        del study
+        del around
 
     def caution(self) -> tuple[str, str] | None:
         """What a search means for its verdict, and what to do about it; None for a fixed number."""

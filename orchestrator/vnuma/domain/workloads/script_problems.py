@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from vnuma.domain.problem import Path, Problem
-from vnuma.domain.script_text import CALL, SEPARATOR, SIZE, VARIABLE
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.workloads.problem import Path, Problem
+from vnuma.domain.workloads.script_text import CALL, SEPARATOR, SIZE, VARIABLE
 
 if TYPE_CHECKING:
-    from vnuma.domain.study import Study
     from vnuma.domain.workloads.sql_script import SqlScript
 
 
@@ -24,13 +24,13 @@ def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
                 yield Problem(path, f"$({variable}) {why}.", "Give it one in workload.parameters.")
 
 
-def unused(base: SqlScript, scripts: Mapping[str, SqlScript], study: Study) -> Iterator[Problem]:
+def unused(base: SqlScript, scripts: Mapping[str, SqlScript], arms: Iterable[Arm]) -> Iterator[Problem]:
     """Parameters that stand in no script: arms that differ in one alone would be one arm."""
     everywhere = set().union(*(_used(script) for script in (base, *scripts.values())))
     for name in base.parameters:
         if name not in everywhere:
             yield _unused(("workload", "parameters", name), name)
-    for index, arm in enumerate(study.arms):
+    for index, arm in enumerate(arms):
         own = arm.workload.get("parameters", {})
         for name in own if isinstance(own, Mapping) else ():
             if name not in _used(scripts[arm.label]):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.arm import Strict
-from vnuma.domain.metric import ELAPSED, Metric
-from vnuma.domain.problem import Problem
-from vnuma.domain.replicate import Replicate
-from vnuma.domain.sizes import sized
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.arm.arm import Arm, Strict
+from vnuma.domain.workloads.metric import ELAPSED, Metric
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.replicate import Replicate
+from vnuma.domain.workloads.sizes import sized
 
 InstanceSetting = Literal["process_affinity", "resource_pool", "tcp_ports"]
 """A setting of the whole SQL Server instance that a workload changes: in the baseline, and put back."""
@@ -28,6 +26,20 @@ INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
 
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
+
+
+@dataclass(frozen=True)
+class WorkloadContext:
+    """What a workload may know of the study that it stands in.
+
+    `smaller_table_rows` counts the dataset's smaller table, None where the source decides it; `settings_of`
+    gives the workload as the arm with that label runs it.
+    """
+
+    smaller_table_rows: int | None
+    arms: tuple[Arm, ...]
+    labels: tuple[str, ...]
+    settings_of: Callable[[str], WorkloadSettings]
 
 
 class WorkloadSettings(Strict):
@@ -95,9 +107,9 @@ class WorkloadSettings(Strict):
         del form
         return ELAPSED
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """What of the study does not go with this workload, although each field alone is right."""
-        del study
+        del around
         yield from ()
 
     def kernel_settings(self) -> Mapping[str, str]:

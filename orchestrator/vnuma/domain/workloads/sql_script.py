@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from vnuma.domain.problem import Problem
 from vnuma.domain.workloads import script_problems
 from vnuma.domain.workloads.cross_join import CLOCK_MEANING, PLAN_MEANING, ClockChoice, PlanChoice
-from vnuma.domain.workloads.settings import Size, WorkloadSettings
-
-if TYPE_CHECKING:
-    from vnuma.domain.study import Study
+from vnuma.domain.workloads.problem import Problem
+from vnuma.domain.workloads.settings import Size, WorkloadContext, WorkloadSettings
 
 
 def _plain(value: object) -> object:
@@ -95,13 +92,13 @@ class SqlScript(WorkloadSettings):
         """The statements' names."""
         return tuple(self.statements)
 
-    def problems(self, study: Study) -> Iterator[Problem]:
+    def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Variables without a value or a use, statements that cannot be timed, expectations of none."""
-        owns = {label: study.workload_of(label) for label in study.labels}
+        owns = {label: around.settings_of(label) for label in around.labels}
         scripts = {label: own for label, own in owns.items() if isinstance(own, SqlScript)}
         for label, own in scripts.items():
             yield from script_problems.undefined(own, label)
-        yield from script_problems.unused(self, scripts, study)
+        yield from script_problems.unused(self, scripts, around.arms)
         yield from script_problems.not_one_statement(self)
         yield from script_problems.expected_of_none(self)
 

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from vnuma import __version__
-from vnuma.domain.bounded_json import read_json
-from vnuma.domain.plain_text import escaped, refuse_controls
+from vnuma.domain.vm.bounded_json import read_json
+from vnuma.domain.vm.plain_text import escaped, refuse_controls
 from vnuma.errors import InputError
 from vnuma.store.schema import HEAD
 

@@ -12,9 +12,9 @@ from typing import TextIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vnuma.report.csv_export import TABLES
-from vnuma.report.model import LoadedRun
-from vnuma.report.tidy import Column, Kind, described, field
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.tables.tidy import Column, Kind, described, field
 from vnuma.store.open import Store
 from vnuma.store.samples import StoredSample, iter_samples
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from vnuma.domain.study_file import parse_study
+from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import Manifest, check_files, document_in, read_manifest
 from vnuma.report.archive.write import RESULTS, STORE
-from vnuma.report.json_export import document
-from vnuma.report.model import load_run
+from vnuma.report.export.json_export import document
+from vnuma.report.model.model import load_run
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.copy import copy_run
 from vnuma.store.foreign import refuse_foreign_content

@@ -9,22 +9,22 @@ from pathlib import Path
 
 from vnuma import __version__
 from vnuma.errors import InputError
-from vnuma.report import grid
-from vnuma.report.archive.again import inventory, inventory_name, versions
 from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_of
 from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
-from vnuma.report.csv_export import TABLES
-from vnuma.report.figures import named_figures
-from vnuma.report.grid import GridTable
-from vnuma.report.json_export import as_json
-from vnuma.report.methods import methods, scope
-from vnuma.report.model import LoadedRun
-from vnuma.report.paper_table import paper_table
-from vnuma.report.pictures import pictures, plain
-from vnuma.report.render import page_text
-from vnuma.report.results_schema import results_schema
-from vnuma.report.waits import waits_grids
+from vnuma.report.archive.rerun_guide import inventory, inventory_name, versions
+from vnuma.report.charts.pictures import pictures, plain
+from vnuma.report.export.json_export import as_json
+from vnuma.report.export.results_schema import results_schema
+from vnuma.report.model import grid
+from vnuma.report.model.grid import GridTable
+from vnuma.report.model.methods import methods, scope
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.render import page_text
+from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.tables.figures import named_figures
+from vnuma.report.tables.paper_table import paper_table
+from vnuma.report.tables.waits import waits_grids
 from vnuma.store.copy import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.schema import HEAD

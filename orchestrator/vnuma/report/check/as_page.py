@@ -12,8 +12,8 @@ from vnuma import __version__
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.report.check.words import mixed_words, plural, unseen_words
-from vnuma.report.template import filled
-from vnuma.report.words import banner
+from vnuma.report.model.words import banner
+from vnuma.report.page.template import filled
 
 WITHOUT_SCRIPTS = 100
 """VMs that stand in the page itself, for a browser that runs no scripts."""

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from vnuma.report.configuration import configuration
-from vnuma.report.model import LoadedRun
-from vnuma.report.words import direction
+from vnuma.report.model.configuration import configuration
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import direction
 from vnuma.store.rows import Vm
 
 _MUST_GROUPS = frozenset({"SQL Server", "Dataset", "Client"})

@@ -9,7 +9,7 @@ from vnuma.analysis.between import Change, boot_values, changes
 from vnuma.analysis.result import Analysis
 from vnuma.errors import InputError
 from vnuma.report.comparison.agree import Difference, differences
-from vnuma.report.model import LoadedRun
+from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
 
 

@@ -13,7 +13,7 @@ from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import listed
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
-from vnuma.report.words import banner, count, direction, verdict_words
+from vnuma.report.model.words import banner, count, direction, verdict_words
 
 WIDTH = 80
 CAUTION = (

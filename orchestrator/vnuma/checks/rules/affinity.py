@@ -1,0 +1,226 @@
+"""Rules on CPU and memory affinity: what pinning needs, what it switches off, what it leaves behind."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts, known
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import UNPIN, host_object, pinned
+from vnuma.checks.rules.sources import (
+    AFFINITY_7,
+    AFFINITY_8,
+    ATTRIBUTES_55,
+    HYPER_THREADING,
+    NUMA_CONTROLS_8,
+    PINNING,
+    VM_OPERATOR,
+)
+from vnuma.domain.arm.affinity import cores_of
+
+_ONE_A_CORE = {"affinity": "physical_cores"}
+
+
+@rule(
+    "A03",
+    Severity.WARN,
+    "Affinity ends NUMA management",
+    condition="CPU or memory affinity is set",
+    consequence="ESXi's NUMA scheduler no longer manages the VM: pinning and vNUMA are two interventions at "
+    "once.",
+    fix="Treat the affinity as a factor of its own; numa.nodeAffinity restricts nodes and keeps NUMA "
+    "management.",
+    sources=(AFFINITY_7, NUMA_CONTROLS_8),
+    needs="vm",
+    related=("A10", "T17"),
+)
+def a03(facts: Facts) -> Fail | None:
+    """ESXi manages the VM's placement."""
+    memory = facts.setting("memoryAffinity") or ()
+    if not facts.affinity and not memory:
+        return None
+    nodes = ",".join(map(str, memory)) if isinstance(memory, tuple) else str(memory)
+    return Fail({"cpuAffinity": pinned(facts) or "none", "memoryAffinity": nodes or "none"}, UNPIN)
+
+
+@rule(
+    "A04",
+    Severity.BLOCK,
+    "Fewer CPUs in the affinity than vCPUs",
+    condition="the affinity lists fewer logical CPUs than the VM has vCPUs; a note where it lists every CPU "
+    "of the host",
+    consequence="vSphere refuses it: at least as many affinities as vCPUs. A list of every CPU is no "
+    "affinity.",
+    fix="Lengthen the list, or clear it.",
+    sources=(AFFINITY_8,),
+    needs="vm",
+    related=("A05", "A06"),
+)
+def a04(facts: Facts) -> Fail | None:
+    """The list is long enough, and is one."""
+    if not facts.affinity:
+        return None
+    seen = {"cpuAffinity": pinned(facts), "vCPUs": str(facts.vcpus)}
+    if len(facts.affinity) < facts.vcpus:
+        return Fail(seen, Fix(f"List at least {facts.vcpus} CPUs.", arm=_ONE_A_CORE))
+    host = facts.subject.host
+    if host and len(facts.affinity) == host.threads:
+        return Fail(seen, UNPIN, severity=Severity.INFO)
+    return None
+
+
+@rule(
+    "A05",
+    Severity.WARN,
+    "No CPU left for the VM's other work",
+    condition="the affinity lists exactly as many logical CPUs as the VM has vCPUs",
+    consequence="The affinity binds all of the VM's worlds, also those for the console and for input and "
+    "output: they take time from the vCPUs.",
+    fix="List at least one CPU more; compare only arms with the same affinity.",
+    sources=(AFFINITY_8,),
+    needs="vm",
+    related=("A04", "A06"),
+)
+def a05(facts: Facts) -> Fail | None:
+    """One CPU more than vCPUs."""
+    if not facts.affinity or len(facts.affinity) != facts.vcpus:
+        return None
+    return Fail({"cpuAffinity": pinned(facts), "vCPUs": str(facts.vcpus)}, _one_more(facts))
+
+
+def _one_more(facts: Facts) -> Fix | None:
+    """The same list and one CPU of another core on a node already used; None where there is none."""
+    host = facts.subject.host
+    if host is None:
+        return None
+    cores = cores_of(host)
+    used = {cores[cpu] for cpu in facts.affinity if cpu in cores}
+    nodes = [node for node in host.numa_nodes if set(node.cpus) & set(facts.affinity)]
+    free = [cpu for node in nodes for cpu in node.cpus if cores[cpu] not in used]
+    spare = free or [cpu for node in nodes for cpu in node.cpus if cpu not in facts.affinity]
+    if not spare:
+        return None
+    cpus = tuple(sorted((*facts.affinity, spare[0])))
+    return Fix(
+        f"Add CPU {spare[0]} to the list.", arm={"affinity": list(cpus)}, settings={"cpuAffinity": cpus}
+    )
+
+
+@rule(
+    "A06",
+    Severity.BLOCK,
+    "vCPUs are pinned to threads of the same cores",
+    condition="hyper-threading is on and the affinity lists both threads of a core; a note where it still "
+    "covers a core for each vCPU",
+    consequence="Two vCPUs share a core: with hyper-threading CPUs 0 to 15 are 8 cores.",
+    fix="List one CPU of each core (0,2,4 and so on), as affinity: physical_cores does.",
+    sources=(HYPER_THREADING,),
+    needs="vm host",
+    related=("A04", "A05"),
+)
+def a06(facts: Facts) -> Fail | None:
+    """A core for each vCPU."""
+    if not facts.affinity or facts.host.threads_per_core < 2:
+        return None
+    cores = cores_of(facts.host)
+    used = {cores[cpu] for cpu in facts.affinity if cpu in cores}
+    if len(used) == len(facts.affinity):
+        return None
+    return Fail(
+        {"cpuAffinity": pinned(facts), "cores covered": str(len(used)), "vCPUs": str(facts.vcpus)},
+        Fix("Pin to one CPU of each core.", arm=_ONE_A_CORE),
+        severity=None if len(used) < facts.vcpus else Severity.INFO,
+    )
+
+
+@rule(
+    "A07",
+    Severity.WARN,
+    "The affinity spans host NUMA nodes",
+    condition="the affinity lists CPUs of several host NUMA nodes, though one could hold the vCPUs",
+    consequence="Part of the memory is remote by construction.",
+    fix="Take the CPUs from one node's own list.",
+    sources=(
+        "https://developer.broadcom.com/xapis/vsphere-web-services-api/8.0U3/vim.host.NumaNode.html",
+        NUMA_CONTROLS_8,
+    ),
+    needs="vm host",
+    related=("A03",),
+)
+def a07(facts: Facts) -> Fail | None:
+    """Pinned within a node."""
+    cpus = set(facts.affinity)
+    spanned = [node for node in facts.host.numa_nodes if cpus & set(node.cpus)]
+    if len(spanned) < 2 or facts.vcpus > facts.cores_per_node:
+        return None
+    return Fail(
+        {"cpuAffinity": pinned(facts), "host NUMA nodes": ", ".join(str(node.id) for node in spanned)},
+        Fix("Pin to one CPU of each core of one node.", arm=_ONE_A_CORE),
+    )
+
+
+@rule(
+    "A08",
+    Severity.WARN,
+    "Pinning is not exclusive",
+    condition="CPU affinity is set while other VMs run on the host, and latency sensitivity is not high",
+    consequence="Other VMs may use the same cores at any time.",
+    fix="Empty the host, or use latency sensitivity high with CPU and memory fully reserved.",
+    sources=(PINNING, VM_OPERATOR),
+    needs="vm host",
+)
+def a08(facts: Facts) -> Fail | None:
+    """Nobody else runs on the pinned cores."""
+    if not facts.affinity or facts.setting("latencySensitivity") == "high":
+        return None
+    others = known(facts.host.powered_on_mb, "which other VMs run on the host").keys() - {facts.vm.moid}
+    if not others:
+        return None
+    return Fail({"cpuAffinity": pinned(facts), "other VMs running on the host": str(len(others))})
+
+
+@rule(
+    "A09",
+    Severity.WARN,
+    "CPU reservation and affinity do not go together",
+    condition="CPU affinity and a CPU reservation are both set",
+    consequence="Admission control does not take affinity into account: the VM may not get what it reserved.",
+    fix="Drop one of the two.",
+    sources=(AFFINITY_7,),
+    needs="vm",
+)
+def a09(facts: Facts) -> Fail | None:
+    """One of the two is set."""
+    reserved = facts.number("cpuReservation")
+    if not facts.affinity or not reserved:
+        return None
+    return Fail(
+        {"cpuAffinity": pinned(facts), "cpuReservation": f"{reserved} MHz"},
+        Fix("Remove the CPU reservation.", arm={"cpu_reservation": "none"}, settings={"cpuReservation": 0}),
+    )
+
+
+@rule(
+    "A10",
+    Severity.WARN,
+    "Memory does not follow the pinned CPUs",
+    condition="CPU affinity is set and the host's Numa.AutoMemAffinity is 0, without memory affinity",
+    consequence="Memory may be allocated on other nodes than the vCPUs'.",
+    fix="Set Numa.AutoMemAffinity to 1 (the default).",
+    sources=(ATTRIBUTES_55,),
+    needs="vm host",
+    related=("A03",),
+)
+def a10(facts: Facts) -> Fail | None:
+    """Memory is taken where the vCPUs are."""
+    if not facts.affinity or facts.setting("memoryAffinity"):
+        return None
+    if (facts.option("Numa.AutoMemAffinity") or "1").strip() != "0":
+        return None
+    return Fail(
+        {"cpuAffinity": pinned(facts), "Numa.AutoMemAffinity": "0"},
+        Fix(
+            "Set the host's advanced option to 1.",
+            commands="esxcli system settings advanced set -o /Numa/AutoMemAffinity -i 1",
+        ),
+        object=host_object(facts.host),
+    )

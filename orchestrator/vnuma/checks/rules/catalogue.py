@@ -1,0 +1,58 @@
+"""Every rule there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import ModuleType
+
+from vnuma.checks.rule import FAMILIES, Rule
+from vnuma.checks.rules import (
+    affinity,
+    affinity_moves,
+    api,
+    measurement,
+    memory,
+    sqlserver,
+    sqlserver_editions,
+    sqlserver_settings,
+    topology_features,
+    topology_host,
+    topology_release,
+    topology_shape,
+    windows,
+)
+from vnuma.errors import InputError
+
+_MODULES = (
+    *(topology_shape, topology_release, topology_features, topology_host),
+    *(affinity, affinity_moves, memory, api, windows),
+    *(sqlserver_editions, sqlserver, sqlserver_settings, measurement),
+)
+
+
+def _rules(module: ModuleType) -> Iterator[Rule]:
+    return (value for value in vars(module).values() if isinstance(value, Rule))
+
+
+_FAMILY_ORDER = tuple(FAMILIES)
+
+RULES: tuple[Rule, ...] = tuple(
+    sorted(
+        (rule for module in _MODULES for rule in _rules(module)),
+        key=lambda rule: (_FAMILY_ORDER.index(rule.id[0]), rule.id),
+    )
+)
+"""All rules, family by family, by number."""
+
+BY_ID = {rule.id: rule for rule in RULES}
+
+
+def find_rule(rule_id: str) -> Rule:
+    """The rule of that id, whatever its case. Raises InputError."""
+    found = BY_ID.get(rule_id.strip().upper())
+    if found is None:
+        raise InputError(
+            f"There is no rule {rule_id}.",
+            fix=f"Rules are {RULES[0].id} to {RULES[-1].id}: vnuma check --explain all lists them.",
+        )
+    return found

@@ -1,0 +1,211 @@
+"""Rules on memory, power and what the host shows of placement."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts, Unknown, known
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import gigabytes, host_object, nodes_needed
+from vnuma.checks.rules.sources import LARGE_MEMORY, VM_OPERATOR, VMCO
+
+_LOCK = Fix(
+    "Reserve all memory: memory_reservation: locked (this also drops the swap file).",
+    arm={"memory_reservation": "locked"},
+    settings={"memoryReservationLockedToMax": True},
+)
+# Below this share of local memory a cited checklist calls the VM unhealthy (80 to 95 are all in use).
+LOCAL_ENOUGH = 95.0
+
+
+@rule(
+    "M01",
+    Severity.INFO,
+    "Memory is not fully reserved",
+    condition="memoryReservationLockedToMax is off and less than all memory is reserved; worse where the "
+    "VMs that run on the host have more memory than it",
+    consequence="Ballooning and swapping can take memory away and move results.",
+    fix="Reserve all memory of a VM that is measured or latency-sensitive.",
+    sources=(VM_OPERATOR,),
+    needs="vm",
+    in_study=Severity.WARN,
+    related=("M02",),
+)
+def m01(facts: Facts) -> Fail | None:
+    """The VM keeps its memory."""
+    if facts.on("memoryReservationLockedToMax") or facts.number("memoryReservation") >= facts.memory_mb:
+        return None
+    full = _overcommitted(facts)
+    worse = Severity.BLOCK if facts.studied else Severity.WARN
+    return Fail(
+        {
+            "reserved": f"{gigabytes(facts.number('memoryReservation'))} of {gigabytes(facts.memory_mb)}",
+            "host": "memory overcommitted" if full else "memory not known to be overcommitted",
+        },
+        _LOCK,
+        severity=worse if full else None,
+    )
+
+
+def _overcommitted(facts: Facts) -> bool:
+    host = facts.subject.host
+    return bool(host and host.running_mb and host.running_mb > host.memory_mb)
+
+
+@rule(
+    "M02",
+    Severity.WARN,
+    "The target nodes may not have the memory free",
+    condition="the VM's memory and that of the other running VMs, as configured, exceed the host's memory; "
+    "how much of it is in use, and on which nodes, vSphere's API does not tell",
+    consequence="What finds no room on its nodes is allocated on others; locked pages then stay remote.",
+    fix="Free the node, or the host, before the power-on.",
+    sources=(LARGE_MEMORY,),
+    needs="vm host",
+    in_study=Severity.BLOCK,
+    related=("M01", "T09"),
+)
+def m02(facts: Facts) -> Fail | None:
+    """The VM's memory fits beside the others', wherever they lie."""
+    host = facts.host
+    running = known(host.powered_on_mb, "the memory of other VMs on the host")
+    others = known(host.running_mb, "the memory of other VMs on the host") - running.get(facts.vm.moid, 0)
+    if others + facts.memory_mb <= min(host.memory_mb, _room(facts)):
+        return None
+    if others + facts.memory_mb <= host.memory_mb:
+        raise Unknown(f"{gigabytes(others)} of other VMs run on {host.name}; on which node is not known")
+    return Fail(
+        {
+            "memory": gigabytes(facts.memory_mb),
+            "memory of other running VMs": gigabytes(others),
+            "host memory": gigabytes(host.memory_mb),
+        },
+        object=host_object(host),
+    )
+
+
+def _room(facts: Facts) -> int:
+    """Memory of the nodes that the VM uses, if all others lay on one of them."""
+    nodes = nodes_needed(facts)
+    return facts.host.node_memory_mb * nodes if nodes > 1 else max(facts.host.node_memory_mb, facts.memory_mb)
+
+
+@rule(
+    "M03",
+    Severity.WARN,
+    "SQL Server does not lock its pages",
+    condition="sql_memory_model is CONVENTIONAL",
+    consequence="Windows may page SQL Server's memory out.",
+    fix="Give the service account the right Lock Pages in Memory, and reserve the VM's memory.",
+    sources=(
+        "https://learn.microsoft.com/sql/database-engine/configure-windows/"
+        "enable-the-lock-pages-in-memory-option-windows",
+    ),
+    needs="sql",
+    related=("M01",),
+)
+def m03(facts: Facts) -> Fail | None:
+    """Locked or large pages."""
+    model = known(facts.sql.server.memory_model, "sql_memory_model (2012 SP4, 2016 SP1 and later have it)")
+    return Fail({"sql_memory_model": model}) if model.upper() == "CONVENTIONAL" else None
+
+
+@rule(
+    "M04",
+    Severity.WARN,
+    "Host power policy is not High performance",
+    condition="the host's power policy is another than High performance, and the VM has more than 8 vCPUs",
+    consequence="Clock frequency changes with load, and timings with it.",
+    fix="Set the policy to High performance (no reboot).",
+    sources=(VMCO,),
+    needs="vm host",
+)
+def m04(facts: Facts) -> Fail | None:
+    """Constant frequency where it matters."""
+    policy = known(facts.host.power_policy, "the host's power policy")
+    if policy == "static" or facts.vcpus <= 8:
+        return None
+    return Fail(
+        {"power policy": _POLICIES.get(policy, policy), "vCPUs": str(facts.vcpus)},
+        Fix(
+            "Set the host's power policy to High performance.",
+            commands='esxcli system settings advanced set -o /Power/CpuPolicy -s "High Performance"',
+        ),
+        object=host_object(facts.host),
+    )
+
+
+_POLICIES = {"static": "High performance", "dynamic": "Balanced", "low": "Low power", "custom": "Custom"}
+
+
+@rule(
+    "M05",
+    Severity.WARN,
+    "Remote memory is in use",
+    condition="N%L, the share of local memory, is below 95",
+    consequence="Part of the touched memory lies on other nodes.",
+    fix="Look why (memory of the node, moves between nodes); a cell of a local arm is not valid.",
+    sources=(
+        "http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",
+        "http://tech-jockey.blogspot.com/2016/12/",
+    ),
+    needs="placement",
+    related=("M06", "M07"),
+)
+def m05(facts: Facts) -> Fail | None:
+    """Memory is local."""
+    facts.require_running_shape()
+    local = known(facts.placement.local_percent, "N%L")
+    return Fail({"N%L": f"{local:.4g}"}) if local < LOCAL_ENOUGH else None
+
+
+@rule(
+    "M06",
+    Severity.BLOCK,
+    "The VM changed NUMA nodes",
+    condition="NMIG above 0, or another home node at the end than at the start",
+    consequence="Placement moved in the middle: what was measured belongs to no one layout.",
+    fix="Discard the cell and repeat it.",
+    sources=("http://www.datacenterdan.com/blog/vsphere-55-bptroubleshooting03-esxtop-memory",),
+    needs="placement",
+    related=("M05",),
+)
+def m06(facts: Facts) -> Fail | None:
+    """The VM stayed where it was."""
+    facts.require_running_shape()
+    placed = facts.placement
+    before, after = placed.home_nodes_before, placed.home_nodes_after
+    if placed.migrations is None and (before is None or after is None):
+        raise Unknown("neither NMIG nor home nodes before and after were read")
+    moved = before is not None and after is not None and sorted(before) != sorted(after)
+    if not placed.migrations and not moved:
+        return None
+    return Fail(
+        {
+            "NMIG": "not read" if placed.migrations is None else str(placed.migrations),
+            "home nodes": f"{_listed(before)}, then {_listed(after)}",
+        }
+    )
+
+
+def _listed(nodes: tuple[int, ...] | None) -> str:
+    return "not read" if nodes is None else ",".join(map(str, nodes))
+
+
+@rule(
+    "M07",
+    Severity.INFO,
+    "All local proves nothing on an idle VM",
+    condition="N%L is 100 and nothing ran in the guest",
+    consequence="Only touched memory counts: what was never used may come to lie anywhere.",
+    fix="Touch the memory first: warm the data, then read N%L.",
+    sources=("https://seamlesscomputing.net/2011/08/20/esxi-and-numa-locality/",),
+    needs="placement",
+    related=("M05",),
+)
+def m07(facts: Facts) -> Fail | None:
+    """N%L was read under load."""
+    facts.require_running_shape()
+    local = known(facts.placement.local_percent, "N%L")
+    if local < 100 or not known(facts.placement.idle, "whether the guest was idle"):
+        return None
+    return Fail({"N%L": f"{local:.4g}", "guest": "idle"})

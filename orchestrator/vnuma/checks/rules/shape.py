@@ -1,0 +1,83 @@
+"""What several rules ask about a VM's shape on its host, and the fixes that they share."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from vnuma.checks.facts import Facts
+from vnuma.checks.finding import Fix, Kind
+from vnuma.domain.arm.recipe import FOLLOW
+from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.vm.facts import HostFacts
+
+
+def gigabytes(megabytes: int) -> str:
+    """Memory as vSphere shows it: 64 GB, 226.5 GB."""
+    return f"{megabytes / 1024:.4g} GB"
+
+
+def nodes_needed(facts: Facts) -> int:
+    """The fewest host NUMA nodes whose cores hold the VM's vCPUs."""
+    return ceil(facts.vcpus / facts.cores_per_node)
+
+
+def fits_memory(facts: Facts) -> bool:
+    """Whether the VM's memory is at most that of the host's smallest NUMA node."""
+    return facts.memory_mb <= facts.host.node_memory_mb
+
+
+def shape_of(facts: Facts) -> dict[str, str]:
+    """vCPUs and memory beside those of a host NUMA node."""
+    return {
+        "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
+        "memory / memory of a node": f"{gigabytes(facts.memory_mb)} / {gigabytes(facts.host.node_memory_mb)}",
+    }
+
+
+def follows_cores_per_socket(facts: Facts) -> bool:
+    """Whether the VM or its host makes cores per socket shape vNUMA on ESXi 6.5 and later."""
+    host = (facts.host.advanced or {}).get("Numa.FollowCoresPerSocket", "0")
+    return facts.key_on(FOLLOW) or host.strip().lower() in {"1", "true"}
+
+
+def node_size_is_set(facts: Facts) -> bool:
+    """Whether somebody set the size of the vNUMA nodes rather than leaving it to ESXi."""
+    manual = facts.vm.settings.get("coresPerNumaNode") and not facts.vm.settings.get("autoCoresPerNumaNode")
+    return bool(manual or facts.key("numa.vcpu.maxPerVirtualNode") or follows_cores_per_socket(facts))
+
+
+def split_over(facts: Facts, nodes: int) -> Fix:
+    """Sockets as large as a node's share of the vCPUs."""
+    if facts.vcpus % nodes:
+        return Fix(f"Use a number of vCPUs that {nodes} divides, with as many sockets as nodes.")
+    size = facts.vcpus // nodes
+    return Fix(
+        f"Set {size} cores per socket: {nodes} sockets, one a node.",
+        arm={"topology": f"{nodes}x{size}", "vnuma_nodes": nodes},
+        settings={"numCoresPerSocket": size},
+    )
+
+
+NO_HOT_ADD = Fix(
+    "Turn CPU hot-add off with the VM off.", arm={"cpu_hot_add": "off"}, settings={"cpuHotAddEnabled": False}
+)
+UNPIN = Fix("Clear the affinity with the VM off.", arm={"affinity": "none"}, settings={"cpuAffinity": ()})
+
+
+def pinned(facts: Facts) -> str:
+    """The CPUs that the VM is pinned to, short; empty: none."""
+    cpus = facts.affinity
+    return (
+        ",".join(map(str, cpus)) if len(cpus) < 9 else f"{cpus[0]},{cpus[1]}..{cpus[-1]} ({len(cpus)} CPUs)"
+    )
+
+
+def host_object(host: HostFacts) -> tuple[Kind, str, str]:
+    """The host as the thing to be changed."""
+    return "host", host.name, host.moid
+
+
+def nodes_of(prediction: Prediction) -> str:
+    """A predicted count with the others that the rules allow."""
+    others = "".join(f", else {count}" for count in prediction.alternatives)
+    return f"{prediction.vnuma_nodes} ({prediction.confidence} confidence{others})"

@@ -1,0 +1,221 @@
+"""Rules on SQL Server's editions, schedulers, NUMA nodes and parallelism."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts, known
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import NO_HOT_ADD
+from vnuma.checks.rules.sources import MAXDOP, MEMORY_NODES, SOFT_NUMA, SYS_INFO
+from vnuma.domain.topology.licence import SQL_2016
+from vnuma.domain.workloads.settings import maxdop_of
+
+# Memory that a node took from others, as a share of all committed memory.
+LARGE_FOREIGN = 0.05
+
+
+@rule(
+    "S05",
+    Severity.INFO,
+    "Automatic soft-NUMA splits large nodes",
+    condition="automatic soft-NUMA is in effect; passes where every arm of the study states soft_numa",
+    consequence="Nodes or sockets of more than 8 cores are cut into soft nodes of 5 to 9: SQL Server's CPU "
+    "nodes are not the VM's (1x16 shows 2).",
+    fix="Leave it on for normal use. In a study hold it constant or make it a factor: SOFTNUMA OFF and a "
+    "restart.",
+    sources=(SOFT_NUMA,),
+    needs="sql",
+    in_study=Severity.WARN,
+    related=("S07", "S17"),
+)
+def s05(facts: Facts) -> Fail | None:
+    """CPU nodes are the VM's nodes."""
+    study = facts.subject.study
+    if study and all(study.study.arm(label).soft_numa != "keep" for label in study.arms):
+        return None
+    state = known(facts.sql.topology.soft_numa, "softnuma_configuration (2016 and later have it)")
+    if state.upper() != "ON":
+        return None
+    return Fail(
+        {
+            "softnuma_configuration": "1 (automatic)",
+            "SQL CPU nodes": str(facts.sql.topology.sql_cpu_nodes),
+            "memory nodes": str(facts.sql.topology.numa_nodes),
+        },
+        Fix(
+            "In a study, turn it off in every arm; otherwise leave it on.",
+            arm={"soft_numa": "off"},
+            commands="ALTER SERVER CONFIGURATION SET SOFTNUMA OFF; -- then restart SQL Server",
+        ),
+    )
+
+
+@rule(
+    "S06",
+    Severity.BLOCK,
+    "The guest does not have the nodes it should",
+    condition="SQL Server's memory nodes (the DAC's left out) differ from what ESXi's rules give this "
+    "configuration; a warning where the rules leave room",
+    consequence="The topology that was configured is not in effect: sizing, or an arm, counts nodes that "
+    "are not there.",
+    fix="Power-cycle the VM once; if it persists, remove the stored numa.autosize keys (T14).",
+    sources=(MEMORY_NODES,),
+    needs="vm host sql",
+    yields_to={
+        "T24": "The guest is still on an older topology: T24 first.",
+        "S11": "SQL Server is told to ignore NUMA: S11 first.",
+    },
+    related=("T04", "T11", "T14", "T24"),
+)
+def s06(facts: Facts) -> Fail | None:
+    """SQL Server shows the nodes that are expected."""
+    facts.require_running_shape()
+    seen, expected = facts.sql.topology.numa_nodes, facts.prediction
+    if seen in expected.acceptable:
+        return None
+    return Fail(
+        {
+            "nodes expected": " or ".join(map(str, expected.acceptable)) + f" ({expected.because})",
+            "nodes in SQL Server": str(seen),
+            "numa.autosize.cookie": facts.key("numa.autosize.cookie") or "not set",
+        },
+        Fix(
+            "Power the VM off, remove the stored numa.autosize keys, power it on.",
+            arm={"numa_autosize": "clear"},
+            settings={"numa.autosize.cookie": None, "numa.autosize.vcpu.maxPerVirtualNode": None},
+        ),
+        severity=None if expected.confidence == "high" else Severity.WARN,
+    )
+
+
+@rule(
+    "S07",
+    Severity.INFO,
+    "numa_node_count includes soft nodes",
+    condition="sys.dm_os_sys_info.numa_node_count differs from the number of memory nodes",
+    consequence="Read as hardware nodes it is wrong.",
+    fix="Count memory nodes: DISTINCT memory_node_id in sys.dm_os_nodes without the DAC's.",
+    sources=(SYS_INFO,),
+    needs="sql",
+    related=("S05",),
+)
+def s07(facts: Facts) -> Fail | None:
+    """Both counts agree."""
+    facts.require_running_shape()
+    count = known(facts.sql.server.numa_node_count, "numa_node_count (2016 SP2 and later have it)")
+    nodes = facts.sql.topology.numa_nodes
+    return None if count == nodes else Fail({"numa_node_count": str(count), "memory nodes": str(nodes)})
+
+
+@rule(
+    "S08",
+    Severity.WARN,
+    "Nodes use memory of other nodes",
+    condition="foreign_committed_kb is more than 5% of what SQL Server has committed",
+    consequence="SQL Server took memory from other nodes than the one that uses it: remote from the start.",
+    fix="Restart SQL Server after the boot, and look at the free memory of each node.",
+    sources=(MEMORY_NODES,),
+    needs="sql",
+    related=("M05",),
+)
+def s08(facts: Facts) -> Fail | None:
+    """Nodes use their own memory."""
+    facts.require_running_shape()
+    server = facts.sql.server
+    foreign = sum(server.foreign_committed_kb.values())
+    if not server.committed_kb or foreign <= LARGE_FOREIGN * server.committed_kb:
+        return None
+    return Fail({"foreign": f"{foreign // 1024:,} MB", "committed": f"{server.committed_kb // 1024:,} MB"})
+
+
+def maxdop_guidance(nodes: int, vcpus: int, major: int) -> int:
+    """The highest MAXDOP that Microsoft's guidance gives for so many SQL nodes and logical CPUs.
+
+    `major` is 12 for 2014, 13 for 2016: up to 2014 it is 8 at most on any number of nodes.
+    """
+    per_node = max(1, vcpus // nodes)
+    if nodes == 1 or major < SQL_2016:
+        return min(8, per_node)
+    return per_node if per_node <= 16 else min(16, per_node // 2)
+
+
+@rule(
+    "S09",
+    Severity.WARN,
+    "MAXDOP is outside the guidance for these nodes",
+    condition="max degree of parallelism is 0, or above the guidance: logical CPUs of a node up to 8 on one "
+    "node, up to 16 on several, half of them with at most 16 above (up to 2014: 8 at most on any); "
+    "passes where the study states its own",
+    consequence="A plan may use more CPUs than a node has, and its degree differs from arm to arm.",
+    fix="Set one MAXDOP for all arms (1 for a study of locality); otherwise the guidance's.",
+    sources=(MAXDOP,),
+    needs="sql",
+    related=("S05", "S19"),
+)
+def s09(facts: Facts) -> Fail | None:
+    """A query stays within a node."""
+    study = facts.subject.study
+    if study and all(maxdop_of(study.study.workload_of(label)) for label in study.arms):
+        return None
+    facts.require_running_shape()
+    degree = known(facts.sql.server.max_dop, "max degree of parallelism")
+    nodes = max(1, facts.sql.topology.sql_cpu_nodes)
+    most = maxdop_guidance(nodes, facts.sql.topology.vcpus, facts.sql.server.major)
+    if 0 < degree <= most:
+        return None
+    return Fail(
+        {
+            "max degree of parallelism": str(degree),
+            "SQL CPU nodes": str(nodes),
+            "guidance": f"at most {most}",
+        },
+        Fix(
+            f"Set it to {most}.",
+            commands=f"EXEC sp_configure 'max degree of parallelism', {most};\nRECONFIGURE;",
+        ),
+    )
+
+
+@rule(
+    "S13",
+    Severity.WARN,
+    "SQL Server is bound to some CPUs",
+    condition="affinity_type is not AUTO",
+    consequence="SQL Server's nodes are trimmed to the CPUs that it is bound to.",
+    fix="Set process affinity to AUTO.",
+    sources=(SYS_INFO,),
+    needs="sql",
+    related=("S04",),
+)
+def s13(facts: Facts) -> Fail | None:
+    """SQL Server may use every CPU."""
+    kind = known(facts.sql.server.affinity, "affinity_type")
+    if kind.upper() == "AUTO":
+        return None
+    return Fail(
+        {"affinity_type": kind},
+        Fix("Set it to AUTO.", commands="ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = AUTO;"),
+    )
+
+
+@rule(
+    "S17",
+    Severity.WARN,
+    "CPU hot-add with soft-NUMA",
+    condition="CPU hot-add is on and automatic soft-NUMA is in effect",
+    consequence="SQL Server does not support the two together.",
+    fix="Turn CPU hot-add off.",
+    sources=(SOFT_NUMA,),
+    needs="vm sql",
+    yields_to={"T11": "Turning CPU hot-add off settles both: T11 first."},
+    related=("T11", "T12"),
+)
+def s17(facts: Facts) -> Fail | None:
+    """One of the two."""
+    state = known(facts.sql.topology.soft_numa, "softnuma_configuration (2016 and later have it)")
+    if not facts.on("cpuHotAddEnabled") or state.upper() != "ON":
+        return None
+    return Fail(
+        {"cpuHotAddEnabled": "true", "softnuma_configuration": "1 (automatic)"},
+        NO_HOT_ADD,
+    )

@@ -1,0 +1,291 @@
+"""Rules on SQL Server's settings: trace flags, memory, memory-optimised data, ports, plan feedback."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.checks.facts import Facts, Unknown, known
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import gigabytes
+from vnuma.checks.rules.sources import EDITIONS, EDITIONS_2025, MAXDOP, MEMORY_LIMITS, TRACE_FLAGS
+from vnuma.domain.topology.licence import has_resource_governor, sql_limit
+
+UNSET_MEMORY_MB = 2_147_483_647
+# What Windows keeps: a tenth of the memory, at least 1 GB, before the fix's own rounder numbers.
+WINDOWS_SHARE, WINDOWS_MINIMUM_MB = 10, 1024
+
+_HASH_INDEXES = "https://learn.microsoft.com/sql/relational-databases/sql-server-index-design-guide"
+_XTP_POOL = (
+    "https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/"
+    "bind-a-database-with-memory-optimized-tables-to-a-resource-pool"
+)
+
+
+def _flag(facts: Facts, number: int) -> bool:
+    return number in known(facts.sql.server.trace_flags, "trace flags (DBCC TRACESTATUS)")
+
+
+def _without(number: int) -> Fix:
+    # DBCC TRACEOFF would only hide it: these flags act when SQL Server starts.
+    return Fix(f"Remove -T{number} from the startup parameters and restart SQL Server.")
+
+
+@rule(
+    "S10",
+    Severity.WARN,
+    "Trace flag 834 changes where memory comes from",
+    condition="trace flag 834 is on",
+    consequence="Large pages are allocated at startup: nodes are filled unevenly, or stay empty, when max "
+    "server memory is far below the RAM.",
+    fix="Hold it constant over all arms, and raise max server memory.",
+    sources=(TRACE_FLAGS,),
+    needs="sql",
+    editions="SQL Server Enterprise with locked pages",
+)
+def s10(facts: Facts) -> Fail | None:
+    """Memory is allocated as it is needed."""
+    return Fail({"trace flags": "834"}, _without(834)) if _flag(facts, 834) else None
+
+
+@rule(
+    "S11",
+    Severity.BLOCK,
+    "Trace flag 8015 makes SQL Server ignore NUMA",
+    condition="trace flag 8015 is on",
+    consequence="SQL Server shows and uses one node: arms cannot be told apart.",
+    fix="Remove it, or make it a control arm on purpose.",
+    sources=("https://support.microsoft.com/kb/948450", TRACE_FLAGS),
+    needs="sql",
+    related=("S06",),
+)
+def s11(facts: Facts) -> Fail | None:
+    """SQL Server sees NUMA."""
+    return Fail({"trace flags": "8015"}, _without(8015)) if _flag(facts, 8015) else None
+
+
+@rule(
+    "S12",
+    Severity.INFO,
+    "Trace flag 8048 has no effect",
+    condition="trace flag 8048 is on, SQL Server 2014 SP2 or later",
+    consequence="The engine does this by itself.",
+    fix="Remove it at the next maintenance.",
+    sources=(
+        "https://learn.microsoft.com/sql/relational-databases/memory-management-architecture-guide",
+        TRACE_FLAGS,
+    ),
+    needs="sql",
+)
+def s12(facts: Facts) -> Fail | None:
+    """No flag without effect."""
+    version = [int(part) for part in re.findall(r"\d+", facts.sql.server.version)[:3]]
+    if not _flag(facts, 8048) or version < [12, 0, 5000]:
+        return None
+    return Fail({"trace flags": "8048", "version": facts.sql.server.version}, _without(8048))
+
+
+@rule(
+    "S14",
+    Severity.WARN,
+    "max server memory is not set",
+    condition="max server memory is unset, or leaves Windows less than a tenth of the RAM (at least 1 GB)",
+    consequence="SQL Server may take memory that Windows needs, and then pages.",
+    fix="Set it to the RAM less what the system needs; the same in every arm of a study.",
+    sources=(
+        "https://learn.microsoft.com/sql/database-engine/configure-windows/server-memory-server-configuration-options",
+    ),
+    needs="sql",
+    unconfirmed=True,
+    related=("M03", "S20"),
+)
+def s14(facts: Facts) -> Fail | None:
+    """Windows keeps its share."""
+    most = known(facts.sql.server.max_server_memory_mb, "max server memory")
+    ram = facts.sql.server.physical_memory_kb // 1024
+    room = ram - max(ram // WINDOWS_SHARE, WINDOWS_MINIMUM_MB)
+    if most <= room:
+        return None
+    return Fail(
+        {
+            "max server memory": "not set" if most >= UNSET_MEMORY_MB else f"{most:,} MB",
+            "RAM": gigabytes(ram),
+        },
+        Fix(
+            f"Set it to {room} MB.",
+            commands=f"EXEC sp_configure 'max server memory (MB)', {room};\nRECONFIGURE;",
+        ),
+    )
+
+
+@rule(
+    "S15",
+    Severity.WARN,
+    "Memory-optimised data without a pool of its own",
+    condition="a database with memory-optimised tables is bound to no resource pool, or its pool's MIN and "
+    "MAX memory percent differ",
+    consequence="It may run out of memory, or put others under pressure: 70 to 90% of the target is usable.",
+    fix="Bind it to a pool with MIN = MAX, then take the database offline and online.",
+    sources=(_XTP_POOL, EDITIONS_2025),
+    needs="sql",
+    editions="SQL Server with Resource Governor: Enterprise, Developer, Evaluation; from 2025 on Standard",
+)
+def s15(facts: Facts) -> Fail | None:
+    """Its memory is set aside."""
+    if not has_resource_governor(facts.sql.server.edition, facts.sql.server.major):
+        return None
+    databases = known(facts.sql.xtp_databases, "databases with memory-optimised tables")
+    wrong = [one for one in databases if one.pool is None or one.min_memory_percent != one.max_memory_percent]
+    if not wrong:
+        return None
+    return Fail(
+        {
+            one.name: "no pool"
+            if one.pool is None
+            else f"{one.pool}: {one.min_memory_percent} to {one.max_memory_percent}%"
+            for one in wrong
+        },
+        Fix(
+            "Bind the database to a pool with equal limits.",
+            commands=f"EXEC sp_xtp_bind_db_resource_pool N'{wrong[0].name}', N'{wrong[0].pool or 'POOL'}';",
+        ),
+    )
+
+
+@rule(
+    "S16",
+    Severity.WARN,
+    "Hash buckets do not suit the keys",
+    condition="BUCKET_COUNT below the number of distinct keys, or above ten times it",
+    consequence="Chains are walked, or empty buckets are scanned: timings change with the data, not with "
+    "NUMA.",
+    fix="Use one to two times the distinct keys (vnuma's own tables have it).",
+    sources=(_HASH_INDEXES,),
+    needs="sql",
+)
+def s16(facts: Facts) -> Fail | None:
+    """About one key a bucket."""
+    indexes = facts.sql.hash_indexes
+    if indexes is None:
+        raise Unknown("counting keys reads whole tables; see sys.dm_db_xtp_hash_index_stats in the database")
+    wrong = [one for one in indexes if not one.distinct_keys <= one.bucket_count <= 10 * one.distinct_keys]
+    if not wrong:
+        return None
+    return Fail({one.table: f"{one.bucket_count:,} buckets, {one.distinct_keys:,} keys" for one in wrong})
+
+
+@rule(
+    "S18",
+    Severity.WARN,
+    "Connections land on any node",
+    condition="SQL Server has several CPU nodes, no TCP port is mapped to a single one of them, and "
+    "connections were seen on several",
+    consequence="A query runs on another node from one connection to the next.",
+    fix="Map a port of its own to a node (1433,50001[0x1]), or record the node of every run.",
+    sources=(
+        "https://learn.microsoft.com/sql/database-engine/configure-windows/"
+        "map-tcp-ip-ports-to-numa-nodes-sql-server",
+    ),
+    needs="sql",
+)
+def s18(facts: Facts) -> Fail | None:
+    """The node of a connection is known."""
+    facts.require_running_shape()
+    sql = facts.sql
+    if sql.topology.sql_cpu_nodes <= 1:
+        return None
+    if any(_is_one_node(mask) for mask in re.findall(r"\[(0x[0-9a-fA-F]+)\]", sql.tcp_ports or "")):
+        return None
+    if len(set(sql.connection_nodes or ())) < 2:
+        raise Unknown(
+            "no TCP port is mapped to one node, and no connections on several nodes were seen"
+            if sql.tcp_ports
+            else "the TCP port setting was not read, and no connections on several nodes were seen"
+        )
+    return Fail(
+        {
+            "SQL CPU nodes": str(sql.topology.sql_cpu_nodes),
+            "TCP ports": sql.tcp_ports or "not read",
+            "nodes of connections": ",".join(map(str, sql.connection_nodes or ())) or "not read",
+        }
+    )
+
+
+def _is_one_node(mask: str) -> bool:
+    return int(mask, 16).bit_count() == 1
+
+
+@rule(
+    "S19",
+    Severity.INFO,
+    "The degree of parallelism may change by itself",
+    condition="SQL Server 2022 or later with DOP feedback on",
+    consequence="The same query may run at another degree from one execution to the next.",
+    fix="Turn DOP feedback off for the study's database.",
+    sources=(MAXDOP,),
+    needs="sql",
+    related=("S09",),
+)
+def s19(facts: Facts) -> Fail | None:
+    """Degrees stay."""
+    if facts.sql.server.major < 16 or not known(facts.sql.dop_feedback, "DOP feedback"):
+        return None
+    return Fail(
+        {"version": facts.sql.server.version, "DOP feedback": "on"},
+        Fix("Turn it off.", commands="ALTER DATABASE SCOPED CONFIGURATION SET DOP_FEEDBACK = OFF;"),
+    )
+
+
+@rule(
+    "S20",
+    Severity.WARN,
+    "The edition uses only part of the memory",
+    condition="max server memory above the edition's buffer pool limit (Standard 64 GB in 2012, 128 GB from "
+    "2014 on, 256 GB in 2025; Web 64 GB; Express 1410 MB, before 2016 1 GB)",
+    consequence="The buffer pool stops at the limit; memory-optimised data, from 2016 SP1 on, at 32 GB a "
+    "database in Standard, 16 GB in Web and 352 MB in Express.",
+    fix="Size the VM and the data to the limit, or use Enterprise (Developer on a test clone).",
+    sources=(EDITIONS_2025, EDITIONS, MEMORY_LIMITS),
+    needs="sql",
+    editions="SQL Server Standard, Web, Express",
+    unconfirmed=True,
+    related=("S14",),
+)
+def s20(facts: Facts) -> Fail | None:
+    """All memory can be used."""
+    server = facts.sql.server
+    limit = sql_limit(server.edition, server.major)
+    if limit.buffer_pool_mb is None:
+        return None
+    most = known(server.max_server_memory_mb, "max server memory")
+    used = min(most, server.physical_memory_kb // 1024)
+    if used <= limit.buffer_pool_mb:
+        return None
+    return Fail(
+        {
+            "edition": server.edition,
+            "memory for SQL Server": gigabytes(used),
+            "buffer pool limit": gigabytes(limit.buffer_pool_mb),
+        }
+    )
+
+
+@rule(
+    "S21",
+    Severity.INFO,
+    "Buffer Node counters do not cover memory-optimised tables",
+    condition="locality of memory-optimised tables is judged by the Buffer Node counters",
+    consequence="Those counters cover pages of the buffer pool only; memory-optimised rows are not in it.",
+    fix="Use sys.dm_os_memory_nodes, memory clerks by node, or the host's N%L.",
+    sources=(
+        "https://learn.microsoft.com/sql/relational-databases/performance-monitor/sql-server-buffer-node",
+    ),
+    needs="method",
+    unconfirmed=True,
+    related=("M05", "S08"),
+)
+def s21(facts: Facts) -> Fail | None:
+    """Locality is read where the rows are."""
+    if facts.method.locality_from != "buffer_node":
+        return None
+    return Fail({"locality from": "SQLServer:Buffer Node"})

@@ -1,0 +1,209 @@
+"""Topology rules on features that a release or hardware version has, and how they work together."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules.shape import NO_HOT_ADD
+from vnuma.checks.rules.sources import (
+    ADVANCED_65,
+    HOT_ADD_8,
+    HOT_ADD_KB,
+    VIRTUAL_NUMA_API,
+    VM_OPERATOR,
+    VNUMA_6,
+)
+from vnuma.domain.arm.recipe import DECOUPLED_SINCE
+from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, host_shape, predict
+
+MANUAL_SINCE = (8, 0)
+
+
+@rule(
+    "T11",
+    Severity.BLOCK,
+    "CPU hot-add hides NUMA from the guest",
+    condition="CPU hot-add is on, ESXi 6.5 to 7.0; a note where the VM would have one node anyway",
+    consequence="CPU hot-add switches vNUMA off: Windows and SQL Server see one flat node, so part of the "
+    "memory is remote without their knowing. Windows may also show empty nodes.",
+    fix="Power the VM off and turn CPU hot-add off; where it must stay, cpuid.maxVCPUs of at most 64 avoids "
+    "the empty nodes.",
+    sources=(HOT_ADD_KB,),
+    needs="vm host",
+    applies=Applies(since=DECOUPLED_SINCE, until=(7, 0)),
+    related=("T04", "T05", "S17", "W01"),
+)
+def t11(facts: Facts) -> Fail | None:
+    """Hot-add is off wherever vNUMA matters."""
+    return _hot_add(facts) if facts.on("cpuHotAddEnabled") else None
+
+
+@rule(
+    "T12",
+    Severity.WARN,
+    "CPU hot-add forces one vNUMA node",
+    condition="CPU hot-add is on, ESXi 8 or later, exposeVnumaOnCpuHotadd is not on; a note where the VM "
+    "would have one node anyway",
+    consequence="The guest gets a single vNUMA node, whatever its size.",
+    fix="Set virtualNuma.exposeVnumaOnCpuHotadd (hardware version 20; hot-add must be on), or turn hot-add "
+    "off.",
+    sources=(HOT_ADD_8, VIRTUAL_NUMA_API),
+    needs="vm host",
+    applies=Applies(since=MANUAL_SINCE),
+    related=("T11", "T18"),
+)
+def t12(facts: Facts) -> Fail | None:
+    """Hot-add on ESXi 8 shows vNUMA all the same."""
+    if not facts.on("cpuHotAddEnabled") or facts.on("exposeVnumaOnCpuHotadd"):
+        return None
+    return _hot_add(facts)
+
+
+def _hot_add(facts: Facts) -> Fail:
+    """What hot-add hides: nothing in a VM that would have one node anyway, which is worth a note only."""
+    without = {**facts.vm.settings, "cpuHotAddEnabled": False}
+    nodes = predict(host_shape(facts.host), without, facts.vm.hardware_version).vnuma_nodes
+    fix = NO_HOT_ADD
+    if facts.release >= MANUAL_SINCE and facts.vm.hardware_version >= 20:
+        fix = Fix(
+            "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
+            arm={"expose_vnuma_on_hot_add": "on"},
+            settings={"exposeVnumaOnCpuHotadd": True},
+        )
+    return Fail(
+        {
+            "cpuHotAddEnabled": "true",
+            "ESXi": facts.host.release.version,
+            "vCPUs / cores a node": f"{facts.vcpus} / {facts.cores_per_node}",
+            "predicted nodes": f"1, without hot-add {nodes}",
+        },
+        fix,
+        severity=None if nodes > 1 else Severity.INFO,
+        matters="" if nodes > 1 else "The VM would have one node anyway: it matters only once it grows.",
+    )
+
+
+@rule(
+    "T13",
+    Severity.BLOCK,
+    "The manual vNUMA size cannot work",
+    condition="coresPerNumaNode is set and: it does not divide numCPUs; or it is neither a multiple nor a "
+    "divisor of cores per socket; or cores per socket are automatic; or the hardware version is below 20",
+    consequence="The VM fails to power on, or vSphere refuses the setting.",
+    fix="Choose cores per NUMA node that divide the vCPUs and match the cores per socket.",
+    sources=(VM_OPERATOR,),
+    needs="vm host",
+    applies=Applies(since=MANUAL_SINCE),
+    related=("T18", "T23"),
+)
+def t13(facts: Facts) -> Fail | None:
+    """A manual node size is one that powers on."""
+    size = facts.number("coresPerNumaNode")
+    if not size or facts.on("autoCoresPerNumaNode"):
+        return None
+    wrong = _manual_problem(facts, size)
+    if not wrong:
+        return None
+    nodes = max(1, round(facts.vcpus / size))
+    even = facts.vcpus // nodes if facts.vcpus % nodes == 0 else facts.vcpus
+    return Fail(
+        {
+            "vCPUs": str(facts.vcpus),
+            "cores per socket": "automatic" if facts.on("autoCoresPerSocket") else str(facts.per_socket),
+            "cores per NUMA node": str(size),
+            "hardware version": f"vmx-{facts.vm.hardware_version}",
+            "problem": wrong,
+        },
+        Fix(
+            f"Set {even} cores per socket and {even} cores per NUMA node, on hardware version 20 or later.",
+            arm={"topology": f"{facts.vcpus // even}x{even}", "cores_per_numa_node": even},
+            settings={"numCoresPerSocket": even, "coresPerNumaNode": even},
+        ),
+    )
+
+
+def _manual_problem(facts: Facts, size: int) -> str:
+    if facts.vm.hardware_version < 20:
+        return "the hardware version has no virtualNuma"
+    if facts.on("autoCoresPerSocket"):
+        return "a node size is set, but cores per socket are automatic"
+    if facts.vcpus % size:
+        return "cores per NUMA node do not divide the vCPUs"
+    if size % facts.per_socket and facts.per_socket % size:
+        return "cores per NUMA node are neither a multiple nor a divisor of cores per socket"
+    return ""
+
+
+@rule(
+    "T18",
+    Severity.BLOCK,
+    "The hardware version lacks a feature",
+    condition="hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study); "
+    "below 20 with virtualNuma set (no manual node size); below 23 with NUMAFixedAutoAffinityEnabled",
+    consequence="The feature is absent: the setting is refused or does nothing.",
+    fix="Upgrade the VM's compatibility, or plan without the feature.",
+    sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
+    needs="vm",
+    related=("T12", "T13"),
+)
+def t18(facts: Facts) -> Fail | None:
+    """What is set exists in this hardware version."""
+    version, settings = facts.vm.hardware_version, facts.vm.settings
+    manual = settings.get("coresPerNumaNode") and not settings.get("autoCoresPerNumaNode")
+    wanted = (
+        (8, "vNUMA", True),
+        (20, "virtualNuma.coresPerNumaNode", bool(manual)),
+        (20, "virtualNuma.exposeVnumaOnCpuHotadd", settings.get("exposeVnumaOnCpuHotadd") is True),
+        (23, "NUMAFixedAutoAffinityEnabled", settings.get("NUMAFixedAutoAffinityEnabled") is True),
+    )
+    for needed, feature, asked in wanted:
+        if asked and version < needed:
+            return Fail(
+                {"hardware version": f"vmx-{version}", feature: f"needs vmx-{needed}"},
+                Fix(
+                    f"Upgrade the VM's compatibility to hardware version {needed} or later, with the VM off."
+                ),
+                severity=Severity.INFO if feature == "vNUMA" and _small(facts) else None,
+            )
+    return None
+
+
+def _small(facts: Facts) -> bool:
+    """Whether the VM would have no vNUMA in any hardware version, and no study asks for it."""
+    vcpus = facts.vm.settings.get("numCPUs")
+    return not facts.studied and isinstance(vcpus, int) and vcpus < DEFAULT_MINIMUM_VCPUS
+
+
+_FIXED_AUTO = "NUMAFixedAutoAffinityEnabled"
+
+
+@rule(
+    "T23",
+    Severity.BLOCK,
+    "Fixed automatic affinity and a manual node size exclude each other",
+    condition="NUMAFixedAutoAffinityEnabled and a vNUMA node size are both set, hardware version 23 or later",
+    consequence="The two are mutually exclusive: vSphere refuses the configuration.",
+    fix="Choose one.",
+    sources=(VM_OPERATOR,),
+    needs="vm",
+    applies=Applies(hardware_since=23),
+    related=("T13",),
+)
+def t23(facts: Facts) -> Fail | None:
+    """One of the two decides the layout."""
+    size = facts.number("coresPerNumaNode")
+    if not size or facts.on("autoCoresPerNumaNode"):
+        return None
+    if _FIXED_AUTO not in facts.vm.settings:
+        raise Unknown(f"the vSphere API that this program speaks (up to 8.0.3) has no {_FIXED_AUTO}")
+    if not facts.on(_FIXED_AUTO):
+        return None
+    return Fail(
+        {"NUMAFixedAutoAffinityEnabled": "true", "cores per NUMA node": str(size)},
+        Fix(
+            "Clear the node size (0 is automatic) with the VM off.",
+            arm={"cores_per_numa_node": "auto"},
+            settings={"coresPerNumaNode": 0},
+        ),
+    )

@@ -1,0 +1,256 @@
+"""Topology rules about the host's NUMA layout, the cluster, and what restricts placement."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Fail, rule
+from vnuma.checks.rules.shape import gigabytes, host_object
+from vnuma.checks.rules.sources import (
+    ADVANCED_65,
+    CORES_PER_SOCKET_7,
+    DECOUPLED,
+    INTERLEAVING,
+    MISMATCH,
+    NUMA_CONTROLS_8,
+    SUB_NUMA,
+    VMCO,
+)
+from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX
+from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.vm.facts import HostFacts
+
+PREFER_HT, HOST_PREFER_HT = "numa.vcpu.preferHT", "Numa.PreferHT"
+
+
+@rule(
+    "T16",
+    Severity.WARN,
+    "Threads are counted as cores",
+    condition="numa.vcpu.preferHT on the VM or Numa.PreferHT on the host is on",
+    consequence="ESXi counts logical CPUs when it sizes nodes: a VM up to twice as wide fits one node, two "
+    "vCPUs to a core.",
+    fix="Turn it off for a study that counts cores; otherwise keep it on purpose.",
+    sources=(DECOUPLED, ADVANCED_65),
+    needs="vm host",
+)
+def t16(facts: Facts) -> Fail | None:
+    """Nodes are sized by cores."""
+    if facts.key_on(PREFER_HT):
+        return Fail(
+            {PREFER_HT: str(facts.key(PREFER_HT))},
+            Fix(
+                f"Remove {PREFER_HT} with the VM off.", arm={"prefer_ht": "auto"}, settings={PREFER_HT: None}
+            ),
+        )
+    if (facts.option(HOST_PREFER_HT) or "0").strip() in {"1", "true"}:
+        return Fail(
+            {HOST_PREFER_HT: "1"},
+            Fix(
+                "Set the host's advanced option to 0.",
+                commands="esxcli system settings advanced set -o /Numa/PreferHT -i 0",
+            ),
+            object=host_object(facts.host),
+        )
+    return None
+
+
+@rule(
+    "T17",
+    Severity.WARN,
+    "The VM is bound to host NUMA nodes",
+    condition="numa.nodeAffinity is set",
+    consequence="ESXi still manages the VM by NUMA, but only on these nodes: it cannot balance the host "
+    "freely.",
+    fix="Remove numa.nodeAffinity unless it is a factor of the study.",
+    sources=(NUMA_CONTROLS_8,),
+    needs="vm",
+    related=("A03",),
+)
+def t17(facts: Facts) -> Fail | None:
+    """ESXi may place the VM on any node."""
+    nodes = facts.key("numa.nodeAffinity")
+    if nodes is None:
+        return None
+    return Fail(
+        {"numa.nodeAffinity": nodes},
+        Fix(
+            "Remove numa.nodeAffinity with the VM off.",
+            arm={"numa_node_affinity": "none"},
+            settings={"numa.nodeAffinity": None},
+        ),
+    )
+
+
+@rule(
+    "T19",
+    Severity.WARN,
+    "Hosts of this cluster differ",
+    condition="hosts of the VM's cluster differ in cores per NUMA node, NUMA nodes or memory of a node; a "
+    "note where this VM gets the same nodes on each",
+    consequence="The guest's nodes are fixed at power-on; on a host of another shape they are spread anew "
+    "after a move, and no longer match.",
+    fix="Size the VM to the smallest host; power-cycle it after a move.",
+    sources=(MISMATCH, VMCO),
+    needs="vm cluster",
+    related=("T14", "T20"),
+)
+def t19(facts: Facts) -> Fail | None:
+    """Every host would give the guest the same nodes."""
+    cluster = facts.cluster
+    if len(cluster.shapes) < 2:
+        if cluster.unread:
+            raise Unknown(f"hosts {', '.join(cluster.unread)} of {cluster.name} could not be read")
+        return None
+    facts.key("numa.autosize.once")
+    stored = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
+    settings = {name: value for name, value in facts.vm.settings.items() if name.lower() not in stored}
+    hosts = cluster.shapes.values()
+    seen = {predict(host_shape(host), settings, facts.vm.hardware_version).node_sizes for host in hosts}
+    local = {facts.memory_mb <= host.node_memory_mb for host in hosts}
+    alike = len(seen) == 1 and len(local) == 1
+    smallest = min(hosts, key=lambda host: (host.cores_per_node, host.node_memory_mb))
+    return Fail(
+        {
+            "host shapes": "; ".join(_shape(host) for host in hosts),
+            "predicted nodes": " or ".join(str(count) for count in sorted({len(sizes) for sizes in seen})),
+        },
+        Fix(
+            f"Size the VM for {smallest.name}: at most {smallest.cores_per_node} vCPUs and "
+            f"{gigabytes(smallest.node_memory_mb)} a node."
+        ),
+        severity=Severity.INFO if alike else None,
+        object=("cluster", cluster.name, cluster.moid),
+        matters="This VM gets the same nodes on each of them." if alike else "",
+    )
+
+
+def _shape(host: HostFacts) -> str:
+    memory = gigabytes(host.node_memory_mb)
+    return f"{len(host.numa_nodes)} x {host.cores_per_node} cores, {memory} ({host.name})"
+
+
+@rule(
+    "T20",
+    Severity.WARN,
+    "NUMA nodes are not sockets on this host",
+    condition="the host has another number of NUMA nodes than of processor packages (sub-NUMA clustering, "
+    "cluster on die, NPS2/NPS4, last-level cache as NUMA)",
+    consequence="A NUMA node has fewer cores and less memory than a socket: advice based on sockets is "
+    "wrong here.",
+    fix="Size by the host's own list of NUMA nodes; record the BIOS mode.",
+    sources=(SUB_NUMA, VMCO),
+    needs="host",
+    related=("T22",),
+)
+def t20(facts: Facts) -> Fail | None:
+    """A node is a socket."""
+    host = facts.host
+    if host.numa_reported is False:
+        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+    if len(host.numa_nodes) in {1, host.packages}:
+        return None
+    return Fail(
+        {
+            "packages": str(host.packages),
+            "NUMA nodes": str(len(host.numa_nodes)),
+            "cores a node": str(host.cores_per_node),
+        },
+        object=host_object(host),
+    )
+
+
+# Cores that share a last-level cache, by the last digit of an EPYC 7000 model: Naples, Rome, Milan.
+CORE_COMPLEX = {"1": 4, "2": 4, "3": 8}
+
+
+@rule(
+    "T21",
+    Severity.INFO,
+    "A cache boundary runs inside the NUMA node",
+    condition="the host has AMD EPYC processors and cores per socket are no multiple of a core complex (up "
+    "to 4 cores on 7001 and 7002, 8 on 7003)",
+    consequence="Cores of a node do not all share one last-level cache; a virtual socket that crosses the "
+    "boundary hides it from the guest.",
+    fix="Consider cores per socket that are a multiple of the core complex, and measure.",
+    sources=(CORES_PER_SOCKET_7,),
+    needs="vm host",
+)
+def t21(facts: Facts) -> Fail | None:
+    """Virtual sockets end where caches end."""
+    model = facts.host.cpu_model
+    if "EPYC" not in model.upper():
+        return None
+    found = re.search(r"EPYC\s+7[0-9A-Z]\w([123])", model, re.IGNORECASE)
+    if not found:
+        raise Unknown(f"the size of a core complex is not known for {model}")
+    complex_ = CORE_COMPLEX[found[1]]
+    if facts.vcpus <= complex_ or facts.per_socket % complex_ == 0:
+        return None
+    return Fail(
+        {"processor": model, "core complex": f"{complex_} cores", "cores per socket": str(facts.per_socket)}
+    )
+
+
+@rule(
+    "T22",
+    Severity.BLOCK,
+    "Host interleaves memory over its nodes",
+    condition="two or more processor packages, but one NUMA node",
+    consequence="Part of every VM's memory is remote, and no topology can help: there is no NUMA to use or "
+    "study.",
+    fix="Turn node interleaving off in the host's BIOS (needs a host reboot).",
+    sources=(INTERLEAVING,),
+    needs="host",
+    related=("T20",),
+)
+def t22(facts: Facts) -> Fail | None:
+    """The host shows its nodes."""
+    host = facts.host
+    if host.numa_reported is False:
+        raise Unknown(f"{host.name} reports no list of NUMA nodes")
+    if len(host.numa_nodes) > 1 or host.packages < 2:
+        return None
+    return Fail(
+        {"host packages": str(host.packages), "host NUMA nodes": "1"},
+        Fix("Turn node interleaving off in the host's BIOS.", commands="BIOS: Node Interleaving = Disabled"),
+        object=host_object(host),
+    )
+
+
+@rule(
+    "T24",
+    Severity.WARN,
+    "The guest still has an older topology",
+    condition="sockets or CPUs that the guest shows differ from the VM's configuration",
+    consequence="The VM was not power-cycled since its shape was edited: the guest is on the old one.",
+    fix="Power the VM off and on. vmx.reboot.PowerCycle = TRUE turns the next guest reboot into that, for "
+    "stored numa.* keys only.",
+    sources=(MISMATCH,),
+    needs="vm",
+    yields_to={"W03": "The guest uses another number of CPUs: W03 first."},
+    related=("T14", "S06", "W05"),
+)
+def t24(facts: Facts) -> Fail | None:
+    """Guest and configuration agree."""
+    facts.require_running_shape()
+    cpus, sockets = _guest_shape(facts)
+    wanted = (facts.vcpus, facts.sockets)
+    if cpus in {None, wanted[0]} and sockets in {None, wanted[1]}:
+        return None
+    seen = " ".join(
+        part for part in (f"{sockets} sockets" if sockets else "", f"{cpus} CPUs" if cpus else "") if part
+    )
+    return Fail({"configured": f"{facts.sockets} sockets {facts.vcpus} CPUs", "guest": seen})
+
+
+def _guest_shape(facts: Facts) -> tuple[int | None, int | None]:
+    """CPUs and sockets as SQL Server or Windows shows them."""
+    sql, guest = facts.subject.sql, facts.subject.guest
+    if sql:
+        return sql.topology.vcpus, sql.topology.sockets or (guest.processors if guest else None)
+    if guest and (guest.logical_cpus or guest.processors):
+        return guest.logical_cpus, guest.processors
+    raise Unknown("the guest was not read: neither SQL Server (--sql) nor Windows")

@@ -1,0 +1,213 @@
+"""Topology rules that depend on what an ESXi release does with the VM's settings."""
+
+from __future__ import annotations
+
+from vnuma.checks.facts import Facts
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules.shape import follows_cores_per_socket, node_size_is_set, nodes_needed, nodes_of
+from vnuma.checks.rules.sources import ATTRIBUTES_6, DECOUPLED, MISMATCH, VNUMA_6, VNUMA_65
+from vnuma.domain.arm.recipe import AUTOSIZE_COOKIE, AUTOSIZE_MAX, DECOUPLED_SINCE, FOLLOW
+from vnuma.domain.topology.layout import host_by_default
+from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS, predict
+from vnuma.domain.topology.release import MINIMUM_HARDWARE, VNUMA_SINCE
+
+COUPLED = Applies(since=VNUMA_SINCE, until=(6, 0), hardware_since=MINIMUM_HARDWARE)
+DECOUPLED_RELEASES = Applies(since=DECOUPLED_SINCE)
+MANUAL_SINCE = (8, 0)
+
+
+@rule(
+    "T02",
+    Severity.INFO,
+    "Sockets are vNUMA nodes on this release",
+    condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket above 1, nothing forces one node",
+    consequence="The size of a vNUMA node is the cores per socket: the guest gets a node per socket. For a "
+    "VM that fits one host NUMA node sources disagree: it may get one.",
+    fix="Expect vCPUs divided by cores per socket as the number of nodes.",
+    sources=(VNUMA_6,),
+    needs="vm host",
+    applies=COUPLED,
+    related=("T03", "T15"),
+)
+def t02(facts: Facts) -> Fail | None:
+    """Says how many nodes to expect."""
+    if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket == 1:
+        return None
+    if facts.sockets > 1 and facts.prediction.acceptable == (1,):
+        return None
+    return Fail(
+        {
+            "vCPUs": str(facts.vcpus),
+            "cores per socket": str(facts.per_socket),
+            "predicted nodes": nodes_of(facts.prediction),
+        }
+    )
+
+
+@rule(
+    "T03",
+    Severity.INFO,
+    "One core per socket does not mean a node per vCPU",
+    condition="ESXi 5.0 to 6.0, more than 8 vCPUs, cores per socket 1",
+    consequence="vNUMA nodes match the host of the first power-on, not the number of vCPUs: 16x1 is not 16 "
+    "nodes.",
+    fix="Label such an arm by the nodes observed; numa.vcpu.maxPerVirtualNode = 1 gives a node per vCPU.",
+    sources=(VNUMA_6, ATTRIBUTES_6),
+    needs="vm host",
+    applies=COUPLED,
+    in_study=Severity.WARN,
+    related=("T02", "T15"),
+)
+def t03(facts: Facts) -> Fail | None:
+    """Nobody takes sockets of one core for nodes."""
+    if facts.vcpus < DEFAULT_MINIMUM_VCPUS or facts.per_socket != 1 or node_size_is_set(facts):
+        return None
+    return Fail(
+        {"shape": f"{facts.vcpus}x1", "predicted nodes": nodes_of(facts.prediction)},
+        Fix(
+            "Read the nodes that the guest shows. If a node per vCPU is wanted: numa.vcpu.maxPerVirtualNode "
+            "= 1.",
+            arm={"max_per_virtual_node": 1},
+            settings={"numa.vcpu.maxPerVirtualNode": "1"},
+        ),
+    )
+
+
+@rule(
+    "T04",
+    Severity.INFO,
+    "Cores per socket do not change vNUMA here",
+    condition="ESXi 6.5 or later, more than one socket of several cores or arms of different shapes, cores "
+    "per socket not followed (numa.vcpu.followcorespersocket, Numa.FollowCoresPerSocket), no node size set; "
+    "a warning under study on ESXi 8 with hardware version 20, where sources disagree",
+    consequence="Cores per socket are cosmetic: the guest's NUMA nodes come from the host. A sweep over them "
+    "compares a thing with itself.",
+    fix="numa.vcpu.followcorespersocket = 1 on the VM, Numa.FollowCoresPerSocket = 1 on the host, or on "
+    "ESXi 8 virtualNuma.coresPerNumaNode.",
+    sources=(DECOUPLED, VNUMA_65),
+    needs="vm host",
+    applies=DECOUPLED_RELEASES,
+    in_study=Severity.BLOCK,
+    yields_to={
+        "T11": "While CPU hot-add hides vNUMA, following cores per socket changes nothing: T11 first.",
+        "T12": "While CPU hot-add forces one node, following cores per socket changes nothing: T12 first.",
+    },
+    related=("T11", "T14", "S06"),
+)
+def t04(facts: Facts) -> Fail | None:
+    """Shapes that differ by cores per socket differ for the guest too."""
+    if facts.subject.study:
+        return _null_sweep(facts)
+    cosmetic = facts.sockets > 1 and facts.per_socket > 1 and facts.vcpus >= DEFAULT_MINIMUM_VCPUS
+    if not cosmetic or node_size_is_set(facts) or facts.prediction.vnuma_nodes == facts.sockets:
+        return None
+    return Fail(
+        {"sockets": str(facts.sockets), "predicted nodes": nodes_of(facts.prediction), FOLLOW: "not set"},
+        _follow(),
+    )
+
+
+def _null_sweep(facts: Facts) -> Fail | None:
+    """The arms of a study that differ in shape but not in predicted nodes."""
+    host, study = host_by_default(facts.host), facts.study
+    shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
+    found = [predict(host, settings, facts.vm.hardware_version) for settings in study.arms.values()]
+    seen = {one.node_sizes for one in found}
+    if len(shapes) < 2 or len(seen) > 1 or follows_cores_per_socket(facts):
+        return None
+    meant = any(study.study.arm(label).follow_cores_per_socket == "off" for label in study.arms)
+    return Fail(
+        {
+            "arms": ", ".join(study.arms),
+            "predicted nodes in each": str(len(next(iter(seen)))),
+            "Numa.FollowCoresPerSocket": "not read" if facts.host.advanced is None else "0",
+        },
+        _follow(),
+        # A study that writes `off` compares cosmetic shapes on purpose; a host option that was not
+        # read may be on; where sources disagree, only the measurement tells.
+        severity=Severity.WARN
+        if meant or facts.host.advanced is None or any(one.alternatives for one in found)
+        else None,
+    )
+
+
+def _follow() -> Fix:
+    return Fix(
+        "Let cores per socket shape the nodes: follow_cores_per_socket: on (a cold setting; no host reboot).",
+        arm={"follow_cores_per_socket": "on"},
+        settings={FOLLOW: "1"},
+    )
+
+
+@rule(
+    "T14",
+    Severity.INFO,
+    "Stored topology of the first power-on",
+    condition="numa.autosize.once is on and numa.autosize off (the defaults), and the stored keys "
+    "numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode give other nodes than a fresh sizing; on "
+    "a VM under study, any stored key that an arm keeps",
+    consequence="ESXi keeps the layout of the first power-on until the number of vCPUs changes: a new "
+    "cores-per-socket value, or another host, does nothing.",
+    fix="Remove both stored keys with the VM off; put them back later (arms do this: numa_autosize: clear).",
+    sources=(VNUMA_65, MISMATCH),
+    needs="vm host",
+    applies=DECOUPLED_RELEASES,
+    in_study=Severity.BLOCK,
+    yields_to={
+        "T11": "While CPU hot-add hides vNUMA, what is stored cannot show: T11 first.",
+        "T04": "Without following cores per socket a cleared key brings the same nodes back: T04 first.",
+    },
+    related=("T04", "S06"),
+)
+def t14(facts: Facts) -> Fail | None:
+    """No arm, and no VM that moved, keeps an old layout."""
+    stored = {name: facts.key(name) for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)}
+    once = facts.key("numa.autosize.once")
+    if not any(stored.values()) or (once is not None and not facts.key_on("numa.autosize.once")):
+        return None
+    if facts.key_on("numa.autosize"):  # sized at every power-on
+        return None
+    keys = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
+    fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
+    nodes = predict(host_by_default(facts.host), fresh, facts.vm.hardware_version)
+    if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
+        return None
+    return Fail(
+        {
+            **{name: value or "not set" for name, value in stored.items()},
+            "predicted nodes": f"{nodes_of(facts.prediction)}, sized anew {nodes_of(nodes)}",
+            "nodes needed": str(nodes_needed(facts)),
+        },
+        Fix(
+            "Remove both stored keys with the VM off (arms do this: numa_autosize: clear).",
+            arm={"numa_autosize": "clear"},
+            settings={AUTOSIZE_COOKIE: None, AUTOSIZE_MAX: None},
+        ),
+    )
+
+
+@rule(
+    "T15",
+    Severity.WARN,
+    "Two settings ask for different node sizes",
+    condition="numa.vcpu.maxPerVirtualNode and cores per socket above 1 are both set, ESXi 5.0 to 6.0",
+    consequence="The documentation says to use one of them; which wins is not stated.",
+    fix="Keep one: remove numa.vcpu.maxPerVirtualNode, or set cores per socket to 1.",
+    sources=(ATTRIBUTES_6,),
+    needs="vm host",
+    applies=COUPLED,
+)
+def t15(facts: Facts) -> Fail | None:
+    """One setting sizes the nodes."""
+    largest = facts.key("numa.vcpu.maxPerVirtualNode")
+    if largest is None or facts.per_socket == 1:
+        return None
+    return Fail(
+        {"numa.vcpu.maxPerVirtualNode": largest, "cores per socket": str(facts.per_socket)},
+        Fix(
+            "Remove numa.vcpu.maxPerVirtualNode with the VM off.",
+            arm={"max_per_virtual_node": "auto"},
+            settings={"numa.vcpu.maxPerVirtualNode": None},
+        ),
+    )

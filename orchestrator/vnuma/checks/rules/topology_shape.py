@@ -1,0 +1,250 @@
+"""Topology rules on the VM's own shape: sockets, sizes, and how they fit the host's NUMA nodes."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from vnuma.checks.facts import Facts
+from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.rule import Applies, Fail, rule
+from vnuma.checks.rules.shape import (
+    fits_memory,
+    gigabytes,
+    node_size_is_set,
+    nodes_needed,
+    nodes_of,
+    shape_of,
+    split_over,
+)
+from vnuma.checks.rules.sources import (
+    ADVANCED_65,
+    CORES_PER_SOCKET_7,
+    DECOUPLED,
+    LARGE_MEMORY,
+    RIGHT_SIZING,
+    VMCO,
+)
+from vnuma.domain.arm.recipe import DECOUPLED_SINCE
+from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
+from vnuma.domain.topology.release import SOCKETS_WHOLE_SINCE
+from vnuma.domain.topology.topology import topologies
+
+
+@rule(
+    "T01",
+    Severity.BLOCK,
+    "Cores per socket do not divide the vCPUs",
+    condition="numCPUs is not a multiple of numCoresPerSocket",
+    consequence="The last socket would be partly filled: vSphere refuses the shape, or takes it and the "
+    "guest sees something else.",
+    fix="Choose cores per socket that divide the number of vCPUs.",
+    sources=(
+        "https://docs.ansible.com/ansible/latest/collections/vmware/vmware_rest/"
+        "vcenter_vm_hardware_cpu_module.html",
+        "https://github.com/vmware/pyvmomi-community-samples/issues/627",
+    ),
+    needs="vm",
+)
+def t01(facts: Facts) -> Fail | None:
+    """The shape is whole sockets."""
+    if facts.vcpus % facts.per_socket == 0:
+        return None
+    nearest = min(topologies(facts.vcpus), key=lambda shape: abs(shape.cores_per_socket - facts.per_socket))
+    return Fail(
+        {"vCPUs": str(facts.vcpus), "cores per socket": str(facts.per_socket)},
+        Fix(
+            f"Use {nearest.cores_per_socket} cores per socket, or another divisor of {facts.vcpus}.",
+            arm={"topology": str(nearest)},
+            settings={"numCoresPerSocket": nearest.cores_per_socket},
+        ),
+    )
+
+
+@rule(
+    "T05",
+    Severity.WARN,
+    "vCPUs split unevenly over nodes",
+    condition="the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
+    "divide the vCPUs of a node; a note before ESXi 7 where the split is even all the same",
+    consequence="ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
+    "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
+    fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
+    sources=(CORES_PER_SOCKET_7,),
+    needs="vm host",
+    applies=Applies(since=DECOUPLED_SINCE),
+    yields_to={
+        "T11": "While CPU hot-add hides vNUMA the guest has one node, and this cannot show: T11 first.",
+        "T12": "While CPU hot-add forces one node, this cannot show: T12 first.",
+        "T08": "These vCPUs cannot be spread evenly in any shape: T08 first.",
+    },
+    related=("T08", "T11"),
+)
+def t05(facts: Facts) -> Fail | None:
+    """A node's vCPUs are whole sockets."""
+    nodes = nodes_needed(facts)
+    if nodes == 1 or facts.per_socket == 1 or node_size_is_set(facts):
+        return None
+    if facts.vm.settings.get("autoCoresPerSocket") is True:
+        return None
+    per_node = ceil(facts.vcpus / nodes)
+    if per_node % facts.per_socket == 0 and facts.vcpus % nodes == 0:
+        return None
+    even = facts.release < SOCKETS_WHOLE_SINCE and len(set(facts.prediction.node_sizes)) == 1
+    return Fail(
+        {
+            **shape_of(facts),
+            "cores per socket": str(facts.per_socket),
+            "predicted split": "/".join(map(str, facts.prediction.node_sizes))
+            + f" ({facts.prediction.confidence} confidence)",
+        },
+        split_over(facts, nodes),
+        severity=Severity.INFO if even else None,
+        matters="Nodes are predicted to be even, but a virtual socket lies across two of them."
+        if even
+        else "",
+    )
+
+
+@rule(
+    "T06",
+    Severity.WARN,
+    "Too few vCPUs for vNUMA, though the VM is wider than a node",
+    condition="fewer vCPUs than numa.vcpu.min (9 unless set) in a VM that exceeds one host NUMA node by "
+    "vCPUs or memory, or that is studied with several sockets",
+    consequence="By VMware's guides the guest sees one node, and cannot know what of its memory is remote; "
+    "for more vCPUs than a node has cores, updates of 6.5 and 6.7 and later releases may show its nodes.",
+    fix="Lower numa.vcpu.min on the VM to its number of vCPUs.",
+    sources=(ADVANCED_65,),
+    needs="vm host",
+    related=("T09",),
+)
+def t06(facts: Facts) -> Fail | None:
+    """A VM that needs vNUMA has enough vCPUs for it."""
+    minimum = facts.key_number("numa.vcpu.min") or DEFAULT_MINIMUM_VCPUS
+    wide = facts.vcpus > facts.cores_per_node or not fits_memory(facts)
+    if facts.vcpus < 2 or facts.vcpus >= minimum or node_size_is_set(facts):
+        return None
+    if not wide and not (facts.studied and facts.sockets > 1):
+        return None
+    return Fail(
+        {
+            **shape_of(facts),
+            "numa.vcpu.min": facts.key("numa.vcpu.min") or f"not set ({minimum})",
+            "predicted nodes": nodes_of(facts.prediction),
+        },
+        Fix(
+            f"Set numa.vcpu.min to {facts.vcpus} with the VM off.",
+            arm={"numa_vcpu_min": facts.vcpus},
+            settings={"numa.vcpu.min": str(facts.vcpus)},
+        ),
+    )
+
+
+@rule(
+    "T07",
+    Severity.INFO,
+    "Fits one host NUMA node",
+    condition="the vCPUs fit the cores of one host NUMA node, and the memory its memory",
+    consequence="Sized by ESXi, the guest gets one vNUMA node: usually the best shape.",
+    fix="Nothing has to be done.",
+    sources=(DECOUPLED,),
+    needs="vm host",
+    applies=Applies(since=DECOUPLED_SINCE),
+    related=("T09",),
+)
+def t07(facts: Facts) -> Fail | None:
+    """Says that the VM is local."""
+    if facts.vcpus > facts.cores_per_node or not fits_memory(facts) or node_size_is_set(facts):
+        return None
+    return Fail(shape_of(facts))
+
+
+@rule(
+    "T08",
+    Severity.WARN,
+    "vCPUs cannot be spread evenly over nodes",
+    condition="more vCPUs than a host NUMA node has cores, and their number is not divisible by the nodes "
+    "needed",
+    consequence="One node carries more vCPUs than another; threads on it share caches and memory channels "
+    "with more others.",
+    fix="Use a number of vCPUs that the fewest nodes that hold it divide evenly.",
+    sources=(RIGHT_SIZING, VMCO),
+    needs="vm host",
+    yields_to={"T10": "More vCPUs than the host has cores: T10 first."},
+    related=("T05", "T10"),
+)
+def t08(facts: Facts) -> Fail | None:
+    """The VM's vCPUs divide evenly over the nodes it needs."""
+    nodes = nodes_needed(facts)
+    if nodes == 1 or facts.vcpus % nodes == 0:
+        return None
+    lower, upper = facts.vcpus - facts.vcpus % nodes, facts.vcpus + nodes - facts.vcpus % nodes
+    return Fail(
+        {**shape_of(facts), "nodes needed": str(nodes)},
+        Fix(
+            f"Use {lower} or {upper} vCPUs, {lower // nodes} or {upper // nodes} on each of {nodes} nodes.",
+            settings={"numCPUs": lower, "numCoresPerSocket": lower // nodes},
+        ),
+    )
+
+
+@rule(
+    "T09",
+    Severity.WARN,
+    "More memory than one NUMA node has",
+    condition="memory exceeds that of one host NUMA node while the vCPUs fit its cores",
+    consequence="The guest sees one node, but part of its memory lies on another: remote, and it cannot know "
+    "(published example: 226 GB local, 155 GB remote).",
+    fix="ESXi 8: set cores per socket and two NUMA nodes. Earlier: numa.consolidate = FALSE.",
+    sources=(LARGE_MEMORY,),
+    needs="vm host",
+    related=("T06", "T07"),
+)
+def t09(facts: Facts) -> Fail | None:
+    """A VM that fits a node by vCPUs fits it by memory too."""
+    if facts.vcpus > facts.cores_per_node or fits_memory(facts) or node_size_is_set(facts):
+        return None
+    if (facts.key("numa.consolidate") or "").lower() == "false":
+        return None
+    nodes = ceil(facts.memory_mb / facts.host.node_memory_mb)
+    return Fail(shape_of(facts), _spread_for_memory(facts, nodes))
+
+
+def _spread_for_memory(facts: Facts, nodes: int) -> Fix:
+    if facts.vcpus % nodes:
+        return Fix(
+            f"Reduce memory below {gigabytes(facts.host.node_memory_mb)}, or use a number of vCPUs that "
+            f"{nodes} divides."
+        )
+    size = facts.vcpus // nodes
+    if facts.release >= (8, 0) and facts.vm.hardware_version >= 20:
+        return Fix(
+            f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
+            arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},
+            settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
+        )
+    return Fix(
+        "Set numa.consolidate to FALSE with the VM off.",
+        arm={"numa": {"numa.consolidate": "FALSE"}},
+        settings={"numa.consolidate": "FALSE"},
+    )
+
+
+@rule(
+    "T10",
+    Severity.BLOCK,
+    "More vCPUs than the host has cores",
+    condition="numCPUs exceeds the host's physical cores",
+    consequence="vCPUs share cores with each other; no topology can make up for it.",
+    fix="Use at most as many vCPUs as the host has cores.",
+    sources=(VMCO, RIGHT_SIZING),
+    needs="vm host",
+)
+def t10(facts: Facts) -> Fail | None:
+    """The VM is not wider than its host."""
+    if facts.vcpus <= facts.host.cores:
+        return None
+    return Fail(
+        {"vCPUs": str(facts.vcpus), "host cores": str(facts.host.cores)},
+        Fix(f"Use at most {facts.host.cores} vCPUs.", settings={"numCPUs": facts.host.cores}),
+    )

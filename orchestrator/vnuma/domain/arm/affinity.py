@@ -1,0 +1,164 @@
+"""Affinity: the logical CPUs a VM is pinned to, the NUMA nodes it may use, where its memory comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vnuma.domain.arm.arm import Arm, PhysicalCores
+from vnuma.domain.vm.facts import HostFacts, NumaNode
+from vnuma.domain.vm.setting import Value
+from vnuma.errors import ArmImpossible
+
+NODE_AFFINITY = "numa.nodeAffinity"
+
+
+def affinity_settings(arm: Arm, vcpus: int, host: HostFacts) -> dict[str, Value]:
+    """The settings of an arm's three affinities. Raises ArmImpossible."""
+    desired: dict[str, Value] = {}
+    match arm.affinity:
+        case "keep":
+            pass
+        case "none":
+            desired["cpuAffinity"] = ()
+        case "physical_cores":
+            desired["cpuAffinity"] = physical_cores(host, vcpus)
+        case PhysicalCores(physical_cores="fewest", spare=spare):
+            desired["cpuAffinity"] = physical_cores(host, vcpus, spare=spare)
+        case PhysicalCores(physical_cores=nodes, spare=spare):
+            assert not isinstance(nodes, str)
+            desired["cpuAffinity"] = physical_cores(host, vcpus, nodes=nodes, spare=spare)
+        case cpus:
+            refuse_impossible(cpus, vcpus, host)
+            desired["cpuAffinity"] = tuple(sorted(set(cpus)))
+    return desired | _node_affinity(arm, host) | _memory_affinity(arm, host)
+
+
+def _node_affinity(arm: Arm, host: HostFacts) -> dict[str, Value]:
+    match arm.numa_node_affinity:
+        case "keep":
+            return {}
+        case "none":
+            return {NODE_AFFINITY: None}
+        case nodes:
+            _refuse_unknown_nodes(nodes, host, "numa_node_affinity")
+            return {NODE_AFFINITY: ",".join(map(str, sorted(set(nodes))))}
+
+
+def _memory_affinity(arm: Arm, host: HostFacts) -> dict[str, Value]:
+    match arm.memory_affinity:
+        case "keep":
+            return {}
+        case "none":
+            return {"memoryAffinity": ()}
+        case nodes:
+            _refuse_unknown_nodes(nodes, host, "memory_affinity")
+            return {"memoryAffinity": tuple(sorted(set(nodes)))}
+
+
+def core_firsts(node: NumaNode, threads_per_core: int) -> tuple[int, ...]:
+    """The first logical CPU of each physical core of a node.
+
+    ESXi numbers the threads of a core consecutively: with hyper-threading 2k and 2k+1 share a core
+    (VMware Cloud on AWS performance guide, "Hyper-Threading and CPU affinity").
+    """
+    return tuple(sorted(node.cpus)[::threads_per_core])
+
+
+def cores_of(host: HostFacts) -> dict[int, int]:
+    """Logical CPU -> a number of its physical core, by the host's own lists (see `core_firsts`)."""
+    width = host.threads_per_core
+    cores: dict[int, int] = {}
+    for node in host.numa_nodes:
+        for index, cpu in enumerate(sorted(node.cpus)):
+            cores[cpu] = node.id * 10_000 + index // width
+    return cores
+
+
+def physical_cores(
+    host: HostFacts, vcpus: int, *, nodes: Sequence[int] | None = None, spare: int = 0
+) -> tuple[int, ...]:
+    """One logical CPU per physical core for `vcpus` vCPUs, on as few host NUMA nodes as possible.
+
+    A node that can hold all is taken alone (the lowest numbered); otherwise nodes are filled evenly.
+    With `nodes` those are used, evenly. `spare` adds so many cores of the same nodes; without `nodes`
+    other nodes help out. Raises ArmImpossible when there are too few physical cores.
+    """
+    cores = {node.id: core_firsts(node, host.threads_per_core) for node in host.numa_nodes}
+    if nodes is None:
+        chosen, more = _fewest(host, cores, vcpus), sorted(cores)
+    else:
+        _refuse_unknown_nodes(nodes, host, "affinity")
+        chosen = more = sorted(set(nodes))
+    taken = _evenly([cores[node] for node in chosen], vcpus)
+    order = [*chosen, *(node for node in more if node not in chosen)]
+    free = [cpu for node in order for cpu in cores[node] if cpu not in taken]
+    if len(taken) < vcpus or len(free) < spare:
+        where = " and ".join(f"NUMA node {node}" for node in chosen) if nodes else "the host"
+        have = sum(len(cores[node]) for node in more)
+        raise ArmImpossible(
+            "T10",
+            f"{where} of {host.name} has {have} physical cores, but {vcpus} vCPUs and {spare} spare are to "
+            "be pinned to one core each.",
+            fix="Name more NUMA nodes, use fewer vCPUs, or affinity: none.",
+        )
+    return tuple(sorted([*taken, *free[:spare]]))
+
+
+def _fewest(host: HostFacts, cores: dict[int, tuple[int, ...]], vcpus: int) -> list[int]:
+    """The lowest numbered nodes that hold so many cores: one alone, if one does."""
+    for node in sorted(cores):
+        if len(cores[node]) >= vcpus:
+            return [node]
+    for count in range(2, len(cores) + 1):
+        chosen = sorted(cores)[:count]
+        if sum(len(cores[node]) for node in chosen) >= vcpus:
+            return chosen
+    raise ArmImpossible(
+        "T10",
+        f"{host.name} has {host.cores} physical cores, but {vcpus} vCPUs are to be pinned to one core each.",
+        fix="Use fewer vCPUs, another host, or affinity: none.",
+    )
+
+
+def _evenly(nodes: list[tuple[int, ...]], vcpus: int) -> tuple[int, ...]:
+    """Take CPUs from the nodes in turn, so that no node carries more than its share."""
+    taken: list[int] = []
+    for depth in range(max(map(len, nodes))):
+        taken += [node[depth] for node in nodes if depth < len(node)][: vcpus - len(taken)]
+    return tuple(sorted(taken))
+
+
+def refuse_impossible(cpus: tuple[int, ...], vcpus: int, host: HostFacts) -> None:
+    """Refuse a CPU list that vSphere would refuse or that means nothing. Raises ArmImpossible."""
+    known = {cpu for node in host.numa_nodes for cpu in node.cpus}
+    unknown = sorted(set(cpus) - known)
+    if unknown:
+        raise ArmImpossible(
+            "A04",
+            f"affinity names CPU {unknown[0]}, but {host.name} has logical CPUs 0 to {max(known)}.",
+            fix="Correct the list, or use affinity: physical_cores.",
+        )
+    if len(set(cpus)) < vcpus:
+        raise ArmImpossible(
+            "A04",
+            f"affinity lists {len(set(cpus))} CPUs for {vcpus} vCPUs; vSphere wants at least one each.",
+            fix="Lengthen the list, or use affinity: physical_cores.",
+        )
+    if set(cpus) == known:
+        raise ArmImpossible(
+            "A04",
+            f"affinity lists every logical CPU of {host.name}, which vSphere takes for no affinity.",
+            fix="Shorten the list, or use affinity: none.",
+        )
+
+
+def _refuse_unknown_nodes(nodes: Sequence[int], host: HostFacts, field: str) -> None:
+    known = sorted(node.id for node in host.numa_nodes)
+    unknown = sorted(set(nodes) - set(known))
+    if unknown:
+        has = "one NUMA node" if len(known) == 1 else f"the NUMA nodes {', '.join(map(str, known))}"
+        raise ArmImpossible(
+            "T17",
+            f"{field} names NUMA node {unknown[0]}, but {host.name} has {has}.",
+            fix="Correct the list." if len(known) > 1 else "Use a host with several NUMA nodes.",
+        )

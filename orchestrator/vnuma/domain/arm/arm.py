@@ -1,0 +1,267 @@
+"""An arm: one configuration under test, and what it intends the guest to see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+)
+
+from vnuma.domain.topology.topology import Topology
+
+Automatic = Literal["auto"]
+AsItIs = Literal["keep"]
+
+
+def _topology(value: object) -> Topology | str:
+    if isinstance(value, Topology) or value in ("auto", "keep"):
+        return value
+    if isinstance(value, str):
+        return Topology.parse(value)
+    raise ValueError(f"{value!r} is not a topology; write sockets x cores per socket, as in 2x8, or auto")
+
+
+TopologyField = Annotated[
+    Topology | Automatic | AsItIs,
+    BeforeValidator(_topology),
+    PlainSerializer(str, return_type=str),
+    WithJsonSchema(
+        {"type": "string", "pattern": "^([1-9][0-9]*x[1-9][0-9]*|auto|keep)$", "examples": ["2x8", "auto"]}
+    ),
+]
+
+
+def _switch(value: object) -> object:
+    """YAML 1.1, as Ansible reads it, makes true and false of on and off."""
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
+
+
+Switch = Annotated[Literal["keep", "on", "off"], BeforeValidator(_switch)]
+AutoSwitch = Annotated[Literal["keep", "auto", "on", "off"], BeforeValidator(_switch)]
+CpuNumber = Annotated[int, Field(ge=0)]
+CpuList = Annotated[tuple[CpuNumber, ...], Field(min_length=1)]
+NodeList = Annotated[tuple[CpuNumber, ...], Field(min_length=1)]
+Megabytes = Annotated[int, Field(gt=0)]
+MemorySize = Annotated[int, Field(gt=0, multiple_of=4)]
+Megahertz = Annotated[int, Field(gt=0)]
+Count = Annotated[int, Field(ge=1)]
+
+# Keys with a field of their own: written twice, one would undo the other.
+_OWN_FIELDS = {
+    "numa.nodeaffinity": "numa_node_affinity",
+    "numa.vcpu.followcorespersocket": "follow_cores_per_socket",
+    "numa.vcpu.maxpervirtualnode": "max_per_virtual_node",
+    "numa.vcpu.min": "numa_vcpu_min",
+    "numa.vcpu.preferht": "prefer_ht",
+    "numa.vcpu.corespernode": "cores_per_numa_node",
+    "numa.autosize.cookie": "numa_autosize",
+    "numa.autosize.vcpu.maxpervirtualnode": "numa_autosize",
+}
+
+
+def _numa_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
+    for key in keys:
+        if not key.lower().startswith("numa."):
+            raise ValueError(f"'{key}' is not a numa.* key; nothing else is set through this field")
+        if key.lower() in _OWN_FIELDS:
+            raise ValueError(f"'{key}' has a field of its own: use {_OWN_FIELDS[key.lower()]}")
+    return keys
+
+
+def _key_value(value: object) -> object:
+    """The value of an extraConfig key is text, however YAML reads it."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    return str(value) if isinstance(value, int) else value
+
+
+NumaKeys = Annotated[
+    Mapping[str, Annotated[str, BeforeValidator(_key_value), Field(min_length=1)]],
+    AfterValidator(_numa_keys),
+]
+
+
+def _plain(value: object) -> object:
+    """Lists and mappings as Python's own: a YAML reader's keep comments and lines."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+class Strict(BaseModel):
+    """Base of everything read from a file: unknown fields are errors, values never change."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PhysicalCores(Strict):
+    """One logical CPU for each physical core, so that no two vCPUs share a core."""
+
+    physical_cores: Literal["fewest"] | NodeList = Field(
+        default="fewest",
+        description="`fewest`: as few host NUMA nodes as hold the VM; or the nodes to use, filled evenly.",
+    )
+    spare: int = Field(
+        default=0, ge=0, le=64, description="Cores beyond the vCPUs, for the VM's other work (rule A05)."
+    )
+
+
+class ArmSettings(Strict):
+    """What an arm sets on the VM besides its topology. `keep` leaves the VM's own value."""
+
+    affinity: Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList = Field(
+        default="keep",
+        description=(
+            "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of "
+            "as few host NUMA nodes as possible; `{physical_cores: [0, 1], spare: 1}` names the nodes and "
+            "adds a core for the VM's other work; a list names logical CPUs of the host."
+        ),
+    )
+    numa_node_affinity: Literal["keep", "none"] | NodeList = Field(
+        default="keep",
+        description=(
+            "numa.nodeAffinity: the host NUMA nodes that the VM may use; it stays managed by ESXi's NUMA "
+            "scheduler, which CPU affinity ends. `none` removes the key."
+        ),
+    )
+    memory_affinity: Literal["keep", "none"] | NodeList = Field(
+        default="keep",
+        description=(
+            "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0; accepted only "
+            "when it reads back, and nothing that vnuma can see shows that ESXi honours it. `none` clears it."
+        ),
+    )
+    memory_mb: Literal["keep"] | MemorySize = Field(
+        default="keep", description="Memory size of the VM in MB, a multiple of 4."
+    )
+    memory_reservation: Literal["keep", "none", "locked"] | Megabytes = Field(
+        default="keep",
+        description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
+    )
+    cpu_reservation: Literal["keep", "none", "full"] | Megahertz = Field(
+        default="keep",
+        description="`full` reserves vCPUs times the host's clock; a number reserves that many MHz.",
+    )
+    latency_sensitivity: Literal["keep", "low", "normal", "medium", "high"] = Field(
+        default="keep",
+        description=(
+            "`high` gives each vCPU a core of its own; it needs `memory_reservation: locked` and "
+            "`cpu_reservation: full`."
+        ),
+    )
+    cpu_hot_add: Switch = Field(
+        default="keep",
+        description="CPU hot-add; on, it hides vNUMA (see expose_vnuma_on_hot_add).",
+    )
+    expose_vnuma_on_hot_add: Switch = Field(
+        default="keep",
+        description="ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, vNUMA in spite of CPU hot-add.",
+    )
+    cores_per_numa_node: Literal["keep", "auto"] | Count = Field(
+        default="keep",
+        description=(
+            "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must divide "
+            "the vCPUs and be a multiple or divisor of cores per socket, else the VM would not power on."
+        ),
+    )
+    max_per_virtual_node: Literal["keep", "auto"] | Count = Field(
+        default="keep",
+        description="numa.vcpu.maxPerVirtualNode: most vCPUs of a vNUMA node. `auto` removes the key.",
+    )
+    numa_vcpu_min: Literal["keep", "auto"] | Count = Field(
+        default="keep",
+        description="numa.vcpu.min: fewest vCPUs that get vNUMA nodes. `auto` removes the key: ESXi's 9.",
+    )
+    prefer_ht: AutoSwitch = Field(
+        default="keep",
+        description="numa.vcpu.preferHT: count threads, not cores, when fitting a node. `auto` removes it.",
+    )
+    follow_cores_per_socket: AutoSwitch = Field(
+        default="auto",
+        description=(
+            "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per "
+            "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic there."
+        ),
+    )
+    numa_autosize: Literal["clear", "keep"] = Field(
+        default="clear",
+        description=(
+            "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of "
+            "an earlier power-on; `clear` removes them, and they are put back afterwards."
+        ),
+    )
+    soft_numa: Switch = Field(
+        default="keep",
+        description=(
+            "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
+            "before the power-cycle that brings it about, and put back after the run. Needs ALTER SETTINGS."
+        ),
+    )
+    maxdop: Literal["keep"] | Annotated[int, Field(ge=0, le=64)] = Field(
+        default="keep",
+        description="MAXDOP hint on every statement of this arm; `keep` takes the workload's.",
+    )
+    numa: NumaKeys = Field(
+        default={},
+        description=(
+            "Any other numa.* key, as in `{numa.consolidate: FALSE}`; `auto` removes a key. Keys with a "
+            "field of their own are refused here."
+        ),
+    )
+
+
+class Arm(ArmSettings):
+    """One configuration under test."""
+
+    topology: TopologyField = Field(
+        description=(
+            "Sockets x cores per socket, as in `2x8`. `auto` lets ESXi 8 (hardware 20) choose cores per "
+            "socket at power-on. `keep` is for Linux machines that are measured as they are: nothing about "
+            "them is shaped."
+        )
+    )
+    vcpus: Count | None = Field(
+        default=None, le=768, description="vCPUs of this arm, where they differ from the study's."
+    )
+    name: str = Field(
+        default="", description="Name in tables and charts; the topology by default.", max_length=40
+    )
+    vnuma_nodes: int | None = Field(
+        default=None,
+        ge=1,
+        description=(
+            "How many vNUMA nodes the guest must see for a cell of this arm to count. Without it, whatever "
+            "the release's rules predict counts, the uncertain readings included."
+        ),
+    )
+
+    workload: Annotated[Mapping[str, Any], BeforeValidator(_plain)] = Field(
+        default={},
+        description=(
+            "Fields of the study's workload that this arm sets differently, as in `{placement: remote}`. "
+            "Only some can differ: each workload's page in docs/workloads names its factors."
+        ),
+    )
+
+    @property
+    def vcpu_count(self) -> int | None:
+        """How many vCPUs the arm needs; None where only the study or the VM says so."""
+        return self.topology.vcpus if isinstance(self.topology, Topology) else self.vcpus
+
+    @property
+    def cores_per_socket(self) -> int | None:
+        """Cores per socket; None for automatic."""
+        return self.topology.cores_per_socket if isinstance(self.topology, Topology) else None
+
+    @property
+    def label(self) -> str:
+        """What tables call this arm."""
+        return self.name or str(self.topology)

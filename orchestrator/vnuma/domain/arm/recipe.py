@@ -1,0 +1,164 @@
+"""The recipe: which settings bring an arm about on a given ESXi release.
+
+Rules by release: vSphere Resource Management guides 6.0, 6.5 and 8.0 ("Virtual NUMA Controls");
+Denneman, "Decoupling of Cores per Socket from Virtual NUMA Topology in vSphere 6.5" (2016).
+"""
+
+from __future__ import annotations
+
+from vnuma.domain.arm.affinity import affinity_settings
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.node_count import node_count_settings
+from vnuma.domain.arm.reservation import reservation_settings
+from vnuma.domain.topology.release import (
+    AUTOSIZE_COOKIE,
+    AUTOSIZE_MAX,
+    DECOUPLED_SINCE,
+    FOLLOW,
+    MAX_PER_NODE,
+    MINIMUM,
+    MINIMUM_HARDWARE,
+    PREFER_HT,
+    has_virtual_numa,
+)
+from vnuma.domain.vm.change import settings_after
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Settings, Value, is_extra_config
+from vnuma.errors import ArmImpossible
+
+__all__ = ["AUTOSIZE_COOKIE", "AUTOSIZE_MAX", "DECOUPLED_SINCE", "FOLLOW", "desired_settings", "vcpus_of"]
+
+
+def desired_settings(arm: Arm, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """What to set on this VM for this arm. Settings that the arm keeps are left out.
+
+    Raises ArmImpossible when this host or VM cannot give the arm what it asks for.
+    """
+    if arm.topology == "keep":
+        raise ArmImpossible(
+            "T00",
+            f"arm {arm.label} keeps the topology, which is for machines that are measured as they are; "
+            f"{vm.name} is a VM in vCenter.",
+            fix="Name its topology, as in 2x8.",
+        )
+    if vm.hardware_version < MINIMUM_HARDWARE:
+        raise ArmImpossible(
+            "T18",
+            f"{vm.name} has hardware version {vm.hardware_version}; vNUMA needs {MINIMUM_HARDWARE} or later.",
+            fix="Upgrade the clone's compatibility in the vSphere Client, with the VM off.",
+        )
+    vcpus = vcpus_of(arm, vm)
+    if vcpus > host.cores:
+        raise ArmImpossible(
+            "T10",
+            f"{vcpus} vCPUs are more than the {host.cores} physical cores of {host.name}.",
+            fix="Use fewer.",
+        )
+    desired = _processors(arm, vcpus, vm, host)
+    desired |= reservation_settings(arm, vcpus, vm, host)
+    desired |= affinity_settings(arm, vcpus, host)
+    desired |= _numa_keys(arm, host)
+    desired |= node_count_settings(arm, vcpus, vm, host)
+    desired |= {key: None if value == "auto" else value for key, value in arm.numa.items()}
+    _refuse_incompatible_nodes(arm, vm, settings_after(vm.settings, desired))
+    return _spelled(desired, vm.settings)
+
+
+def vcpus_of(arm: Arm, vm: VmFacts) -> int:
+    """How many vCPUs the arm gives this VM: its own number, else the VM's."""
+    own = vm.settings["numCPUs"]
+    assert isinstance(own, int)
+    return arm.vcpu_count or own
+
+
+def _processors(arm: Arm, vcpus: int, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """Shape, hot-add and the fields of virtual hardware 20."""
+    desired: dict[str, Value] = {"numCPUs": vcpus, "numCoresPerSocket": arm.cores_per_socket or 0}
+    if arm.cpu_hot_add != "keep":
+        desired["cpuHotAddEnabled"] = arm.cpu_hot_add == "on"
+    if arm.expose_vnuma_on_hot_add != "keep":
+        desired["exposeVnumaOnCpuHotadd"] = arm.expose_vnuma_on_hot_add == "on"
+    if arm.cores_per_numa_node not in ("keep", "auto"):
+        desired["coresPerNumaNode"] = arm.cores_per_numa_node
+    elif arm.cores_per_numa_node == "auto" and has_virtual_numa(vm, host):
+        desired["coresPerNumaNode"] = 0
+    if not has_virtual_numa(vm, host):
+        asked = {
+            "topology: auto": arm.cores_per_socket is None,
+            "expose_vnuma_on_hot_add": "exposeVnumaOnCpuHotadd" in desired,
+            "cores_per_numa_node": "coresPerNumaNode" in desired,
+        }
+        for field, wanted in asked.items():
+            if wanted:
+                raise ArmImpossible(
+                    "T18",
+                    f"{field} needs ESXi 8.0 and hardware version 20; {vm.name} is vmx-{vm.hardware_version} "
+                    f"on ESXi {host.release.version}.",
+                    fix="Leave the field out, or upgrade the clone's compatibility with the VM off.",
+                )
+    return desired
+
+
+def _numa_keys(arm: Arm, host: HostFacts) -> dict[str, Value]:
+    desired: dict[str, Value] = {}
+    decoupled = host.release.key >= DECOUPLED_SINCE
+    match arm.follow_cores_per_socket:
+        case "on":
+            desired[FOLLOW] = "1"
+        case "off":
+            desired[FOLLOW] = None
+        case "auto":
+            desired[FOLLOW] = "1" if decoupled and arm.cores_per_socket and not _sized(arm) else None
+        case "keep":
+            pass
+    if arm.numa_autosize == "clear":
+        desired |= {AUTOSIZE_COOKIE: None, AUTOSIZE_MAX: None}
+    if arm.max_per_virtual_node != "keep":
+        desired[MAX_PER_NODE] = _number(arm.max_per_virtual_node)
+    if arm.numa_vcpu_min != "keep":
+        desired[MINIMUM] = _number(arm.numa_vcpu_min)
+    if arm.prefer_ht != "keep":
+        desired[PREFER_HT] = {"auto": None, "on": "TRUE", "off": "FALSE"}[arm.prefer_ht]
+    return desired
+
+
+def _sized(arm: Arm) -> bool:
+    """Whether the arm states the size of a node: sockets are then not to be followed as well."""
+    return isinstance(arm.max_per_virtual_node, int) or isinstance(arm.cores_per_numa_node, int)
+
+
+def _number(value: str | int) -> str | None:
+    """The text of a numeric key; None removes it, which leaves ESXi's own value."""
+    return None if value == "auto" else str(value)
+
+
+def _refuse_incompatible_nodes(arm: Arm, vm: VmFacts, after: Settings) -> None:
+    """A node size set by hand must fit vCPUs and sockets, else the VM does not power on (rule T13)."""
+    size, vcpus, per_socket = (
+        after.get(name) for name in ("coresPerNumaNode", "numCPUs", "numCoresPerSocket")
+    )
+    if not isinstance(size, int) or not size or after.get("autoCoresPerNumaNode") is True:
+        return
+    assert isinstance(vcpus, int)
+    kept = "" if arm.cores_per_numa_node != "keep" else f" (kept from {vm.name})"
+    what = f"arm {arm.label}: {size} cores per NUMA node{kept}"
+    fix = "Choose a number that fits, or cores_per_numa_node: auto."
+    if not isinstance(per_socket, int) or not per_socket or after.get("autoCoresPerSocket") is True:
+        raise ArmImpossible(
+            "T13", f"{what} with automatic cores per socket: the VM would not power on.", fix=fix
+        )
+    if vcpus % size:
+        raise ArmImpossible("T13", f"{what} do not divide {vcpus} vCPUs: the VM would not power on.", fix=fix)
+    if size % per_socket and per_socket % size:
+        raise ArmImpossible(
+            "T13",
+            f"{what} are neither a multiple nor a divisor of {per_socket} cores per socket: the VM would not "
+            "power on.",
+            fix=fix,
+        )
+
+
+def _spelled(desired: dict[str, Value], current: Settings) -> dict[str, Value]:
+    """extraConfig keys as this VM spells them: ESXi reads them without case."""
+    own = {name.lower(): name for name in current if is_extra_config(name)}
+    return {own.get(name.lower(), name) if is_extra_config(name) else name: v for name, v in desired.items()}

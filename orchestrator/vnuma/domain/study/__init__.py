@@ -1,0 +1,1 @@
+"""A study file: read, validated whole, and the design that it declares."""

@@ -1,0 +1,19 @@
+"""How long a cell takes, before one was measured."""
+
+from __future__ import annotations
+
+from vnuma.domain.study.study import Study
+
+# From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
+ASSUMED_BOOT_S = 300.0
+
+# Of a pass over a machine beside its reads: connecting, dropping the caches, reading the file in.
+ASSUMED_PASS_S = 5.0
+
+
+def assumed_cell_seconds(study: Study) -> float:
+    """How long a boot, or a pass over a machine, takes on real hardware, before anything was measured."""
+    workload, executions = study.workload, study.design.warmups + study.design.iterations
+    once = sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
+    before = ASSUMED_PASS_S if workload.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
+    return before + once * executions

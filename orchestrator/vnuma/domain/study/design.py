@@ -1,0 +1,76 @@
+"""The design of a study: how many boots, in which order, when it ends, and what is run in each boot."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from vnuma.domain.arm.arm import Strict
+from vnuma.domain.vm.percent import Percent
+
+CONTROL_SUFFIX = " (remote)"
+
+Order = Literal["randomised", "latin_square", "williams", "fixed"]
+
+
+class Design(Strict):
+    """How many boots, in which order, and what is run in each."""
+
+    blocks: int = Field(default=8, ge=1, le=200, description="Passes over all arms; words need 6.")
+    seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
+    order: Order = Field(
+        default="randomised",
+        description=(
+            "`randomised` shuffles each block; `latin_square` puts every arm equally often in every place of "
+            "a block; `williams` makes every arm follow every other equally often as well; `fixed` runs the "
+            "arms as written: drift then looks like an effect, and no verdict is given."
+        ),
+    )
+    a_a: bool = Field(
+        default=True, description="Run the reference arm twice in each block: the instrument's own error."
+    )
+    neighbours: Literal["take_turns", "together"] = Field(
+        default="take_turns",
+        description=(
+            "The study's VMs on one ESXi host: `take_turns` measures one at a time; `together` measures "
+            "them at once, so that they load each other. VMs on different hosts never wait."
+        ),
+    )
+    control: Literal["none", "remote"] = Field(
+        default="none",
+        description=(
+            "`remote` adds a positive control to each block: the reference arm, its tables made on one vNUMA "
+            "node and read from another, by SQL Server's process affinity. It needs two vNUMA nodes on two "
+            "physical nodes; if it shows nothing, nothing is called equivalent."
+        ),
+    )
+    sentinel: bool = Field(
+        default=True,
+        description="Run a short reference query on each boot, apart: an alarm when the host itself drifts.",
+    )
+    warmups: int = Field(default=1, ge=0, le=20, description="Untimed iterations first: kept, apart.")
+    iterations: int = Field(default=3, ge=1, le=50, description="Timed iterations per boot, size and form.")
+    equivalence: Percent = Field(
+        default=0.01,
+        json_schema_extra={"default": "1%"},  # as a file has it
+        description="Arms within this of the reference, on either side, are equivalent. Declared beforehand.",
+    )
+    precision: Percent | None = Field(
+        default=None,
+        description=(
+            "Instead of `blocks`: stop after the block in which every 95% interval's half-width is at most "
+            "this (looked at from block 6, with at most 3 columns from block 8). Never on significance."
+        ),
+    )
+    max_blocks: int = Field(default=24, ge=1, le=200, description="With `precision`: never more blocks.")
+    max_hours: float | None = Field(
+        default=None,
+        gt=0,
+        description="No block is begun that would likely end after so many hours of work on a VM.",
+    )
+
+    @property
+    def most_blocks(self) -> int:
+        """Blocks that are planned: with `precision`, more than are likely run."""
+        return self.max_blocks if self.precision else self.blocks

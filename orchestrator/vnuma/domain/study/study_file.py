@@ -1,0 +1,353 @@
+"""Reading a study file: every problem at once, each with its line and what would be right."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+from ruamel.yaml import YAML
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.reader import ReaderError
+
+from vnuma.domain.arm.arm import Arm, PhysicalCores
+from vnuma.domain.study.crossing import Crossing
+from vnuma.domain.study.design_checks import check_design
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.workload_checks import check_arms_workloads, check_workload
+from vnuma.domain.topology.topology import topologies
+from vnuma.domain.vm.plain_text import refuse_controls
+from vnuma.domain.workloads.kinds import settings_type
+from vnuma.domain.workloads.problem import Path, Problem
+from vnuma.errors import InputError
+
+MOST_LETTERS = 1_000_000
+MOST_VALUES = 50_000
+DEEPEST = 40
+"""Bounds of a study file: the largest so far has 10,000 characters and 400 values on 6 levels."""
+
+
+def parse_study(text: str, file: str) -> Study:
+    """Read a study from YAML text; `file` is its name in messages.
+
+    Raises InputError that lists every problem with file and line.
+    """
+    data = _load(text, file)
+    if problems := list(strange_values(data)):
+        raise _input_error(problems, data, file)
+    crossing = _crossing(data)
+    result = _validate(data) if crossing is None else _validate_crossed(data, crossing)
+    if isinstance(result, Study):
+        return result
+    raise _input_error(result, data, file)
+
+
+def _crossing(data: Any) -> Crossing | None:
+    """The crossing of a file whose arms are a mapping; None where they are written out."""
+    arms = data.get("arms")
+    return Crossing(arms, data.get("vcpus")) if isinstance(arms, dict) else None
+
+
+def _validate_crossed(data: Any, crossing: Crossing) -> Study | list[Problem]:
+    """As `_validate`; a problem of one written-out arm is said of the factor that brought it in."""
+    problems = list(crossing.problems())
+    result = problems or _validate({**data, "arms": crossing.arms()})
+    if problems or isinstance(result, Study):
+        return result
+    return [
+        replace(one, path=crossing.in_file(one.path), what=re.sub(r"^arms\.\d+\.", "arms.", one.what))
+        for one in result
+    ]
+
+
+def _validate(data: Any) -> Study | list[Problem]:
+    """The study, or everything that is wrong with it."""
+    try:
+        study = Study.model_validate(data)
+    except ValidationError as error:
+        found = [item for item in error.errors() if not _of_another_kind(item["loc"], data)]
+        if any(item["loc"][:1] == ("arms",) and len(item["loc"]) > 1 for item in found):
+            found = [item for item in found if item["loc"] != ("arms",)]  # none is left when all are wrong
+        return [_problem(item, data) for item in found]
+    return list(check_study(study)) or study
+
+
+def check_study(study: Study) -> Iterator[Problem]:
+    """What a study says that cannot be, although each field alone is right."""
+    seen: dict[str, int] = {}
+    if study.vcpus is None and not all(arm.vcpus or arm.topology == "keep" for arm in study.arms):
+        yield Problem(("vcpus",), "field 'vcpus' is missing.", "Every field is described in docs/study.md.")
+        return
+    for index, arm in enumerate(study.arms):
+        vcpus = arm.vcpus or study.vcpus
+        made = arm.vcpu_count
+        if made and vcpus and made != vcpus:
+            yield Problem(
+                ("arms", index, "topology"),
+                f"topology {arm.topology} makes {made} vCPUs, but vcpus is {vcpus}.",
+                f"Use one of {_all(vcpus)}, or set vcpus: {made}.",
+            )
+        if arm.vnuma_nodes and vcpus and vcpus % arm.vnuma_nodes:
+            yield Problem(
+                ("arms", index, "vnuma_nodes"),
+                f"{vcpus} vCPUs cannot be spread evenly over {arm.vnuma_nodes} vNUMA nodes.",
+                "Use a number that divides vcpus.",
+            )
+        if arm.label in seen:
+            yield Problem(
+                ("arms", index),
+                f"arm '{arm.label}' is already the {_ordinal(seen[arm.label])} arm.",
+                "Remove one, or give it a name of its own: {topology: "
+                f"{arm.topology}, name: ...}}. For an A/A check set design.a_a: true.",
+            )
+        seen.setdefault(arm.label, index)
+    yield from _check_same(study)
+    yield from _check_reference(study)
+    misfits = list(check_arms_workloads(study))
+    yield from misfits
+    if study.reference in study.labels and not misfits:
+        yield from check_design(study)
+    yield from check_workload(study)
+
+
+def _check_same(study: Study) -> Iterator[Problem]:
+    """Two names for one configuration would be an A/A column that nobody reads as one."""
+    seen: list[Arm] = []
+    for index, label in enumerate(study.labels):
+        arm = study.arm(label)
+        same = next((one.label for one in seen if one == arm.model_copy(update={"name": one.name})), None)
+        if same is not None and same != label:
+            yield Problem(
+                ("arms", index),
+                f"arm '{label}' is the same configuration as '{same}'.",
+                "Remove one. For an A/A check set design.a_a: true.",
+            )
+        seen.append(arm)
+
+
+def _check_reference(study: Study) -> Iterator[Problem]:
+    if study.reference not in study.labels:
+        yield Problem(
+            ("reference",),
+            f"the reference arm '{study.reference}' is not among the arms.",
+            f"Use one of {', '.join(study.labels)}.",
+        )
+
+
+def strange_values(data: Any) -> Iterator[Problem]:
+    """Values that no field takes and that would fail much later: in the middle of a run, or of its report.
+
+    Aliases are followed, since whoever reads the fields does: a file of a few lines can stand for millions.
+    """
+    stack: list[tuple[Path, Any]] = [((), data)]
+    seen = 0
+    while stack:
+        path, node = stack.pop()
+        seen += 1
+        if seen > MOST_VALUES or len(path) > DEEPEST:
+            what = "the file is nested too deeply or stands for too many values."
+            yield Problem(path[:1], what, f"A study has at most {MOST_VALUES:,} values on {DEEPEST} levels.")
+            return
+        if isinstance(node, dict):
+            stack += [((*path, key), value) for key, value in node.items()]
+            stack += [(path, key) for key in node if isinstance(key, str)]
+        elif isinstance(node, list):
+            stack += [((*path, index), value) for index, value in enumerate(node)]
+        elif why := _strange(path, node):
+            yield Problem(path, f"{_dotted(path)}: {why}.", "Write it without.")
+
+
+def _strange(path: Path, value: object) -> str:
+    """Why no field takes a value; empty for an ordinary one. Names are one line, other text may have more."""
+    if isinstance(value, str):
+        try:
+            refuse_controls(value, lines=path[-1:] != ("name",) and path[:1] not in _NAMES)
+        except ValueError as error:
+            return str(error)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return f"a whole number of {value.bit_length()} bits, where 64 is the most"
+    return ""
+
+
+_NAMES = (("vm",), ("vms",), ("name",), ("reference",))
+
+
+def _load(text: str, file: str) -> Any:
+    yaml = YAML(typ="rt")
+    yaml.allow_duplicate_keys = False
+    if len(text) > MOST_LETTERS:
+        raise _not_yaml(file, 1, f"the file is larger than {MOST_LETTERS:,} characters")
+    if _open_brackets(text) > 4 * DEEPEST:
+        raise _not_yaml(file, 1, "it is nested too deeply")
+    try:
+        data = yaml.load(text)
+    except RecursionError:
+        raise _not_yaml(file, 1, "it is nested too deeply, or refers to itself") from None
+    except MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        raise _not_yaml(file, mark.line + 1 if mark else 1, error.problem or str(error)) from None
+    except ReaderError as error:
+        raise _not_yaml(
+            file, text.count("\n", 0, error.position) + 1, "a character that YAML forbids"
+        ) from None
+    except (YAMLError, ValueError) as error:  # ValueError: a date or number that looks right and is not
+        raise _not_yaml(file, 1, str(error) or type(error).__name__) from None
+    except (AttributeError, TypeError, LookupError, AssertionError):  # ruamel at a merge with itself
+        raise _not_yaml(file, 1, "a merge or tag in it cannot be resolved") from None
+    if not isinstance(data, dict):
+        raise InputError(
+            f"{file}:1: a study is a mapping of fields, but this file holds none.",
+            fix="Start from studies/quick.yml.",
+        )
+    return data
+
+
+def _open_brackets(text: str) -> int:
+    """The most brackets open at once, quoted ones too: the parser's time grows with their square."""
+    depth = most = 0
+    for bracket in re.findall(r"[\[\]{}]", text):
+        depth = depth + 1 if bracket in "[{" else max(0, depth - 1)
+        most = max(most, depth)
+    return most
+
+
+def _not_yaml(file: str, line: int, problem: str) -> InputError:
+    what = f"{file}:{line}: not valid YAML: {problem.splitlines()[0]}."
+    return InputError(what, fix="Look at that line and the one above it.")
+
+
+def _problem(item: Any, data: Any) -> Problem:
+    """One pydantic error in our words."""
+    path, in_union = _real_path(item["loc"], data)
+    kind, field = item["type"], path[-1] if path else ""
+    if item["loc"][-1:] == ("[key]",):
+        allowed = f"Names here match {item['ctx']['pattern']}" if "pattern" in item.get("ctx", {}) else ""
+        return Problem(path, f"{_dotted(path[:-1])}: '{field}' is not a name that it takes.", allowed)
+    if in_union:
+        return Problem(
+            path,
+            f"{_dotted(path)}: {_value_at(path, data)} is not a value that it takes.",
+            _choices(path, data),
+        )
+    if kind == "extra_forbidden":
+        known = _known_fields(path[:-1], data)
+        close = difflib.get_close_matches(str(field), known, n=1)
+        fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
+        return Problem(path, f"unknown field '{field}'.", fix)
+    if kind == "missing":
+        return Problem(path, f"field '{field}' is missing.", "Every field is described in docs/study.md.")
+    message = str(item["msg"]).removeprefix("Value error, ")
+    return Problem(path, f"{_dotted(path)}: {message[:1].lower()}{message[1:]}.")
+
+
+# Fields that take a mapping among other kinds of value: pydantic puts the model's name into the location.
+_MAPPING_KINDS = frozenset({PhysicalCores.__name__})
+
+
+def _of_another_kind(loc: Sequence[int | str], data: Any) -> bool:
+    """Whether an error is about a kind of value that the file does not use: a mapping is judged as one."""
+    node = data
+    for step in loc:
+        if isinstance(node, dict):
+            if step not in node and str(step).startswith(("literal[", "tuple[")):
+                return True
+            node = node.get(step)
+        elif isinstance(node, list) and isinstance(step, int) and step < len(node):
+            node = node[step]
+    return False
+
+
+def _real_path(loc: Sequence[int | str], data: Any) -> tuple[Path, bool]:
+    """The keys of the file that `loc` names, and whether it goes on into a branch of a union.
+
+    pydantic adds the branch's name to the location; that is no key of the file.
+    """
+    path: list[int | str] = []
+    node = data
+    for step in loc:
+        if isinstance(node, dict) and step in _MAPPING_KINDS:
+            continue
+        if isinstance(node, dict):
+            path.append(step)
+            node = node.get(step)
+        elif isinstance(node, list) and isinstance(step, int):
+            path.append(step)
+            node = node[step] if step < len(node) else None
+        elif node is None or (path and step == "topology"):
+            return tuple(path), False
+        else:
+            return tuple(path), True
+    return tuple(path), False
+
+
+def _dotted(path: Path) -> str:
+    return ".".join(map(str, path))
+
+
+def _value_at(path: Path, data: Any) -> str:
+    for step in path:
+        data = data[step]
+    return f"'{data}'" if isinstance(data, str) else str(data)
+
+
+def _choices(path: Path, data: Any) -> str:
+    """What a field with several kinds of value takes, from its own description."""
+    model: type[BaseModel] | None = Study
+    for step in path[:-1]:
+        if isinstance(step, str) and model:
+            model = _model_of(model, step, data)
+    info = model.model_fields.get(str(path[-1])) if model else None
+    return info.description or "" if info else ""
+
+
+def _known_fields(path: Path, data: Any) -> list[str]:
+    model: type[BaseModel] | None = Study
+    for step in path:
+        if isinstance(step, int):
+            continue
+        model = _model_of(model, step, data) if model else None
+    return list(model.model_fields) if model else []
+
+
+def _model_of(model: type[BaseModel], field: str, data: Any) -> type[BaseModel] | None:
+    """The model of a field; which one a workload's section has, the file's own name of it says."""
+    if model is Study and field == "workload":
+        return settings_type(str(data["workload"].get("name", "cross_join")))
+    info = model.model_fields.get(field)
+    if info is None:
+        return None
+    candidates = [info.annotation, *getattr(info.annotation, "__args__", ())]
+    return next((c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)), None)
+
+
+def _input_error(problems: list[Problem], data: Any, file: str) -> InputError:
+    unique = dict.fromkeys((_line(problem.path, data), problem.what, problem.fix) for problem in problems)
+    lines = [f"{file}:{line}: {what}" + (f"\n  {fix}" if fix else "") for line, what, fix in sorted(unique)]
+    return InputError("\n".join(lines))
+
+
+def _line(path: Path, data: Any) -> int:
+    """The 1-based line of the deepest key of `path` that stands in the file."""
+    node, line = data, 1
+    for step in path:
+        position = getattr(node, "lc", None)
+        if position is None:
+            break
+        try:
+            line = (position.key(step) if isinstance(node, dict) else position.item(step))[0] + 1
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            break
+    return line
+
+
+def _all(vcpus: int) -> str:
+    return " ".join(str(topology) for topology in topologies(vcpus))
+
+
+def _ordinal(index: int) -> str:
+    words = ("first", "second", "third", "fourth", "fifth")
+    return words[index] if index < len(words) else f"{index + 1}th"

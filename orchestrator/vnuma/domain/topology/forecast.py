@@ -1,0 +1,126 @@
+"""What guest, Windows and SQL Server will see of a VM's shape: on one host, or on unlike ones."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from itertools import accumulate
+
+from vnuma.domain.topology.layout import Confidence, Prediction
+from vnuma.domain.topology.licence import SQL_2016, Usable, sql_limit, usable_by_sql, usable_by_windows
+from vnuma.domain.topology.prediction import host_shape, predict
+from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.setting import Settings
+
+# SQL Server's releases by year, as people name them -> major version.
+SQL_YEARS = {2012: 11, 2014: 12, 2016: 13, 2017: 14, 2019: 15, 2022: 16, 2025: 17}
+
+
+@dataclass(frozen=True)
+class Guest:
+    """What runs in the VM. `sql_major` is 13 for 2016, 16 for 2022; an empty `windows` is not known."""
+
+    sql_edition: str = "Developer"
+    sql_major: int = 16
+    windows: str = ""
+    soft_numa: bool = True
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """One shape on one host (or on several alike)."""
+
+    topology: Topology
+    hosts: tuple[str, ...]
+    release: str
+    prediction: Prediction
+    sql_cpu_nodes: int
+    sql_cpu_nodes_online: int
+    """Those with a CPU that the edition uses; the schedulers of the others are VISIBLE OFFLINE."""
+    by_sql: Usable
+    by_windows: Usable | None
+    remote_mb: int | None
+    """Memory that does not fit the nodes of its vCPUs, and is remote; None: node sizes not known."""
+    too_wide: bool
+    """More vCPUs than the host has cores."""
+
+    @property
+    def usable_cores(self) -> int:
+        """vCPUs that both Windows and SQL Server use, by the stricter reading."""
+        return min(self.by_sql.cores, self.by_windows.cores if self.by_windows else self.topology.vcpus)
+
+    @property
+    def confidence(self) -> Confidence:
+        """Low if the layout or an edition's limit rests on documents that disagree."""
+        parts = [self.prediction.confidence, self.by_sql.confidence]
+        parts += [self.by_windows.confidence] if self.by_windows and self._windows_limits else []
+        return "low" if "low" in parts else "high"
+
+    @property
+    def _windows_limits(self) -> bool:
+        return self.by_windows is not None and self.by_windows.cores < self.topology.vcpus
+
+
+def forecast(
+    settings: Settings, hardware: int, host: HostFacts, guest: Guest, unseen: Collection[str] = ()
+) -> Forecast:
+    """What a power-on with these settings on that host gives the guest. `unseen` names settings not known."""
+    vcpus, per_socket = _number(settings, "numCPUs"), _number(settings, "numCoresPerSocket") or 1
+    shape = Topology(max(1, vcpus // per_socket), per_socket)
+    seen = predict(host_shape(host), settings, hardware, unseen)
+    automatic = guest.soft_numa and guest.sql_major >= SQL_2016
+    by_sql = usable_by_sql(sql_limit(guest.sql_edition, guest.sql_major), shape)
+    sizes = seen.cpu_node_sizes(soft_numa=automatic)
+    return Forecast(
+        topology=shape,
+        hosts=(host.name,),
+        release=host.release.version,
+        prediction=seen,
+        sql_cpu_nodes=len(sizes),
+        sql_cpu_nodes_online=_online(sizes, by_sql.cores),
+        by_sql=by_sql,
+        by_windows=usable_by_windows(guest.windows, shape) if guest.windows else None,
+        remote_mb=_remote_mb(_number(settings, "memoryMB"), vcpus, seen, host),
+        too_wide=vcpus > host.cores,
+    )
+
+
+def forecast_on(
+    settings: Settings,
+    hardware: int,
+    hosts: Iterable[HostFacts],
+    guest: Guest,
+    unseen: Collection[str] = (),
+) -> list[Forecast]:
+    """The same on every host; hosts that give the same are told together, the first of them first."""
+    found: dict[object, Forecast] = {}
+    for host in hosts:
+        one = forecast(settings, hardware, host, guest, unseen)
+        key = (one.release, one.prediction, one.remote_mb, one.too_wide)
+        known = found.get(key)
+        found[key] = one if known is None else _joined(known, one)
+    return list(found.values())
+
+
+def _joined(known: Forecast, other: Forecast) -> Forecast:
+    return replace(known, hosts=known.hosts + other.hosts)
+
+
+def _online(sizes: tuple[int, ...], cores: int) -> int:
+    """Nodes that the first so many CPUs lie on: an edition takes them in the order of their numbers."""
+    return sum(before < cores for before in accumulate(sizes[:-1], initial=0))
+
+
+def _remote_mb(memory_mb: int, vcpus: int, seen: Prediction, host: HostFacts) -> int | None:
+    """ESXi spreads a VM's memory over its NUMA clients as it does its vCPUs."""
+    node = host.node_memory_mb
+    if not node or not memory_mb:
+        return None
+    clients = seen.clients or seen.node_sizes
+    return sum(max(0, memory_mb * size // vcpus - node) for size in clients)
+
+
+def _number(settings: Settings, name: str) -> int:
+    value = settings.get(name)
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,104 @@
+"""What makes a predicted layout less sure: settings that no source explains, and what nobody has seen."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from math import ceil
+
+from vnuma.domain.topology.layout import Prediction
+from vnuma.domain.topology.power_on import PowerOn
+from vnuma.domain.topology.release import (
+    AUTOSIZE_COOKIE,
+    AUTOSIZE_MAX,
+    DECOUPLED_SINCE,
+    FOLLOW,
+    MAX_PER_NODE,
+    MINIMUM,
+    PREFER_HT,
+)
+
+# ESXi makes more NUMA clients with them; whether the guest then sees as many nodes no source says. Denneman
+# (2016-08-22) names the first for a VM that would fit a node; a VM of his that does shows two nodes.
+_CLIENT_LIMITS = ("numa.vcpu.maxpermachinenode", "numa.vcpu.maxperclient")
+
+_KNOWN_KEYS = {
+    *(name.lower() for name in (AUTOSIZE_COOKIE, AUTOSIZE_MAX, FOLLOW, MAX_PER_NODE, MINIMUM, PREFER_HT)),
+    *("numa.autosize", "numa.autosize.once", "numa.consolidate", "numa.nodeaffinity"),
+    "numa.vcpu.corespernode",  # how virtualNuma.coresPerNumaNode stands among the keys
+    *_CLIENT_LIMITS,
+}
+
+EXTRA_CONFIG, HOT_ADD = "extraConfig", "cpuHotAddEnabled"
+"""What of a VM may not have been seen, as an estate names it: all its keys, or whether CPU hot-add is on."""
+
+
+@dataclass(frozen=True)
+class _Doubt:
+    """Why a layout is less sure, and the number of nodes that there may be instead, where one is known."""
+
+    why: str
+    instead: int | None = None
+
+
+def doubted(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Prediction:
+    """The layout, less sure where there are doubts, with the other counts named."""
+    doubts = [*_by_settings(layout, power_on), *_by_unseen(layout, power_on, unseen)]
+    if not doubts:
+        return layout
+    others = dict.fromkeys([*layout.alternatives, *(doubt.instead for doubt in doubts if doubt.instead)])
+    others.pop(layout.vnuma_nodes, None)
+    because = "; ".join([layout.because, *(doubt.why for doubt in doubts)])
+    return replace(layout, confidence="low", because=because, alternatives=tuple(others))
+
+
+def _by_settings(layout: Prediction, power_on: PowerOn) -> Iterator[_Doubt]:
+    """Settings that take part, and whose effect on vNUMA no source states."""
+    if power_on.keys.get("cpuaffinity") and layout.vnuma_nodes > 1:
+        yield _Doubt("CPU affinity ends NUMA management, and no source says whether vNUMA is still shown")
+    allowed = str(power_on.keys.get("numa.nodeaffinity") or "")
+    if allowed and len(allowed.split(",")) < layout.vnuma_nodes:
+        yield _Doubt("numa.nodeAffinity allows fewer host nodes than there would be vNUMA nodes")
+    if not power_on.may_have_vnuma:
+        return
+    for name in _CLIENT_LIMITS:
+        limit = power_on.number(name)
+        if 0 < limit < max(layout.node_sizes):
+            yield _Doubt(
+                f"{name} is {limit}, and no source says whether the guest sees the clients that it makes",
+                ceil(power_on.vcpus / limit),
+            )
+    others = {name for name, value in power_on.keys.items() if name.startswith("numa.") and value is not None}
+    for name in sorted(others - _KNOWN_KEYS):
+        yield _Doubt(f"{name} is set, which no rule here knows")
+
+
+def _by_unseen(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Iterator[_Doubt]:
+    """What may be set on VM or host without anybody having seen it."""
+    if not power_on.may_have_vnuma:
+        return
+    if (
+        power_on.host.follow_cores_per_socket is None
+        and power_on.per_socket > 1
+        and _ignores_sockets(layout, power_on)
+    ):
+        yield _Doubt(
+            "the host's Numa.FollowCoresPerSocket could not be read: with it, a node per socket",
+            max(1, power_on.vcpus // power_on.per_socket),
+        )
+    if HOT_ADD in unseen and layout.vnuma_nodes > 1:
+        yield _Doubt("whether CPU hot-add, which hides vNUMA, is on was not seen", 1)
+    if EXTRA_CONFIG in unseen:
+        yield _Doubt(
+            "the VM's numa.* keys were not seen: a node size, preferHT, or the layout that an earlier "
+            "power-on has stored"
+        )
+
+
+def _ignores_sockets(layout: Prediction, power_on: PowerOn) -> bool:
+    """Whether following the sockets would give another layout, and nothing nearer to the VM decides."""
+    if power_on.host.release < DECOUPLED_SINCE or power_on.per_socket == 1:
+        return False
+    by_vm = power_on.keys.get(FOLLOW.lower()) is not None or power_on.number(MAX_PER_NODE)
+    another = layout.vnuma_nodes != max(1, power_on.vcpus // power_on.per_socket)
+    return another and not by_vm and not power_on.node_size

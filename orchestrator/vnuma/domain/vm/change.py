@@ -1,0 +1,138 @@
+"""A change to a VM is a value: computed here, applied and read back elsewhere.
+
+The same value serves the plan, check mode, the diff, applying and putting back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from vnuma.domain.vm.setting import (
+    AUTOMATIC,
+    DERIVED,
+    Settings,
+    Value,
+    is_evidence,
+    is_extra_config,
+    is_governed,
+    needs_power_off,
+)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """One setting, before and after. None on either side: not set."""
+
+    setting: str
+    before: Value
+    after: Value
+
+
+@dataclass(frozen=True)
+class Change:
+    """Edits in a stable order. Empty: nothing to do."""
+
+    edits: tuple[Edit, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.edits)
+
+    def __iter__(self) -> Iterator[Edit]:
+        return iter(self.edits)
+
+    @property
+    def needs_power_off(self) -> bool:
+        """Whether any edit takes effect only with the VM off."""
+        return any(needs_power_off(edit.setting) for edit in self.edits)
+
+    @property
+    def desired(self) -> dict[str, Value]:
+        """The values after the change, by setting."""
+        return {edit.setting: edit.after for edit in self.edits}
+
+
+def change_to(current: Settings, desired: Settings) -> Change:
+    """What must be edited so that `current` becomes `desired`; settings not named are kept.
+
+    Evidence keys and derived values are never edited: vSphere ignores or computes them.
+    """
+    return Change(
+        tuple(
+            Edit(name, asked(current, name), value)
+            for name, value in sorted(desired.items(), key=_order)
+            if name not in DERIVED and not is_evidence(name) and not _same(name, asked(current, name), value)
+        )
+    )
+
+
+def asked(settings: Settings, name: str) -> Value:
+    """A setting as it would be asked for: 0 where the number shown is one that vSphere chose itself."""
+    automatic = AUTOMATIC.get(name)
+    return 0 if automatic and settings.get(automatic) is True else settings.get(name)
+
+
+def settings_after(current: Settings, desired: Settings) -> dict[str, Value]:
+    """The settings once `desired` is made: what a power-on then goes by."""
+    after = {**current, **desired}
+    for name, automatic in AUTOMATIC.items():
+        if name in desired:
+            after[automatic] = not desired[name]
+    return after
+
+
+def change_back(current: Settings, baseline: Settings) -> Change:
+    """What must be edited so that the VM is again as its baseline says.
+
+    Governed extraConfig keys that the baseline did not have are removed. A value that was
+    automatic and still is stays unsent: sending 0 again forces a hardware reconfigure
+    (terraform-provider-vsphere pull 2732).
+    """
+    desired = {name: value for name, value in baseline.items() if not is_evidence(name)}
+    for name in current:
+        if is_extra_config(name) and is_governed(name) and name not in baseline:
+            desired[name] = None
+    for value, automatic in AUTOMATIC.items():
+        if baseline.get(automatic) is False:
+            continue
+        if current.get(automatic) is True:
+            desired.pop(value, None)  # not set before reads back as automatic, with a computed value
+        elif baseline.get(automatic) is True:
+            desired[value] = 0
+    if baseline.get("memoryReservationLockedToMax") is True:
+        desired.pop("memoryReservation", None)
+    return change_to(current, desired)
+
+
+def net(edits: Iterable[Edit]) -> tuple[Edit, ...]:
+    """What edits made one after the other come to: each setting's first value and last, if they differ."""
+    first: dict[str, Edit] = {}
+    for edit in edits:
+        begun = first.get(edit.setting, edit)
+        first[edit.setting] = Edit(edit.setting, begun.before, edit.after)
+    return tuple(edit for edit in first.values() if not _same(edit.setting, edit.before, edit.after))
+
+
+def differences(expected: Settings, observed: Settings) -> Change:
+    """Which expected settings read back as something else. Empty: all equal."""
+    return change_to(observed, expected)
+
+
+def _order(item: tuple[str, Value]) -> tuple[bool, str]:
+    return is_extra_config(item[0]), item[0]
+
+
+def _same(name: str, left: Value, right: Value) -> bool:
+    """Equal as vSphere reads it: extraConfig is text without case; a CPU set has no order."""
+    if left is None or right is None:
+        empty = (None, "", (), 0) if name in AUTOMATIC else (None, "", ())
+        return left in empty and right in empty
+    if isinstance(left, tuple) and isinstance(right, tuple):
+        return sorted(left) == sorted(right)
+    if is_extra_config(name):
+        return _extra_config_text(left) == _extra_config_text(right)
+    return left == right
+
+
+def _extra_config_text(value: Value) -> str:
+    return str(value).strip().lower()

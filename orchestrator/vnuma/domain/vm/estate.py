@@ -1,0 +1,64 @@
+"""An estate as it was read at one moment: VMs, their hosts and clusters, and what could not be seen."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
+from vnuma.domain.vm.server import WindowsFacts
+
+
+@dataclass(frozen=True)
+class Unseen:
+    """Something that could not be read, and why. `kind` is vm, host, cluster, tags, sheet or column."""
+
+    kind: str
+    name: str
+    why: str
+
+
+@dataclass(frozen=True)
+class EstateVm:
+    """A VM, and why some of its facts are not known: by setting, or "host", or "extraConfig".
+
+    `tags` are vSphere's, each as `category:name`; None: they were not read.
+    """
+
+    facts: VmFacts
+    absent: Mapping[str, str] = field(default_factory=dict)
+    tags: tuple[str, ...] | None = None
+    guest: WindowsFacts | None = None
+    """Windows as VMware Tools tell it; None: they do not, or it is another system."""
+
+
+@dataclass(frozen=True)
+class Estate:
+    """What one vCenter, or one export of it, shows.
+
+    `read_at` is UTC in ISO 8601; `simulated` names the lab's scenario.
+    """
+
+    source: str
+    kind: Literal["vcenter", "rvtools"]
+    read_at: str
+    product: str
+    version: str
+    vms: tuple[EstateVm, ...]
+    clusters: tuple[ClusterFacts, ...]
+    unseen: tuple[Unseen, ...] = ()
+    simulated: str | None = None
+    whole: bool = True
+    """Whether everything there was read, not some VMs by name."""
+
+    @cached_property
+    def hosts(self) -> Mapping[str, HostFacts]:
+        """Every host that could be read, by managed object id."""
+        return {host.moid: host for cluster in self.clusters for host in cluster.hosts}
+
+    @cached_property
+    def cluster_of(self) -> Mapping[str, ClusterFacts]:
+        """Each host's cluster, by the host's managed object id."""
+        return {host.moid: cluster for cluster in self.clusters for host in cluster.hosts}

@@ -1,0 +1,180 @@
+"""What was read of a VM, its host and its guest: plain values, with units in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from vnuma.domain.vm.setting import Power, Settings
+
+
+@dataclass(frozen=True)
+class Release:
+    """An ESXi or vCenter release, such as 8.0.3 build 24022510."""
+
+    version: str
+    build: str = ""
+
+    @cached_property
+    def key(self) -> tuple[int, int]:
+        """Major and minor number, for comparison: (6, 5) for 6.5.0."""
+        parts = [*self.version.split("."), "0", "0"][:2]
+        return int(parts[0]), int(parts[1])
+
+    def __str__(self) -> str:
+        return f"{self.version} build {self.build}" if self.build else self.version
+
+
+@dataclass(frozen=True)
+class NumaNode:
+    """One NUMA node of a host: its logical CPUs, ascending, and its memory."""
+
+    id: int
+    cpus: tuple[int, ...]
+    memory_mb: int
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """An ESXi host: what decides placement and comparability."""
+
+    moid: str
+    name: str
+    release: Release
+    vendor: str
+    model: str
+    cpu_model: str
+    bios: str
+    packages: int
+    cores: int
+    threads: int
+    memory_mb: int
+    numa_nodes: tuple[NumaNode, ...]
+    mhz: int = 0
+    """Nominal clock of a core; 0: not told."""
+    in_drs_cluster: bool = False
+    drs_default: str | None = None
+    numa_reported: bool | None = None
+    """Whether `numa_nodes` came from the host's own list; False: one node of everything was assumed."""
+    power_policy: str | None = None
+    """The CPU power policy's short name, as vSphere shows it: static (High performance), dynamic, low."""
+    advanced: Mapping[str, str] | None = None
+    """The advanced options Numa.* of the host, by name."""
+    max_cores_per_socket: int | None = None
+    """Most cores per virtual socket that this host supports (its VM capability)."""
+    powered_on_mb: Mapping[str, int] | None = None
+    """Memory of every VM that is powered on here, by managed object id; None: not counted."""
+
+    @cached_property
+    def threads_per_core(self) -> int:
+        """Logical CPUs per physical core: 2 with hyper-threading on."""
+        return max(1, self.threads // self.cores)
+
+    @cached_property
+    def cores_per_node(self) -> int:
+        """Physical cores of the smallest NUMA node: what a VM must fit into."""
+        return min(len(node.cpus) for node in self.numa_nodes) // self.threads_per_core
+
+    @cached_property
+    def node_memory_mb(self) -> int:
+        """Memory of the smallest NUMA node: what a VM must fit into."""
+        return min(node.memory_mb for node in self.numa_nodes)
+
+    @cached_property
+    def running_mb(self) -> int | None:
+        """Memory of all VMs that are powered on here; None: not counted."""
+        return None if self.powered_on_mb is None else sum(self.powered_on_mb.values())
+
+
+@dataclass(frozen=True)
+class ClusterFacts:
+    """A cluster and its hosts. A host outside any cluster is a cluster of one, without DRS."""
+
+    moid: str
+    name: str
+    drs_enabled: bool | None
+    hosts: tuple[HostFacts, ...]
+    """The hosts that could be read; see `unread`."""
+    unread: tuple[str, ...] = ()
+    """Names of hosts that could not be read: disconnected, or no right to see them."""
+
+    @cached_property
+    def shapes(self) -> Mapping[tuple[object, ...], HostFacts]:
+        """One host for each shape that the cluster has: what decides where a VM's nodes come to lie."""
+        return {
+            (
+                host.release.key,
+                len(host.numa_nodes),
+                host.cores_per_node,
+                host.threads_per_core,
+                host.node_memory_mb >> 10,
+            ): host
+            for host in self.hosts
+        }
+
+
+@dataclass(frozen=True)
+class VmFacts:
+    """One VM as vSphere shows it now.
+
+    `settings` holds every typed setting and every governed or evidence extraConfig key;
+    `guest_full_name` may be empty before Tools have ever run.
+    """
+
+    moid: str
+    name: str
+    path: str
+    vcenter_uuid: str
+    instance_uuid: str
+    hardware_version: int
+    guest_id: str
+    guest_full_name: str
+    power: Power
+    host_moid: str
+    host_name: str
+    tools_running: bool
+    change_version: str
+    settings: Settings
+    lease: str | None = None
+    question: str | None = None
+    log_directory: str | None = None
+    disabled_methods: tuple[str, ...] = ()
+    has_snapshot: bool = False
+    drs_override: str | None = None
+    is_template: bool = False
+
+    @property
+    def key(self) -> str:
+        """The VM's identity across runs: vCenter and instance UUID."""
+        return f"{self.vcenter_uuid}/{self.instance_uuid}"
+
+
+@dataclass(frozen=True)
+class SqlNode:
+    """One row of sys.dm_os_nodes, the DAC's node left out."""
+
+    node_id: int
+    memory_node_id: int
+    online_schedulers: int
+    state: str
+
+
+@dataclass(frozen=True)
+class GuestTopology:
+    """What SQL Server shows of the guest's topology; None where this version has no such column."""
+
+    vcpus: int
+    sockets: int | None
+    cores_per_socket: int | None
+    numa_nodes: int
+    """Memory nodes as SQL Server sees them: the guest's vNUMA nodes, never soft-NUMA."""
+    sql_cpu_nodes: int
+    """SQLOS nodes, soft-NUMA included."""
+    soft_numa: str | None
+    nodes: tuple[SqlNode, ...] = ()
+    visible_online: int = 0
+    visible_offline: int = 0
+    memory_node_kb: Mapping[int, int] = field(default_factory=dict)
+    xtp_pages_kb: Mapping[int, int] = field(default_factory=dict)
+    """Where the memory-optimised pages lie: kilobytes per memory node (MEMORYCLERK_XTP)."""

@@ -1,0 +1,41 @@
+"""Which Windows runs in a guest, from what others say of it: VMware Tools, and SQL Server's banner."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.domain.vm.server import WindowsFacts
+
+TOOLS_KEY = "guestInfo.detailed.data"
+"""The extraConfig key into which VMware Tools 11 and later write what runs in the guest."""
+
+_FIELD = re.compile(r"(\w+)='([^']*)'")
+_BANNER = re.compile(r" on (Windows.+?) [\d.]+ <\w+> \(Build (\d+)")
+
+
+def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
+    """From the text under `TOOLS_KEY`, else from Tools' name of the system, which has no build.
+
+    `buildNumber='17763' familyName='Windows' prettyName='Windows Server 2019 Standard, 64-bit (Build ...)'`.
+    None: not told, or no Windows.
+    """
+    told = dict(_FIELD.findall(detail))
+    name = told.get("prettyName") or full_name
+    if "windows" not in (told.get("familyName") or name).lower():
+        return None
+    build = told.get("buildNumber", "")
+    return WindowsFacts(build=int(build) if build.isdigit() else None, caption=_caption(name))
+
+
+def windows_of_banner(version_text: str) -> WindowsFacts | None:
+    """From SQL Server's @@VERSION: `... on Windows Server 2019 Standard 10.0 <X64> (Build 17763: )`.
+
+    None: SQL Server on Linux, or a text of another kind.
+    """
+    found = _BANNER.search(version_text)
+    return WindowsFacts(build=int(found[2]), caption=found[1]) if found else None
+
+
+def _caption(name: str) -> str | None:
+    """`Windows Server 2019 Standard` of `Windows Server 2019 Standard, 64-bit (Build 17763.2145)`."""
+    return re.split(r",| \(", name)[0].strip() or None

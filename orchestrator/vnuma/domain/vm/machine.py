@@ -1,0 +1,161 @@
+"""A Linux machine that is measured as it is: what it shows of itself, before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vnuma.domain.vm.provenance import emulated_by, scenario_of
+from vnuma.logs import linux_nodes
+
+_UNDER_THE_CPU = "TCG"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One NUMA node: its CPUs, and its memory in MB when it was looked at.
+
+    `cached_mb` is what dropping the page cache gives back: FilePages without those of a tmpfs.
+    """
+
+    id: int
+    cpus: tuple[int, ...]
+    memory_mb: int
+    free_mb: int
+    cached_mb: int = 0
+
+
+@dataclass(frozen=True)
+class MachineFacts:
+    """A machine and what decides whether, and what, can be measured on it."""
+
+    hostname: str
+    kernel: str
+    identity: str
+    """The same at every look: the machine id, else the firmware's UUID, else the host name."""
+    cpu_model: str
+    nodes: tuple[Node, ...]
+    distances: Mapping[int, tuple[int, ...]]
+    is_root: bool
+    numactl: bool
+    dd_times: bool
+    """Whether its dd says how long it took: some builds of busybox do not."""
+    emulated: str | None
+    """What emulates it in software; None for hardware, and for a VM that hardware runs."""
+    virtualization: str
+    numa_balancing: str | None
+    """kernel.numa_balancing: `0`, `1` or more; None where the kernel has none."""
+    transparent_hugepages: str | None
+    spread_page: str | None
+    """The cpuset's memory_spread_page: `1` spreads the page cache whatever numactl says."""
+    memory_limit_mb: int | None
+    """Of the cgroup that the commands run in; None without one."""
+    allowed_nodes: tuple[int, ...]
+    """Nodes whose memory the commands may use (Mems_allowed_list)."""
+    file_system: str
+    free_disk_mb: int | None
+    may_write: bool = True
+    """Whether the commands may write in the folder: not on a file system that is mounted read-only."""
+    may_drop_caches: bool = True
+    """Whether they may write /proc/sys/vm/drop_caches: root of a container often may not."""
+    free_shm_mb: int | None = None
+    """Room in /dev/shm; None where there is none."""
+    simulated: str | None = None
+    """The scenario of the lab that plays it; None for a real machine."""
+
+    def node(self, number: int) -> Node | None:
+        """The node of that number."""
+        return next((node for node in self.nodes if node.id == number), None)
+
+    @property
+    def provenance(self) -> str | None:
+        """What its figures are measured on, as a store keeps it (domain.provenance); None for hardware."""
+        return self.simulated or (emulated_by(self.emulated) if self.emulated else None)
+
+    @property
+    def words(self) -> str:
+        """`2 NUMA nodes, Linux 6.1.0`, for plans and reports."""
+        count = len(self.nodes)
+        return f"{count} NUMA node{'' if count == 1 else 's'}, Linux {self.kernel}"
+
+
+def machine_facts(text: str) -> MachineFacts:
+    """Read what `workloads.machine_question` printed. Raises ValueError when it is no answer."""
+    part = linux_nodes.sections(text)
+    memory = linux_nodes.meminfo(part.get("meminfo", ""))
+    cpus = _cpus_by_node(part.get("cpulists", ""))
+    nodes = tuple(
+        Node(
+            id_,
+            cpus.get(id_, ()),
+            shown.get("MemTotal", 0) // 1024,
+            shown.get("MemFree", 0) // 1024,
+            (shown.get("FilePages", 0) - shown.get("Shmem", 0)) // 1024,
+        )
+        for id_, shown in sorted(memory.items())
+    )
+    model, virtualization = _line(part, "cpu"), _line(part, "virt")
+    return MachineFacts(
+        hostname=_line(part, "hostname") or "unknown",
+        kernel=_line(part, "kernel"),
+        identity=_line(part, "machine-id") or _line(part, "uuid") or _line(part, "hostname"),
+        cpu_model=model,
+        nodes=nodes,
+        distances=_distances(part.get("distances", "")),
+        is_root=_line(part, "uid") == "0",
+        numactl=bool(_line(part, "numactl")),
+        dd_times=bool(linux_nodes.copied(part.get("dd", ""))),
+        emulated=_emulator(model, virtualization, part),
+        virtualization=virtualization,
+        numa_balancing=_line(part, "numa_balancing") or None,
+        transparent_hugepages=_chosen(_line(part, "thp")),
+        spread_page=_line(part, "spread_page") or None,
+        memory_limit_mb=_limit_mb(_line(part, "memory_limit")),
+        allowed_nodes=linux_nodes.number_list(_line(part, "mems_allowed")),
+        file_system=_line(part, "file_system"),
+        free_disk_mb=_mb(_line(part, "disk_kb")),
+        may_write=_line(part, "folder") == "writable",
+        may_drop_caches=_line(part, "drop_caches") == "writable",
+        free_shm_mb=_mb(_line(part, "shm_kb")),
+        simulated=scenario_of(_line(part, "vendor")),
+    )
+
+
+def _line(part: Mapping[str, str], name: str) -> str:
+    """The first line of a section, stripped; empty for one that is missing."""
+    return part.get(name, "").strip().partition("\n")[0].strip()
+
+
+def _mb(kilobytes: str) -> int | None:
+    return int(kilobytes) // 1024 if kilobytes.isdecimal() else None
+
+
+def _cpus_by_node(text: str) -> dict[int, tuple[int, ...]]:
+    rows = (line.split(maxsplit=1) for line in text.splitlines() if line.strip())
+    return {int(row[0]): linux_nodes.number_list(row[1] if len(row) > 1 else "") for row in rows}
+
+
+def _distances(text: str) -> dict[int, tuple[int, ...]]:
+    rows = (line.split() for line in text.splitlines() if line.strip())
+    return {int(row[0]): tuple(int(value) for value in row[1:]) for row in rows}
+
+
+def _chosen(text: str) -> str | None:
+    """The choice in brackets, as sysfs marks it: `always [madvise] never`."""
+    return text.partition("[")[2].partition("]")[0] or None
+
+
+def _limit_mb(text: str) -> int | None:
+    """A cgroup's limit in bytes; `max`, and the huge number of version 1, are no limit."""
+    return int(text) // 2**20 if text.isdecimal() and int(text) < 2**60 else None
+
+
+def _emulator(model: str, virtualization: str, part: Mapping[str, str]) -> str | None:
+    """QEMU without KVM: its CPU's name says TCG, or its firmware says QEMU and there is no kvm-clock.
+
+    systemd-detect-virt(1) tells `qemu` (software emulation) from `kvm` in the same way.
+    """
+    by_firmware = _line(part, "vendor").upper() == "QEMU" and "kvm" not in part.get("clocks", "")
+    if _UNDER_THE_CPU in model or virtualization == "qemu" or by_firmware:
+        return "QEMU without KVM"
+    return None

@@ -1,0 +1,151 @@
+"""The least-privilege role of a study: which vSphere privilege each change needs. The one list of them.
+
+Sources: the comments of VirtualMachineConfigSpec and of each method in VMware's API reference. Which
+privilege cores per socket and virtualNuma need is not stated there; CPUCount is what is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.domain.vm.setting import EXTRA_CONFIG_PRIVILEGE, TYPED, privilege_for
+
+ROLE_NAME = "vnuma"
+
+POWER_ON = "VirtualMachine.Interact.PowerOn"
+POWER_OFF = "VirtualMachine.Interact.PowerOff"
+
+
+Where = Literal["datastore", "cluster", "root", "attributes"]
+"""On which objects a privilege is asked for: the VM's datastores, its host's cluster, the root folder, or
+the VM itself where there are custom attributes."""
+
+
+@dataclass(frozen=True)
+class Need:
+    """A privilege and what it is needed for."""
+
+    privilege: str
+    purpose: str
+
+
+@dataclass(frozen=True)
+class Helps:
+    """A privilege that one can do without: where it is asked for, what for, and what is not without it."""
+
+    privilege: str
+    where: Where
+    purpose: str
+    without: str
+
+
+def _typed() -> list[Need]:
+    settings: dict[str, list[str]] = {}
+    for spec in TYPED.values():
+        settings.setdefault(spec.privilege, []).append(spec.name)
+    return [Need(privilege, ", ".join(names)) for privilege, names in settings.items()]
+
+
+ROLE: tuple[Need, ...] = (
+    *_typed(),
+    Need(EXTRA_CONFIG_PRIVILEGE, "numa.* and other extraConfig keys, the run's mark vnuma.run"),
+    Need(POWER_OFF, "guest shutdown, and power-off where a study allows it"),
+    Need(POWER_ON, "power-on"),
+)
+"""On each VM of a study. The built-in role Read-only must reach its host, cluster and folders as well."""
+
+ELSEWHERE: tuple[Helps, ...] = (
+    Helps("Datastore.Browse", "datastore", "finding vmware.log", "vmware.log is not evaluated"),
+    Helps("Datastore.FileManagement", "datastore", "fetching vmware.log", "vmware.log is not evaluated"),
+    Helps(
+        "Global.Licenses", "root", "reading the licence", "a free hypervisor is found only when it refuses"
+    ),
+    Helps(
+        "Global.SetCustomField",
+        "attributes",
+        "the note on the VM, for people in the vSphere Client",
+        "the client does not show who studies it; the mark vnuma.run does",
+    ),
+    Helps(
+        "Host.Inventory.EditCluster",
+        "cluster",
+        "giving the VM a DRS override of Disabled (rule A01), which is done by hand",
+        "somebody else must set it",
+    ),
+)
+"""What a study can do without."""
+
+_PURPOSES = {need.privilege: need.purpose for need in ROLE}
+
+
+_PLACES: dict[Where, str] = {
+    "datastore": "the VM's datastores",
+    "cluster": "its host's cluster",
+    "root": "the root folder",
+    "attributes": "the VM",
+}
+
+
+def needed_privileges(settings: Iterable[str]) -> tuple[str, ...]:
+    """What a study of these settings needs on its VM: each setting's privilege, the mark, power."""
+    return tuple(
+        sorted({privilege_for(name) for name in settings} | {EXTRA_CONFIG_PRIVILEGE, POWER_OFF, POWER_ON})
+    )
+
+
+def purpose_of(privilege: str) -> str:
+    """What a study needs the privilege for."""
+    return _PURPOSES[privilege]
+
+
+def markdown() -> str:
+    """docs/vcenter-role.md."""
+    return "\n".join(
+        [
+            _HEAD,
+            "| privilege | for |",
+            "|---|---|",
+            *(f"| {need.privilege} | {need.purpose} |" for need in ROLE),
+            "",
+            "A study needs only those of the settings that its arms change, with AdvancedConfig and power.",
+            "`vnuma doctor` and preflight (P00) name what is missing on a VM.",
+            "",
+            "## What helps",
+            "",
+            "| privilege | on | for | without it |",
+            "|---|---|---|---|",
+            *(
+                f"| {item.privilege} | {_PLACES[item.where]} | {item.purpose} | {item.without} |"
+                for item in ELSEWHERE
+            ),
+            "",
+            "`vnuma doctor` names those that are missing as optional.",
+            "",
+            _PLAYBOOK,
+        ]
+    )
+
+
+_HEAD = """# The role for vCenter
+
+What the account of `vnuma_vcenter` may do, and no more. This page is written by `tools/role_doc.py` from the
+list that `vnuma doctor`, preflight and the playbook use.
+
+On each VM under study, a role with the privileges below. Besides, the built-in role *Read-only* on the
+root folder, propagating (or on the datacenter): its host, cluster, folders and neighbours are read.
+"""
+
+_PLAYBOOK = """## Making it
+
+```sh
+ansible-playbook vnuma.vnuma.vcenter_role -i INVENTORY --check --diff \\
+  -e vnuma_admin_user=administrator@vsphere.local -e '{"vnuma_admin_password": {"env": "VCENTER_ADMIN"}}'
+```
+
+It makes or extends the role `vnuma`, gives it to the user of `vnuma_vcenter` on every VM of the inventory,
+gives that user Read-only on the root folder if it has no permission there, and asks vCenter whether the
+privileges hold (HasUserPrivilegeOnEntities). Without `--check` it does so; a second run changes nothing.
+Privileges that somebody added to the role stay.
+"""

@@ -1,0 +1,129 @@
+"""What was read of a SQL Server and of the Windows it runs on: plain values, units in the names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from vnuma.domain.vm.facts import GuestTopology
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What this login may do on the server; None where the version knows no such permission."""
+
+    view_server_state: bool
+    view_server_performance_state: bool | None
+    create_any_database: bool
+    sysadmin: bool
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether the dynamic management views can be read."""
+        return self.view_server_state or bool(self.view_server_performance_state)
+
+
+@dataclass(frozen=True)
+class ServerFacts:
+    """A SQL Server as it runs now. None: this version does not say, or this login may not see it.
+
+    Memory is in kilobytes or megabytes as named; `max_dop` and the like are the values in use.
+    """
+
+    version: str
+    version_text: str
+    product_level: str | None
+    update_level: str | None
+    edition: str
+    engine_edition: int
+    collation: str
+    xtp_supported: bool
+    hadr_enabled: bool
+    clustered: bool
+    cpu_count: int
+    scheduler_count: int
+    max_workers: int
+    physical_memory_kb: int
+    committed_kb: int
+    committed_target_kb: int
+    uptime_s: float
+    start_time: str
+    """By the guest's clock and in its time zone."""
+    affinity: str | None
+    virtual_machine: str | None
+    numa_node_count: int | None
+    """As sys.dm_os_sys_info says: soft-NUMA nodes are included."""
+    soft_numa: str | None
+    memory_model: str | None
+    max_dop: int | None
+    cost_threshold: int | None
+    max_server_memory_mb: int | None
+    min_server_memory_mb: int | None
+    lightweight_pooling: bool | None
+    trace_flags: tuple[int, ...] | None
+    permissions: Permissions
+    other_sessions: int
+    foreign_committed_kb: Mapping[int, int]
+    """Memory that a node of SQL Server took from another one, by memory node."""
+
+    @cached_property
+    def major(self) -> int:
+        """Major version: 13 is 2016, 14 2017, 15 2019, 16 2022, 17 2025; 0 if the text has no number."""
+        head = self.version.partition(".")[0]
+        return int(head) if head.isdigit() else 0
+
+
+@dataclass(frozen=True)
+class HashIndex:
+    """A hash index of a memory-optimised table; both numbers as SQL Server reports them."""
+
+    table: str
+    bucket_count: int
+    distinct_keys: int
+
+
+@dataclass(frozen=True)
+class XtpDatabase:
+    """A database with memory-optimised tables, and the resource pool that it is bound to (None: none)."""
+
+    name: str
+    pool: str | None
+    min_memory_percent: int | None = None
+    max_memory_percent: int | None = None
+
+
+@dataclass(frozen=True)
+class SqlFacts:
+    """A SQL Server as the design rules read it: its facts, its topology, and what only rules need.
+
+    None: not read, or this version does not say.
+    """
+
+    server: ServerFacts
+    topology: GuestTopology
+    licensed_cpus: int | None = None
+    """From the error log: "using N logical processors based on SQL Server licensing"."""
+    xtp_databases: tuple[XtpDatabase, ...] | None = None
+    hash_indexes: tuple[HashIndex, ...] | None = None
+    tcp_ports: str | None = None
+    """The TCP port setting as it stands, node masks included: `1433,50001[0x1]`."""
+    connection_nodes: tuple[int, ...] | None = None
+    """NUMA nodes that this login's connections landed on, one entry per connection."""
+    dop_feedback: bool | None = None
+    """Whether DOP feedback may change degrees of parallelism (2022 and later)."""
+
+
+@dataclass(frozen=True)
+class WindowsFacts:
+    """Windows as WinRM or Tools show it. None: not read."""
+
+    build: int | None = None
+    """Such as 17763 (2019), 20348 (2022), 26100 (2025)."""
+    caption: str | None = None
+    """Such as Microsoft Windows Server 2022 Standard."""
+    processors: int | None = None
+    """Number of Win32_Processor instances: the sockets that Windows uses."""
+    logical_cpus: int | None = None
+    boot_options: Mapping[str, str] | None = None
+    """bcdedit's options of the current entry, names in lower case; an absent name is not set."""

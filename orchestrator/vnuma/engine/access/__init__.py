@@ -1,0 +1,1 @@
+"""How VMs, their vCenter and SQL Server are reached: inventory, secrets, connections."""

@@ -1,0 +1,120 @@
+"""From a target of the inventory to the adapters' own connection values, secrets resolved."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from collections.abc import Iterable
+from contextlib import ExitStack, suppress
+from functools import lru_cache
+from multiprocessing import parent_process
+from pathlib import Path
+
+from vnuma import assets
+from vnuma.engine.access.private_folder import private_folder
+from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
+from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.errors import VCenterUnreachable
+from vnuma.logins import Logins, now_sharing, sharing
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.driver import ENVIRONMENT_VARIABLE, Driver, discover
+from vnuma.vsphere.connect import VCenter, agreed_version, log_out
+
+
+def vcenter(target: Target) -> VCenter:
+    """How to log in to this target's vCenter."""
+    wanted, private = target.vcenter, Private.read()
+    return VCenter(
+        host=wanted.host,
+        port=wanted.port,
+        user=wanted.user,
+        password=resolve(wanted.password),
+        ca_file=wanted.ca_file,
+        verify_tls=wanted.verify_tls,
+        api_version=private.api_versions.get(_address(target)) if private else None,
+        logins=shared_logins(),
+    )
+
+
+def shared_logins() -> Logins | None:
+    """What this run's processes know of their logins: the supervisor's in a play, else this process' own.
+
+    None where nobody shares them: then each connection logs in and out for itself.
+    """
+    private, sharing = Private.read(), now_sharing()
+    if private and private.logins:
+        return _logins_in(private.logins)
+    return sharing.logins(_begin_sharing) if sharing else None
+
+
+def share_in_play() -> None:
+    """In the process of a play that no supervisor launched: its workers, forked later, share its logins.
+
+    They are logged out when the play ends. Does nothing in a worker, whose end is no end of the play.
+    """
+    if os.environ.get(PRIVATE_FILE_VARIABLE) or parent_process() is not None or now_sharing():
+        return
+    ending = ExitStack()
+    ending.enter_context(sharing()).logins(_begin_sharing)
+    owner = os.getpid()
+    atexit.register(lambda: ending.close() if os.getpid() == owner else None)
+
+
+@lru_cache(maxsize=1)
+def _logins_in(folder: str) -> Logins:
+    return Logins(Path(folder))
+
+
+def _begin_sharing(ending: ExitStack) -> Logins:
+    """In a folder that goes with this process; its sessions are ended first."""
+    try:
+        logins = Logins(ending.enter_context(private_folder(assets.home())))
+    except OSError:  # a full disk keeps no VM from being put back: this process remembers for itself
+        logins = Logins(None)
+    ending.callback(log_out, logins)
+    return logins
+
+
+def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
+    """The API version that each target's vCenter and this program share; one that is away now is left out."""
+    found: dict[str, str] = {}
+    for target in targets:
+        if isinstance(target, Machine):
+            continue
+        if _address(target) not in found:
+            with suppress(VCenterUnreachable):
+                found[_address(target)] = agreed_version(vcenter(target))
+    return found
+
+
+def _address(target: Target) -> str:
+    return f"{target.vcenter.host}:{target.vcenter.port}"
+
+
+def sql_server(target: Target) -> SqlServer:
+    """How to log in to this target's SQL Server, with the ODBC driver that was found."""
+    wanted = target.sql
+    return SqlServer(
+        host=wanted.host,
+        port=wanted.port,
+        user=wanted.user,
+        password=resolve(wanted.password) if wanted.password else "",
+        encrypt=wanted.encrypt,
+        trust_server_certificate=wanted.trust_server_certificate,
+        ca_file=wanted.ca_file,
+        driver=driver(wanted.driver),
+        kerberos=wanted.kerberos,
+        instance=wanted.instance,
+        node_ports=wanted.node_ports,
+        logins=shared_logins(),
+    )
+
+
+def driver(preferred: str = "auto") -> Driver:
+    """The ODBC driver, looked for once as long as the environment names the same. Raises DriverMissing."""
+    return _driver(preferred, os.environ.get(ENVIRONMENT_VARIABLE), os.environ.get("ODBCSYSINI"))
+
+
+@lru_cache(maxsize=4)
+def _driver(preferred: str, _named: str | None, _registry: str | None) -> Driver:
+    return discover(preferred)

@@ -1,0 +1,90 @@
+"""What a play gets of its parent: a clean environment, and extra variables that are data."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
+
+# The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
+_KEPT = (
+    "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TERM", "TMPDIR", "TZ",
+    "VNUMA_HOME", "VNUMA_LAB_STATE", "VNUMA_ODBC_DRIVER", "ODBCSYSINI", "ODBCINI",
+    "KRB5CCNAME", "KRB5_CONFIG", "SSH_AUTH_SOCK", "SSL_CERT_FILE", "SSL_CERT_DIR",
+    "COVERAGE_PROCESS_START", "COVERAGE_PROCESS_CONFIG",
+)  # fmt: skip
+
+
+_SECRET_WORDS = ("PASS", "TOKEN", "SECRET", "JWT", "CREDENTIAL")
+"""A variable named so holds a secret, as ANSIBLE_BECOME_PASS and ANSIBLE_HASHI_VAULT_TOKEN do."""
+
+
+def write_extra_variables(folder: Path, **values: str | int | Iterable[str]) -> None:
+    """Write the extra variables of the play whose runner works in `folder`: as data, never as templates.
+
+    Ansible trusts extra variables, so a host named `{{ lookup(...) }}` would run. `!unsafe` marks text that
+    is never a template (https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_advanced_syntax.html).
+    The runner passes the file `env/extravars` on as it is.
+    """
+    place = folder / "env"
+    place.mkdir(mode=0o700, exist_ok=True)
+    lines = [f"{name}: {_as_data(value)}\n" for name, value in values.items()]
+    (place / "extravars").write_text("".join(lines), encoding="ascii")
+
+
+def _as_data(value: str | int | Iterable[str]) -> str:
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, str):
+        return f'!unsafe "{"".join(map(_in_quotes, value))}"'
+    return f"[{', '.join(map(_as_data, value))}]"
+
+
+def _in_quotes(character: str) -> str:
+    """A character inside YAML's double quotes: plain ASCII as it is, all else by its number."""
+    plain = character.isascii() and character.isprintable() and character not in '"\\'
+    return character if plain else f"\\U{ord(character):08x}"
+
+
+@contextmanager
+def clean_environment(folder: Path, private: Path | None = None) -> Iterator[None]:
+    """What the runner copies while it is set up; put back at once.
+
+    The play needs neither vault nor lookups, since its inventory is resolved (`play_inventory`). Its vault
+    password is a file in `folder` that opens nothing: what ansible.cfg names might ask a person.
+    """
+    from ansible.constants import CONFIG_FILE  # noqa: PLC0415 - a second of imports that only a play pays
+
+    no_vault = folder / "no-vault"
+    if not no_vault.exists():
+        write_private(no_vault, "none\n")
+    kept = dict(os.environ)
+    clean = {name: kept[name] for name in _KEPT if name in kept}
+    clean |= {name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and _is_open(name)}
+    if CONFIG_FILE:
+        clean["ANSIBLE_CONFIG"] = str(CONFIG_FILE)  # the play starts in another folder
+    clean["ANSIBLE_VAULT_PASSWORD_FILE"] = str(no_vault)
+    clean["ANSIBLE_VAULT_IDENTITY_LIST"] = f"none@{no_vault}"
+    clean["ANSIBLE_INVENTORY_ENABLED"] = "ansible.builtin.yaml"
+    # The interpreter's own folder first: an unactivated environment would not find ansible-playbook.
+    clean["PATH"] = os.pathsep.join((str(Path(sys.executable).parent), kept.get("PATH", os.defpath)))
+    if private:
+        clean[PRIVATE_FILE_VARIABLE] = str(private)
+    try:
+        os.environ.clear()
+        os.environ.update(clean)
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(kept)
+
+
+def _is_open(name: str) -> bool:
+    """Whether a variable of Ansible's or of a collection's holds no secret: a path to one is none."""
+    if name == "ANSIBLE_PRIVATE_KEY":
+        return False
+    return name.endswith(("_FILE", "_PATH")) or not any(word in name for word in _SECRET_WORDS)

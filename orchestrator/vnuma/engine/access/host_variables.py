@@ -1,0 +1,171 @@
+"""A host's inventory variables as Ansible means them: each is templated when it is asked for, and no other.
+
+A password may be the result of a lookup, or a vault value. Then it is a secret that only this process knows.
+Plain text in a file is left as it stands, and `Secret` refuses it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vnuma.engine.access.target import Secret
+from vnuma.engine.access.vault import FIX as VAULT_FIX
+from vnuma.errors import EnvironmentProblem, InputError, VnumaError
+
+if TYPE_CHECKING:
+    from ansible.errors import AnsibleError
+    from ansible.parsing.dataloader import DataLoader
+
+_WITH_PASSWORD = ("vnuma_vcenter", "vnuma_sql")
+
+
+class HostVariables(Mapping[str, object]):
+    """The variables of one host. Asking for one raises InputError or EnvironmentProblem that says which."""
+
+    def __init__(
+        self, where: Path, name: str, loader: DataLoader, read: Callable[[], dict[str, Any]]
+    ) -> None:
+        self._where, self._name, self._loader, self._read = where, name, loader, read
+
+    def __getitem__(self, variable: str) -> object:
+        value = self._value(variable, self._raw[variable])
+        if variable in _WITH_PASSWORD and isinstance(value, dict):
+            raw = self._raw[variable]
+            written = raw.get("password") if isinstance(raw, Mapping) else None
+            return with_secret(value, self._name, variable, written)
+        return native(value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._raw)
+
+    def __len__(self) -> int:
+        return len(self._raw)
+
+    def __contains__(self, variable: object) -> bool:
+        return variable in self._raw
+
+    @cached_property
+    def _raw(self) -> dict[str, Any]:
+        from ansible.errors import AnsibleError  # noqa: PLC0415 - a second: only inventories need it
+
+        try:
+            return self._read()
+        except AnsibleError as error:
+            raise unreadable(self._where, error) from error
+
+    @cached_property
+    def _templar(self) -> Any:
+        from ansible.template import Templar  # noqa: PLC0415 - as above
+
+        return Templar(loader=self._loader, variables=self._raw)
+
+    def _value(self, path: str, raw: object) -> object:
+        """The value of a variable. What fails in a mapping or list is named by its path in it."""
+        from ansible.errors import AnsibleError  # noqa: PLC0415 - as above
+
+        try:
+            return self._templar.template(raw)
+        except AnsibleError as error:
+            for step, part in _parts(raw):
+                self._value(f"{path}.{step}", part)
+            raise _not_templated(f"{self._where}: host {self._name}: {path}", error) from None
+
+
+def _parts(raw: object) -> Iterable[tuple[object, object]]:
+    if isinstance(raw, Mapping):
+        return raw.items()
+    return enumerate(raw) if isinstance(raw, list) else ()
+
+
+def with_secret(value: Mapping[str, Any], host: str, variable: str, written: object = None) -> dict[str, Any]:
+    """A connection's variable with the result of a template, or a vault value, as secret of its password.
+
+    `written` is the password as it stood before templating, where that is known.
+    """
+    password = value.get("password")
+    plain: dict[str, Any] = native({key: item for key, item in value.items() if key != "password"})
+    if isinstance(password, str) and not _in_the_open(password, written):
+        return plain | {"password": Secret.of_value(str(native(password)), f"{variable}.password of {host}")}
+    return plain | ({"password": native(password)} if "password" in value else {})
+
+
+def _in_the_open(password: str, written: object) -> bool:
+    """Whether a password is text that somebody has written into a file.
+
+    Such text is trusted as a template; what a template or a vault value results in is not. Text of a file
+    that is encrypted as a whole is not in the open, nor are extra variables, which no inventory holds.
+    https://docs.ansible.com/ansible/latest/porting_guides/porting_guide_core_2.19.html
+    """
+    from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
+    from ansible.parsing.vault import EncryptedString, VaultHelper  # noqa: PLC0415
+    from ansible.template import is_trusted_as_template  # noqa: PLC0415
+
+    if VaultHelper.get_ciphertext(password, with_tags=False):
+        return False
+    unsafe = isinstance(written, str) and not isinstance(written, EncryptedString) and written == password
+    if not (unsafe or is_trusted_as_template(password)):
+        return False
+    origin = Origin.get_tag(password)
+    return origin is None or (origin.path is not None and not _kept_apart(Path(origin.path)))
+
+
+def _kept_apart(file: Path) -> bool:
+    from ansible import context  # noqa: PLC0415 - as above
+    from ansible.parsing.vault import is_encrypted_file  # noqa: PLC0415
+
+    extra = [str(given).removeprefix("@") for given in context.CLIARGS.get("extra_vars", ())]
+    if file in [Path(given).absolute() for given in extra]:
+        return True
+    try:
+        with file.open("rb") as stream:
+            return bool(is_encrypted_file(stream))
+    except OSError:
+        return False
+
+
+def native(value: object) -> Any:
+    """A value without Ansible's tags."""
+    if isinstance(value, Mapping):
+        return {native(key): native(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [native(item) for item in value]
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value) if isinstance(value, int) else float(value)
+    return value
+
+
+def unreadable(inventory: Path, error: AnsibleError) -> VnumaError:
+    """The one sentence about an inventory that Ansible cannot read."""
+    what = f"The inventory {inventory} cannot be read: {_reason(error)}."
+    if _of_vault(error):
+        return EnvironmentProblem(what, fix=VAULT_FIX)
+    return InputError(what, fix=f"ansible-inventory --list -i {inventory}")
+
+
+def _not_templated(where: str, error: AnsibleError) -> VnumaError:
+    """Why a variable has no value: the environment's fault where a lookup or the vault failed."""
+    what = f"{where} cannot be resolved: {_reason(error)}."
+    if "lookup plugin" in what:
+        return EnvironmentProblem(what, fix="Try it: ansible localhost -m debug -a 'msg={{ lookup(...) }}'")
+    if _of_vault(error):
+        return EnvironmentProblem(what, fix=VAULT_FIX)
+    return InputError(what, fix="Correct the template, or define the variable that it names.")
+
+
+def _of_vault(error: BaseException | None) -> bool:
+    """Whether a vault's password is missing or wrong. Some of Ansible's parts pass on only the words."""
+    from ansible.parsing.vault import AnsibleVaultError  # noqa: PLC0415 - as above
+
+    if error is None:
+        return False
+    known = any(words in str(error) for words in ("vault password", "vault secret", "undecryptable"))
+    return known or isinstance(error, AnsibleVaultError) or _of_vault(error.__cause__ or error.__context__)
+
+
+def _reason(error: AnsibleError) -> str:
+    return " ".join(str(error.message).split()).rstrip(".")

@@ -1,0 +1,134 @@
+"""Reading an Ansible inventory: the VMs of a study and how they are reached."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.access.host_variables import HostVariables, unreadable
+from vnuma.engine.access.target import AnyTarget, Machine, Target, target_from
+from vnuma.engine.access.vault import vault_secrets
+from vnuma.errors import InputError
+
+if TYPE_CHECKING:
+    from ansible.inventory.host import Host
+    from ansible.inventory.manager import InventoryManager
+    from ansible.vars.manager import VariableManager
+
+LOCAL = "localhost"
+"""Ansible's implicit host: the machine that it runs on, without an entry in any inventory."""
+
+
+def read_targets(inventory: Path, names: Iterable[str] | None = None) -> dict[str, Target]:
+    """The VMs of that inventory by name; all that have vnuma_vcenter when no names are given.
+
+    Raises InputError when the inventory cannot be read, or a name is not in it.
+    """
+    hosts = read_variables(inventory)
+    if names is None:
+        names = [name for name, variables in hosts.items() if "vnuma_vcenter" in variables]
+    targets = {}
+    for name in names:
+        if name not in hosts:
+            close = difflib.get_close_matches(name, hosts, n=1)
+            known = ", ".join(sorted(hosts)) or "none"
+            raise InputError(
+                f"{inventory} has no VM named {name} (it has: {known}).",
+                fix=f"Did you mean {close[0]}?"
+                if close
+                else "Add it there, or choose another inventory: --inventory PATH",
+            )
+        targets[name] = target_from(name, hosts[name], str(inventory))
+    return targets
+
+
+def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
+    """What a study measures: VMs, or for a Linux workload machines. Raises InputError."""
+    if study.workload.guest != "linux":
+        return dict(read_targets(inventory, study.vms))
+    targets = named_targets(inventory, study.vms)
+    for name, target in targets.items():
+        if isinstance(target, Target):
+            raise InputError(
+                f"{name} is a VM of a vCenter; {study.workload.name} measures a Linux machine as it is: "
+                "shaping a VM whose guest is Linux is not offered.",
+                fix="Measure its guest in the shape that it has: an inventory host without vnuma_vcenter "
+                "and vnuma_sql, reached by SSH.",
+            )
+    return targets
+
+
+def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:
+    """VMs, and hosts with neither vnuma_vcenter nor vnuma_sql, which are Linux machines. Raises InputError.
+
+    `localhost` needs no entry: Ansible knows it as the machine that it runs on.
+    """
+    hosts = read_variables(inventory)
+    plain = {name for name, variables in hosts.items() if not {"vnuma_vcenter", "vnuma_sql"} & set(variables)}
+    machines = plain if LOCAL in hosts else plain | {LOCAL}
+    wanted = list(names)
+    others = read_targets(inventory, [name for name in wanted if name not in machines])
+    return {name: others[name] if name in others else Machine(name=name) for name in wanted}
+
+
+def read_variables(inventory: Path) -> dict[str, HostVariables]:
+    """Every host's variables. Raises InputError or EnvironmentProblem when the inventory cannot be read."""
+    manager, variables = _read(inventory)
+    return {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
+
+
+def _variables_of(inventory: Path, variables: VariableManager, host: Host) -> HostVariables:
+    return HostVariables(inventory, host.name, variables._loader, partial(variables.get_vars, host=host))
+
+
+def connection_variables(inventory: Path, names: Collection[str]) -> dict[str, dict[str, object]]:
+    """What Ansible needs to reach hosts, by host; one that is not there is left out.
+
+    Raises InputError and EnvironmentProblem as `read_variables` does, and when a variable cannot be resolved.
+    """
+    manager, variables = _read(inventory)
+    of_ansible = {*variables.get_vars(), "ansible_facts", "ansible_local"}
+    known = {host.name: _variables_of(inventory, variables, host) for host in manager.get_hosts()}
+    return {
+        name: {key: host[key] for key in host if key.startswith("ansible_") and key not in of_ansible}
+        for name, host in known.items()
+        if name in names
+    }
+
+
+def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
+    """The inventory by Ansible's own loader, with plugins, vault, and the variables beside it."""
+    from ansible.errors import AnsibleError  # noqa: PLC0415 - a second: only commands that need it pay
+    from ansible.inventory.manager import InventoryManager  # noqa: PLC0415
+    from ansible.parsing.dataloader import DataLoader  # noqa: PLC0415
+    from ansible.vars.manager import VariableManager  # noqa: PLC0415
+
+    if not inventory.exists():
+        raise InputError(
+            f"There is no inventory at {inventory}.", fix="vnuma init writes one, or use --inventory PATH."
+        )
+    try:
+        _find_collections()
+        loader = DataLoader()
+        loader.set_vault_secrets(vault_secrets())
+        manager = InventoryManager(loader=loader, sources=[str(inventory)])
+        return manager, VariableManager(loader=loader, inventory=manager)
+    except AnsibleError as error:
+        raise unreadable(inventory, error) from error
+
+
+@cache
+def _find_collections() -> None:
+    """Let Ansible find its collections: once for a process, since it warns about a second time.
+
+    A source that no plugin can read is an error from then on, not a warning: its VMs would be missing.
+    """
+    from ansible import constants  # noqa: PLC0415 - as above
+    from ansible.plugins.loader import init_plugin_loader  # noqa: PLC0415 - as above
+
+    init_plugin_loader()
+    constants.INVENTORY_ANY_UNPARSED_IS_FAILED = True

@@ -1,0 +1,91 @@
+"""The shell of a machine outside a play: each script is a play of its own, by Ansible's own connection."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from shlex import quote
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from vnuma.assets import asset
+from vnuma.engine.access.environment import clean_environment, write_extra_variables
+from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.target import Machine
+from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
+from vnuma.workloads.shell import Output
+
+__all__ = ["Output", "PlayedShell", "command", "output_of", "refused", "run_on"]
+
+LONGEST_S = 3600
+"""A script that has not ended by then is ended: a machine that hangs must not hold a run for ever."""
+
+
+def command(script: str) -> str:
+    """A script as one command that the remote shell of any machine can run."""
+    return f"timeout {LONGEST_S} /bin/sh -c {quote(script)}"
+
+
+def output_of(result: Mapping[str, Any]) -> Output:
+    """What Ansible says of a command. A terminal, which becoming root takes, ends lines with CR LF."""
+    text = {name: str(result.get(name) or "").replace("\r\n", "\n") for name in ("stdout", "stderr", "msg")}
+    return Output(int(result.get("rc", 1)), text["stdout"], text["stderr"] or text["msg"])
+
+
+def refused(name: str, why: object) -> MachineUnreachable:
+    """The one sentence about a connection that could not be made."""
+    words = " ".join(str(why).split()).rstrip(". ")[:300]
+    return MachineUnreachable(
+        f"{name} cannot be reached by Ansible: {words}.",
+        fix=f"Try it: ansible {name} -i INVENTORY -m raw -a id",
+    )
+
+
+def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Output | MachineUnreachable]:
+    """Run one script on machines, all at once, as root; what each said, or why it could not be reached."""
+    import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
+
+    with TemporaryDirectory(prefix="vnuma-ask-") as folder:
+        machines = {name: Machine(name=name) for name in names}
+        try:
+            hosts = write_play_inventory(Path(folder), inventory, machines)
+        except (InputError, EnvironmentProblem) as error:
+            return {name: refused(name, error.what) for name in names}
+        write_extra_variables(Path(folder), vnuma_hosts=names, vnuma_script=command(script))
+        with clean_environment(Path(folder)):
+            done = ansible_runner.interface.run(
+                private_data_dir=folder,
+                playbook=str(asset("playbooks/machine.yml")),
+                inventory=str(hosts),
+                settings={"suppress_ansible_output": True},
+                quiet=True,
+            )
+        answers = {name: answer for event in done.events for name, answer in _answer(event)}
+    silent = refused("the play", "it ended without an answer")
+    return {name: answers.get(name, silent) for name in names}
+
+
+def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreachable]]:
+    told = event.get("event_data", {})
+    name, result = str(told.get("host", "")), told.get("res", {})
+    if event.get("event") == "runner_on_unreachable":
+        return [(name, refused(name, result.get("msg", "no reason given")))]
+    if event.get("event") in ("runner_on_ok", "runner_on_failed"):
+        return [(name, output_of(result))]
+    return []
+
+
+@dataclass(frozen=True)
+class PlayedShell:
+    """`workloads.shell.Shell` for one machine, outside a play."""
+
+    name: str
+    inventory: Path
+
+    def run(self, script: str) -> Output:
+        """One play. Raises MachineUnreachable."""
+        said = run_on([self.name], self.inventory, script)[self.name]
+        if isinstance(said, MachineUnreachable):
+            raise said
+        return said

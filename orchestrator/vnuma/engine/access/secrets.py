@@ -1,0 +1,186 @@
+"""Secrets by reference: resolved once, kept in one private file, never printed.
+
+A run resolves every reference before it starts and writes the values, with the store's address, to
+a file of mode 0600 in a private folder. Only that file's path reaches a play, its environment and
+its artifacts. A role used by hand has no such file and resolves its references itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import subprocess
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from functools import cache, lru_cache
+from pathlib import Path
+
+from vnuma.engine.access.target import AnyTarget, Secret, Target
+from vnuma.engine.access.vault import read_key
+from vnuma.errors import EnvironmentProblem
+
+PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
+
+_COMMAND_TIMEOUT_S = 60
+"""A program that asks a person or hangs must not hold a run for ever."""
+
+
+@dataclass(frozen=True, repr=False)
+class Private:
+    """What a play may not see in the open: the store's address and the secrets by reference name."""
+
+    store_url: str
+    home: str
+    run: str
+    secrets: dict[str, str]
+    tokens: dict[str, int] = field(default_factory=dict)
+    """Fencing token of each VM by inventory name: an older play keeps its older token."""
+    api_versions: dict[str, str] = field(default_factory=dict)
+    """API version agreed with each vCenter, by its address: a step need not ask again."""
+    logins: str | None = None
+    """The folder of what the run's processes know of their logins."""
+    inventory: str = ""
+    """The play's own inventory: the run's hosts, with every template resolved."""
+
+    def write(self, folder: Path) -> Path:
+        """Write to a new file that only this user can read."""
+        return write_private(folder / "private.json", json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls) -> Private | None:
+        """The private file that this process was started with, if any."""
+        path = os.environ.get(PRIVATE_FILE_VARIABLE)
+        return _kept(path) if path else None
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a new file that only this user can read."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        stream.write(text)
+    return path
+
+
+@lru_cache(maxsize=1)
+def _kept(path: str) -> Private:
+    """The file is written once. A worker whose play was killed outlives it, and is stopped by its token."""
+    try:
+        return Private(**json.loads(Path(path).read_text(encoding="utf-8")))
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"The run's private file {path} cannot be read ({error.strerror}).",
+            fix="Start again: vnuma run --resume RUN",
+        ) from error
+
+
+def resolve(secret: Secret) -> str:
+    """The value behind a reference. Raises EnvironmentProblem that names the reference, never the value."""
+    private = Private.read()
+    if private and secret.name in private.secrets:
+        return private.secrets[secret.name]
+    try:
+        return _from_source(secret)
+    except EnvironmentProblem:
+        if secret.name in _remembered:
+            return _remembered[secret.name]
+        raise
+
+
+_remembered: dict[str, str] = {}
+"""What a run read before its first change: putting back must not depend on a file or vault read then."""
+
+
+def _from_source(secret: Secret) -> str:
+    if secret.env:
+        value = os.environ.get(secret.env)
+        if not value:
+            raise EnvironmentProblem(
+                f"The environment variable {secret.env} is not set; a password is read from it.",
+                fix=f"read -rs {secret.env} && export {secret.env}",
+            )
+        return value
+    if secret.file:
+        return _first_line(Path(secret.file).expanduser())
+    if secret.command:
+        return _from_command(secret.command)
+    if secret.vault:
+        return read_key(Path(secret.vault).expanduser(), str(secret.key))
+    return _given(secret)
+
+
+def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
+    """Every secret of these targets by reference name; a machine's are Ansible's own affair.
+
+    This process remembers them for as long as it lives.
+    """
+    inside = [target for target in targets if isinstance(target, Target)]
+    references = [target.vcenter.password for target in inside]
+    references += [target.sql.password for target in inside if target.sql.password]
+    found = {reference.name: resolve(reference) for reference in references}
+    _remembered.update(found)
+    return found
+
+
+def _given(secret: Secret) -> str:
+    value = secret.given_value
+    if value is None:
+        raise EnvironmentProblem(
+            f"The password that {secret.given} gives is known only to the process that read the inventory.",
+            fix="Name it in the inventory by a template, a vault value or a reference.",
+        )
+    if not value:
+        raise EnvironmentProblem(
+            f"The password that {secret.given} gives is empty.",
+            fix="Look at what its template reads, such as an environment variable that is not set.",
+        )
+    return value
+
+
+@cache
+def _from_command(command: tuple[str, ...]) -> str:
+    """The first line that a program prints. Asked once in a process: password stores count questions."""
+    name = shlex.join(command)
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            check=True,
+            timeout=_COMMAND_TIMEOUT_S,
+        )
+        lines = done.stdout.decode("utf-8").splitlines()
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
+        # Not the error's own words: they may quote what the program printed.
+        raise EnvironmentProblem(
+            f"The password command '{name}' failed: {_why(error)}.", fix=f"Try it: {name}"
+        ) from None
+    if not lines or not lines[0]:
+        raise EnvironmentProblem(f"The password command '{name}' printed nothing.", fix=f"Try it: {name}")
+    return lines[0]
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, subprocess.CalledProcessError):
+        return f"it ended with exit status {error.returncode}"
+    if isinstance(error, subprocess.TimeoutExpired):
+        return f"it did not end within {_COMMAND_TIMEOUT_S} s"
+    if isinstance(error, OSError):
+        return (error.strerror or "it cannot be started").lower()
+    return "it did not print text in UTF-8"
+
+
+def _first_line(path: Path) -> str:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"The password file {path} cannot be read ({error.strerror}).",
+            fix="Create it with mode 0600, the password alone in it.",
+        ) from error
+    if not lines or not lines[0]:
+        raise EnvironmentProblem(
+            f"The password file {path} is empty.", fix="Write the password on its first line."
+        )
+    return lines[0]

@@ -1,0 +1,1 @@
+"""The engine as Ansible's action plugins call it: JSON in, JSON out."""

@@ -1,0 +1,256 @@
+"""The steps of a run as the collection's actions call them: JSON in, JSON out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import asdict, dataclass
+from time import sleep
+from typing import Any, Literal
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
+from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
+from vnuma.engine.lease.attempt import Attempt, attempt_of
+from vnuma.engine.lease.audit import noting
+from vnuma.engine.lease.context import (
+    VmContext,
+    home_folder,
+    open_context,
+    open_run,
+    supervisor_token,
+    vm_of_run,
+)
+from vnuma.engine.lease.guest_shutdown import PowerRules
+from vnuma.engine.restore.restore_outcome import Restored
+from vnuma.engine.restore.restore_plan import Choice, plan_back
+from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.run import unsupervised
+from vnuma.engine.run.claim import Nothing, claim, next_cell, why_no_more
+from vnuma.errors import NotAtBaseline
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+
+Document = dict[str, Any]
+When = Literal["always", "finished"]
+
+# Another VM on the same host is being measured: its cell takes minutes, so a look each second is cheap.
+LOOK_AGAIN_S = 1.0
+
+
+def claim_cell(run: str, target: AnyTarget) -> Document:
+    """Claim the next cell, waiting for the host to be free.
+
+    A play without a supervisor takes the VM over first, provided that there is a cell to measure.
+    """
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    token = supervisor_token(target.name)
+    with noting(store, row, vm.vm_key) as made:
+        if token is None:
+            why = nothing_left(store, row, study, vm)
+            if why:
+                return {"changed": False, "claimed": False, "why": why}
+            token = unsupervised.take(store, row, study, vm, target)
+    context = VmContext(store, row, study, vm_of_run(store, row, target.name), target, token, home_folder())
+    with _working(context):
+        claimed = claim(context)
+        while isinstance(claimed, Nothing) and not claimed.final:
+            sleep(LOOK_AGAIN_S)
+            claimed = claim(context)
+    if isinstance(claimed, Nothing):
+        return {"changed": False, "claimed": False, "why": claimed.why}
+    return {
+        "changed": True,
+        "claimed": True,
+        "attempt": asdict(Attempt.of(claimed)),
+        "diff": edits_diff(made),
+    }
+
+
+def nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
+    """Why this VM gets no further cell; None while there is one."""
+    why = why_no_more(store, run, study, vm)
+    return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
+
+
+def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Bring the VM into the attempt's arm's shape."""
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+        done = shape_cell(context, tried)
+    return shaped_document(done, made)
+
+
+def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
+    """What shaping did, or would do. `made` is all of it: power and SQL Server's settings too."""
+    return {
+        "changed": True,
+        "changes": change_document(done.change),
+        "prediction": prediction_document(done.prediction),
+        "powered_off": done.powered_off,
+        "diff": edits_diff(made),
+    }
+
+
+def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Power on and wait for Tools."""
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+        boot_cell(context, tried)
+    return {"changed": True, "power": "poweredOn", "diff": edits_diff(made)}
+
+
+def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Wait for SQL Server and compare what the guest sees with what the arm needs."""
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+        seen = ready_cell(context, tried)
+    saw = {"guest": asdict(seen.guest), "server": asdict(seen.server)}
+    return {"changed": bool(made), "diff": edits_diff(made), **saw}
+
+
+def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """Prepare or verify the study's dataset, then measure the cell."""
+    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+        prepared = prepare_cell(context, tried)
+        stored = measure_cell(context, tried)
+    return {"changed": True, "dataset": prepared, "samples": stored, "diff": edits_diff(made)}
+
+
+def noted(context: VmContext) -> AbstractContextManager[list[Edit]]:
+    """What a step changes on its VM, once it has ended."""
+    return noting(context.store, context.run, context.vm.vm_key)
+
+
+def edits_diff(edits: Iterable[Edit]) -> Document:
+    """Edits as Ansible's diff mode shows them, in the order of their names."""
+    return change_diff(change_document(sorted(edits, key=lambda edit: edit.setting)))
+
+
+@dataclass(frozen=True)
+class Left:
+    """What a play that is to put something back finds: its token, None without the lease, or why not to."""
+
+    token: int | None
+    why: str | None
+    supervised: bool
+
+
+def why_left(run: str, target: AnyTarget, when: When) -> Left:
+    """Whether this play puts the VM or machine back.
+
+    Raises VmHeld when another process looks after the run.
+    """
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    token = supervisor_token(target.name)
+    supervised = token is not None
+    if not supervised:
+        unsupervised.refuse_if_looked_after(row)
+        token = unsupervised.lease_token(store, row, vm)
+    why = _why_not_back(store, row, study, vm, when) if token else _not_held(row, vm)
+    return Left(token, why, supervised)
+
+
+def left_now(store: Store, run: Run, study: Study, vm: Vm, when: When) -> Left:
+    """The same for a look that changes nothing: another process may look after the run."""
+    token = unsupervised.lease_token(store, run, vm)
+    why = _why_not_back(store, run, study, vm, when) if token else _not_held(run, vm)
+    return Left(token, why, supervised=False)
+
+
+def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
+    """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
+    left = why_left(run, target, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
+    context = open_context(run, target, left.token)
+    context.fence()
+    store, row, vm, rules = context.store, context.run, context.vm, PowerRules.of(context.study)
+    try:
+        with _working(context):
+            dropped = drop_planned(context)
+            reason = drop_after_run(context)
+            done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
+    except NotAtBaseline as error:
+        if not left.supervised:
+            unsupervised.settle_away(store, row, error)
+        raise
+    if not left.supervised:
+        unsupervised.settle(store, row)
+    changes = (*done.changes, *(() if reason else dropped))
+    return {
+        **back_document(changes),
+        "powered_off": done.powered_off,
+        "restored": restored_document(done),
+        "msg": done.words,
+        "warnings": [reason] if reason else [],
+    }
+
+
+def back_document(changes: Iterable[Edit]) -> Document:
+    """What was put back, or would be, by setting: power, SQL Server's own and the dataset among them."""
+    change = change_document(sorted(changes, key=lambda edit: edit.setting))
+    return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
+
+
+def restored_document(done: Restored) -> Document:
+    """What came of it, for playbooks."""
+    return {
+        "vm": done.vm,
+        "changed": done.changed,
+        "settings": done.settings,
+        "equal": done.equal,
+        "power": str(done.power or Power.ON),
+    }
+
+
+def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Document:
+    """What `restore_vm` would change. Raises RestoreConflict where that would."""
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    left = left_now(store, row, study, vm, when)
+    if left.token is None or left.why:
+        return {"changed": False, "why": left.why}
+    planned = plan_back(store, row, vm, target, choice)
+    context = VmContext(store, row, study, vm, target, left.token, home_folder())
+    changes = (*planned.changes, *drop_planned(context))
+    return {**back_document(changes), "powered_off": planned.powered_off}
+
+
+def _why_not_back(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
+    """Why the VM is left as it is: its next cell is another play's to measure."""
+    if when == "always" or why_no_more(store, run, study, vm):
+        return None
+    left = next_cell(store, run, study, vm)
+    return f"cells are left: next is block {left.block}, {left.label}" if left else None
+
+
+def _not_held(run: Run, vm: Vm) -> str:
+    return f"{run.name} does not hold {vm.name}: it was put back, or never taken over"
+
+
+@contextmanager
+def step_of(run: str, document: Mapping[str, Any], target: AnyTarget) -> Iterator[tuple[VmContext, Attempt]]:
+    """Context and attempt of one step, for as long as it works."""
+    attempt = attempt_of(document)
+    context = open_context(run, target, attempt.token)
+    with _working(context):
+        yield context, attempt
+
+
+@contextmanager
+def _working(context: VmContext) -> Iterator[None]:
+    """One connection to the store while a step works, and whoever looks knows that it does."""
+    with context.store.one_connection(), _living(context):
+        yield
+
+
+def _living(context: VmContext) -> AbstractContextManager[None]:
+    """A play without a supervisor says itself, as long as it works, that it lives."""
+    if supervisor_token(context.target.name) is None:
+        return unsupervised.saying_so(context.store, context.run)
+    return nullcontext()

@@ -1,0 +1,158 @@
+"""A run's next cell in check mode: what its steps would change. Nothing is claimed, changed or stored.
+
+Each step goes by the VM as it is now and by what the steps before it would leave. What only the boot can
+tell stands in the diff as not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.topology.prediction import Prediction
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
+from vnuma.engine.cell.dataset import planned_making
+from vnuma.engine.cell.shape import look_and_plan
+from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
+from vnuma.engine.lease.attempt import Attempt, attempt_of
+from vnuma.engine.lease.baseline import (
+    NOT_KNOWN,
+    SOFT_NUMA,
+    TCP_PORTS,
+    baseline_affinity,
+    baseline_ports,
+    baseline_soft_numa,
+    marking,
+    plan_baseline,
+)
+from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_run
+from vnuma.engine.lease.guest_shutdown import POWER_OFF, POWER_ON
+from vnuma.engine.lease.identity import find_own
+from vnuma.engine.run import unsupervised
+from vnuma.engine.run.claim import next_cell
+from vnuma.engine.run.start import guest_inside
+from vnuma.errors import LoginRefused, SqlUnreachable
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import connect
+
+
+def claim(run: str, target: AnyTarget) -> Document:
+    """What `actions.claim_cell` would claim; of a VM also what the claim changes, and the attempt to come.
+
+    Raises VmHeld, InputError and PreflightBlocked as that does.
+    """
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    why = nothing_left(store, row, study, vm)
+    cell = None if why else next_cell(store, row, study, vm)
+    if cell is None:
+        return {"changed": False, "claimed": False, "why": why}
+    unsupervised.refuse_if_looked_after(row)
+    found = {
+        "changed": True,
+        "claimed": False,
+        "why": f"check mode: next would be block {cell.block}, {cell.label}",
+    }
+    if not isinstance(target, Target):
+        return found
+    context, facts = _taken(run, target)
+    attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
+    return found | {
+        "attempt": asdict(attempt),
+        "diff": edits_diff([marking(row, facts)] if facts.lease is None else []),
+    }
+
+
+def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `actions.shape` would do. Raises what it raises before its first change."""
+    context, _ = _taken(run, target)
+    arm = attempt_of(attempt).settings(context)
+    with connect(vcenter(target)) as session:
+        vm, _, planned = look_and_plan(context, arm, session, find_own(session, context.vm))
+    server = context.sql() if vm.power is Power.ON else None
+    inside = _inside(context, arm, planned.prediction, server) if server else []
+    off = vm.power is not Power.OFF
+    made = [*inside, *(POWER_OFF if off else ()), *planned.change]
+    return shaped_document(replace(planned, powered_off=off), made)
+
+
+def _inside(context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer) -> list[Edit]:
+    """What is switched in SQL Server while the boot before still runs."""
+    own, ports = baseline_soft_numa(context.vm), baseline_ports(context.vm)
+    soft = soft_numa.wanted(arm, own)
+    found = (
+        soft_numa.planned_for(arm, own, server),
+        tcp_ports.planned_for(context.study, soft, prediction, ports, server),
+    )
+    return [edit for edit in found if edit]
+
+
+def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `actions.boot` would do: every cell's shape leaves the VM off."""
+    del run, target
+    attempt_of(attempt)
+    return {"changed": True, "power": str(Power.ON), "diff": edits_diff(POWER_ON)}
+
+
+def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What of SQL Server `actions.ready` would put right: that of which nobody could be asked before."""
+    context, facts = _taken(run, target)
+    arm = attempt_of(attempt).settings(context)
+    server = _answering(context, facts)
+    affinity = baseline_affinity(context.vm)
+    made = [] if affinity is None else [process_affinity.planned(server, affinity)]
+    if server is None:
+        want = soft_numa.wanted(arm, baseline_soft_numa(context.vm))
+        made += [] if want is None else [Edit(SOFT_NUMA, NOT_KNOWN, want)]
+        ports = baseline_ports(context.vm)
+        made += [] if ports is None else [Edit(TCP_PORTS, NOT_KNOWN, "mapped to this boot's nodes")]
+    edits = [edit for edit in made if edit]
+    return {"changed": bool(edits), "diff": edits_diff(edits)}
+
+
+def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
+    """What `actions.measure` would leave behind: the study's database, and a pool for it."""
+    context, facts = _taken(run, target)
+    arm = attempt_of(attempt).arm
+    server = _answering(context, facts)
+    made = [planned_making(context, server), _pool(context, arm, server)]
+    return {"changed": True, "diff": edits_diff(edit for edit in made if edit)}
+
+
+def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None:
+    percent: int | None = context.study.workload_of(arm).pool_share
+    if percent is None:
+        return None
+    database = context.study.dataset.database
+    return resource_pool.planned_hold(server, database, percent)
+
+
+def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
+    """The context that the claim gives, with the baseline that it commits; and the VM as it is."""
+    store, row, study = open_run(run)
+    vm = vm_of_run(store, row, target.name)
+    with connect(vcenter(target)) as session:
+        facts = read.read_vm(session, read.find_vm(session, target.vm))
+    baseline = plan_baseline(row, vm, facts, partial(guest_inside, study, target))
+    vm = replace(vm, baseline=baseline)
+    return VmContext(store, row, study, vm, target, token=0, home=home_folder()), facts
+
+
+def _answering(context: VmContext, facts: VmFacts) -> SqlServer | None:
+    """The VM's SQL Server, if it takes a login now."""
+    if facts.power is not Power.ON:
+        return None
+    with suppress(SqlUnreachable, LoginRefused), connect_sql(context.sql()):
+        return context.sql()
+    return None

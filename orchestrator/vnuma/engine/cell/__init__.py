@@ -1,0 +1,1 @@
+"""The steps of a cell: shape the VM, boot it, verify the guest, measure."""

@@ -1,0 +1,298 @@
+"""Boot a VM in its new shape, wait for guest and SQL Server, and see what the guest really got."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from functools import partial
+
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.effective import Judgement, judge
+from vnuma.domain.topology.evidence import LogEvidence
+from vnuma.domain.topology.release import AUTOSIZE_COOKIE, AUTOSIZE_MAX
+from vnuma.domain.vm.endpoint import VmSide
+from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
+from vnuma.domain.vm.server import ServerFacts
+from vnuma.domain.vm.setting import Power, Settings
+from vnuma.engine.cell.dataset import is_expected
+from vnuma.engine.cell.shape import diff_text, own_settings, plan_shape
+from vnuma.engine.instance import process_affinity, soft_numa, tcp_ports
+from vnuma.engine.lease import evidence, sql_identity
+from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.audit import Journal, journal_of
+from vnuma.engine.lease.baseline import baseline_ports, baseline_soft_numa
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
+from vnuma.engine.lease.identity import require_own_host
+from vnuma.engine.lease.late_log import owed_facts
+from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.errors import TopologyMismatch
+from vnuma.logs.errorlog import ErrorLog
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance import ready, topology
+from vnuma.sqlserver.instance import server as sql_facts
+from vnuma.sqlserver.instance.ready import QuietRule, Ready
+from vnuma.store import attempts, facts
+from vnuma.vsphere import power, read, uptime
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+LAB_QUIET_S = 0.5
+"""The longest wait for a quiet guest on the lab, in seconds: nothing but SQL Server runs in its guest."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a boot gave: the guest's topology, the server's facts and the judgement."""
+
+    guest: GuestTopology
+    server: ServerFacts
+    judgement: Judgement
+
+
+def power_on(
+    session: Session,
+    ref: VmRef,
+    host_moid: str,
+    *,
+    tools_timeout_s: float,
+    task_timeout_s: float,
+    fence: Fence,
+    journal: Journal,
+    noted: Callable[[datetime], None] = lambda _: None,
+) -> None:
+    """Power on on that very host and wait for the guest's Tools. `noted` hears when it was powered on."""
+    with journal.change("power", POWER_ON):
+        noted(power.power_on(session, ref, host_moid=host_moid, fence=fence, timeout_s=task_timeout_s))
+    power.wait_for_guest(session, ref, timeout_s=tools_timeout_s)
+
+
+def boot_cell(context: VmContext, attempt: Attempt) -> None:
+    """The step `power_on` of a cell: it ends with running Tools. Raises WrongServer.
+
+    Just before, nothing may answer as the VM's SQL Server, since the VM is off.
+    """
+    with step(context, attempt, "power_on"):
+        _boot(context, attempt, "power_on")
+
+
+def _boot(context: VmContext, attempt: Attempt, name: str) -> None:
+    limits = context.study.power
+
+    def work(session: Session, ref: VmRef, tries: int) -> None:
+        state, host_moid = read.read_power(session, ref)
+        if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
+            power.wait_for_guest(session, ref, timeout_s=limits.tools_timeout_s)
+            return
+        if state is Power.OFF:
+            sql_identity.require_silence(context.sql(), context.vm.name)
+            sql_identity.note_power_on(context, attempt)
+        power_on(
+            session,
+            ref,
+            host_moid,
+            tools_timeout_s=limits.tools_timeout_s,
+            task_timeout_s=limits.task_timeout_s,
+            fence=context.fence,
+            journal=journal_of(context),
+            noted=partial(sql_identity.note_power_on, context, attempt),
+        )
+
+    on_vsphere(context, attempt, name, work)
+
+
+def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
+    """The step `guest_ready` of a cell: SQL Server is ready and the VM's own, and the topology is the arm's.
+
+    Nothing is written to SQL Server before a boot of this run has proven whose it is. So where the arm
+    needs another setting of it than this boot came up with, the VM is power-cycled once more.
+
+    Raises WrongServer; TopologyMismatch when the guest sees something else. The attempt is then invalid.
+    """
+    with step(context, attempt, "guest_ready"):
+        looked, came_up = _came_up(context, attempt)
+        wrong = _settle(context, attempt)
+        if wrong.cycle_helps:
+            _power_cycle(context, attempt)
+            looked, came_up = _came_up(context, attempt)
+            wrong = _settle(context, attempt)
+        inside = _look_inside(context)
+        log = evidence.evaluate(context, attempt, looked.log, looked.age_s, inside.guest)
+        judgement = _judged(context, attempt, looked, inside, log, wrong.sentences)
+        _record(context, attempt, looked, inside, log, judgement, came_up)
+        if not judgement.counts:
+            raise TopologyMismatch(
+                f"{context.vm.name}, arm {attempt.label}: {'; '.join(judgement.mismatches)}. Not counted.",
+                fix="See what the arm needs on this release: vnuma plan STUDY",
+            )
+        return Seen(inside.guest, inside.server, judgement)
+
+
+@dataclass(frozen=True)
+class _Looked:
+    """What vSphere shows of a boot. `powered_on_at` is by vCenter's clock, `boot_time` by the host's."""
+
+    vm: VmFacts
+    host: HostFacts
+    powered_on_at: datetime
+    boot_time: datetime
+    side: VmSide
+    log: evidence.Fetched
+
+    @property
+    def age_s(self) -> float:
+        """Seconds since the power-on, when it was looked at."""
+        return self.side.age_s
+
+
+@dataclass(frozen=True)
+class _Wrong:
+    """What of SQL Server's settings is not the arm's in this boot, and whether another boot would help."""
+
+    sentences: tuple[str, ...]
+    cycle_helps: bool
+
+
+@dataclass(frozen=True)
+class _Inside:
+    """What SQL Server shows of a boot."""
+
+    guest: GuestTopology
+    server: ServerFacts
+    start: ErrorLog | None
+
+
+def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
+    """Until SQL Server of this boot is ready, and proven to run inside the VM."""
+    looked = on_vsphere(
+        context, attempt, "guest_ready", lambda session, ref, _: _look(context, attempt, session, ref)
+    )
+    require_own_host(context.vm, looked.vm.host_name)
+    came_up = _wait_for_server(context, looked)
+    sql_identity.prove(context, attempt, looked.side, looked.boot_time)
+    process_affinity.put_right(context.vm, context.sql(), journal_of(context))
+    return looked, came_up
+
+
+def _look(context: VmContext, attempt: Attempt, session: Session, ref: VmRef) -> _Looked:
+    vm, host = read.read_vm_on_host(session, ref)
+    side, booted = uptime.read_vm_side(session, ref), uptime.boot_time(session, ref)
+    noted = sql_identity.noted_power_on(context, attempt)
+    at = noted.at if noted and noted.at else uptime.powered_on_at(session, ref)
+    if noted and noted.at:
+        side = replace(side, age_s=uptime.seconds_since(session, at), at=time.monotonic())
+    return _Looked(vm, host, at, booted, side, evidence.fetch(session, vm, context.study.evidence))
+
+
+def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
+    """Until SQL Server of this boot is ready and the guest quiet."""
+    study = context.study
+    return ready.wait_ready(
+        context.sql(),
+        database=study.dataset.database if is_expected(context) else study.workload.waits_for(),
+        powered_on_s=looked.side.age_at(time.monotonic()),  # fetching a log may take its time
+        deadline_s=study.power.sql_timeout_s,
+        quiet=_quiet_rule(context),
+    )
+
+
+def _settle(context: VmContext, attempt: Attempt) -> _Wrong:
+    """Soft-NUMA and TCP ports as the arm needs them, for the next boot where they are not so in this one."""
+    server, journal = context.sql(), journal_of(context)
+    found = (
+        soft_numa.mismatch(attempt.settings(context), baseline_soft_numa(context.vm), server, journal),
+        tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
+    )
+    return _Wrong(tuple(sentence for sentence in found if sentence), cycle_helps=bool(journal.made))
+
+
+def _power_cycle(context: VmContext, attempt: Attempt) -> None:
+    """Once more, so that SQL Server's settings of the last boot come into use."""
+
+    def off(session: Session, ref: VmRef, _tries: int) -> None:
+        shut_down(session, ref, PowerRules.of(context.study), context.fence, journal_of(context))
+
+    on_vsphere(context, attempt, "guest_ready", off)
+    _boot(context, attempt, "guest_ready")
+
+
+def _quiet_rule(context: VmContext) -> QuietRule:
+    asked = context.study.quiet
+    for_s = asked.for_s if context.run.simulated is None else min(asked.for_s, LAB_QUIET_S)
+    return QuietRule(asked.cpu_percent, for_s, asked.timeout_s)
+
+
+def _look_inside(context: VmContext) -> _Inside:
+    with connect(context.sql()) as connection:
+        return _Inside(
+            topology.read_topology(connection),
+            sql_facts.read_server(connection),
+            evidence.started(connection),
+        )
+
+
+def _judged(
+    context: VmContext,
+    attempt: Attempt,
+    looked: _Looked,
+    inside: _Inside,
+    log: LogEvidence,
+    wrong: tuple[str, ...],
+) -> Judgement:
+    """All that speaks against this boot: its topology, the VM's settings, soft-NUMA and TCP ports."""
+    arm = attempt.settings(context)
+    own = own_settings(context, looked.vm, looked.host)
+    judgement = _judge(arm, looked.vm, looked.host, own, inside.guest, inside.start, log)
+    return replace(judgement, mismatches=(*judgement.mismatches, *wrong)) if wrong else judgement
+
+
+def _record(
+    context: VmContext,
+    attempt: Attempt,
+    looked: _Looked,
+    inside: _Inside,
+    log: LogEvidence,
+    judgement: Judgement,
+    came_up: Ready,
+) -> None:
+    document = _document(looked.vm.settings, inside.guest, judgement)
+    document |= {"log": evidence.log_document(log), "errorlog": evidence.start_document(inside.start)}
+    owed = owed_facts(looked.powered_on_at, looked.log.why_not or "") if looked.log.owed else {}
+    boot = {"server": asdict(inside.server), "ready": asdict(came_up)}
+    with context.store.write() as connection:
+        attempts.save_effective(connection, attempt.id, context.token, document)
+        for scope, values in ((evidence.SCOPE, evidence.log_facts(log) | owed), ("boot", boot)):
+            facts.add_attempt_facts(connection, attempt.id, context.token, scope, values)
+
+
+def _judge(
+    arm: Arm,
+    vm: VmFacts,
+    host: HostFacts,
+    own: Settings,
+    guest: GuestTopology,
+    start: ErrorLog | None,
+    log: LogEvidence,
+) -> Judgement:
+    """Against what the arm needs; whether the VM is still set to that is compared too."""
+    planned = plan_shape(arm, vm, host, own)
+    judgement = judge(arm, planned.prediction, guest, start=start, evidence=log)
+    strayed = tuple(
+        f"{edit.setting} is {diff_text(edit.before)}, the arm needs {diff_text(edit.after)}"
+        for edit in planned.change
+        if edit.setting not in (AUTOSIZE_COOKIE, AUTOSIZE_MAX)  # ESXi writes them at every power-on
+    )
+    return replace(judgement, mismatches=judgement.mismatches + strayed)
+
+
+def _document(settings: object, guest: GuestTopology, judgement: Judgement) -> dict[str, object]:
+    """Effective topology as JSON: vSphere's read-back and what SQL Server shows."""
+    return {
+        "vsphere": dict(settings),  # type: ignore[call-overload]
+        "guest": asdict(guest),
+        "mismatches": list(judgement.mismatches),
+        "not_evaluated": list(judgement.not_evaluated),
+        "notes": list(judgement.notes),
+    }

@@ -1,0 +1,97 @@
+"""The positive control: the reference arm with its tables on one vNUMA node and its worker on another.
+
+Inside the guest alone: the dataset is made anew while SQL Server's process affinity leaves one node's
+CPUs, then measured while it leaves another's. That the pages lie where they should is proven by the
+memory clerk's growth per node; that the worker runs elsewhere, by the schedulers that are online.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+
+from vnuma.engine.cell.site import CellSite
+from vnuma.engine.instance import process_affinity
+from vnuma.engine.lease.attempt import Attempt, undone_by
+from vnuma.engine.lease.audit import journal_of
+from vnuma.engine.lease.baseline import baseline_affinity
+from vnuma.engine.lease.context import VmContext
+from vnuma.errors import PlacementNotProven, StoreError
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.database import dataset
+from vnuma.sqlserver.instance import affinity, topology
+from vnuma.store import attempts, facts
+from vnuma.workloads.registry import workload_named
+
+SCOPE = "control"
+PROVEN_SHARE = 0.9
+"""Of the pages that the new tables took: at least this part has to lie on the one node."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """What was proven: pages (KB of growth, by memory node) on `data_node`, work on `worker_node` alone."""
+
+    data_node: int
+    worker_node: int
+    grown_kb: Mapping[int, int]
+    share: float
+    worker_cpus: tuple[int, ...]
+
+
+@contextmanager
+def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
+    """Hold data and work on two vNUMA nodes; for any other arm do nothing. Process affinity is put back.
+
+    Raises PlacementNotProven, SqlFailed, SqlUnreachable.
+    """
+    if attempt.arm != context.study.control_arm:
+        yield
+        return
+    before = baseline_affinity(context.vm)
+    if before is None:
+        raise StoreError(
+            f"{context.vm.name} has no process affinity in its baseline.", fix="Start the run again."
+        )
+    with undone_by(lambda: process_affinity.switch(context.sql(), before, journal_of(context))):
+        proof = _place(context, attempt)
+        with context.store.write() as write:
+            facts.add_attempt_facts(write, attempt.id, context.token, SCOPE, {"placement": asdict(proof)})
+        yield
+
+
+def _place(context: VmContext, attempt: Attempt) -> Placement:
+    server, journal, study = context.sql(), journal_of(context), context.study
+    with context.store.write() as write:
+        attempts.set_step(write, attempt.id, context.token, "measure control: placing the tables")
+    with connect(server) as connection:
+        nodes = affinity.cpus_by_memory_node(connection)
+        if len(nodes) < 2:
+            raise PlacementNotProven(
+                f"{context.vm.name}: the guest has one vNUMA node, so nothing in it is remote.",
+                fix="The control needs a reference arm with two or more; or design.control: none.",
+            )
+        data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
+        dataset.drop(connection, study.dataset.database)
+        empty = topology.xtp_pages_kb(connection)
+    process_affinity.switch(server, affinity.affinity_to(nodes[data_node]), journal)
+    site = CellSite(context, attempt)
+    site.record("dataset", workload_named(study.workload.name).prepare(site))
+    with connect(server) as connection:
+        grown = _growth(empty, topology.xtp_pages_kb(connection))
+    process_affinity.switch(server, affinity.affinity_to(nodes[worker_node]), journal)
+    share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
+    if share < PROVEN_SHARE:
+        raise PlacementNotProven(
+            f"{context.vm.name}: of the tables' pages {share * 100:.0f}% lie on vNUMA node {data_node}, "
+            f"where they were made; {PROVEN_SHARE * 100:.0f}% would prove it ({grown} KB by node).",
+            fix="Look at the guest's free memory by node (sys.dm_os_memory_nodes).",
+        )
+    return Placement(data_node, worker_node, grown, share, nodes[worker_node])
+
+
+def _growth(before: Mapping[int, int], after: Mapping[int, int]) -> dict[int, int]:
+    """By memory node, what was added; a node that gave pages back counts as none."""
+    grown = {node: pages - before.get(node, 0) for node, pages in after.items()}
+    return {node: kb for node, kb in grown.items() if kb > 0}

@@ -1,0 +1,103 @@
+"""The study's dataset in the guest: prepared before it is measured, dropped when the run has ended."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import replace
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Edit
+from vnuma.engine.cell.site import CellSite
+from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.audit import journal_of
+from vnuma.engine.lease.baseline import NOT_KNOWN
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.sql_identity import Endpoint, require_proven
+from vnuma.errors import AttemptFailed, EnvironmentProblem
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.database import dataset, ownership
+from vnuma.store import facts
+from vnuma.store.open import Store
+from vnuma.store.rows import Vm
+from vnuma.workloads.bench import Document
+from vnuma.workloads.registry import workload_named
+
+DATABASE = "sql.database"
+"""The study's database in diffs and audit lines."""
+
+_DROPPED = "dataset_dropped"
+"""Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
+
+
+def prepare_cell(context: VmContext, attempt: Attempt) -> Document:
+    """The step `dataset` of a cell: the workload's data are there and verified; made only once."""
+    with step(context, attempt, "dataset"):
+        require_proven(context, attempt)
+        site = CellSite(context, attempt)
+        workload = workload_named(context.study.workload.name)
+        making = None if is_expected(context) else _making(context.study, site.server)
+        with journal_of(context).change("dataset", [making]) if making else nullcontext():
+            prepared = workload.prepare(site)
+        site.record("dataset", prepared)
+        return prepared
+
+
+def _making(study: Study, server: SqlServer) -> Edit | None:
+    """The database that `prepare_cell` makes; None where it is there, which an earlier run may have left."""
+    with connect(server) as connection:
+        there = ownership.require_ours(connection, study.dataset.database)
+    return None if there else Edit(DATABASE, None, study.dataset.database)
+
+
+def planned_making(context: VmContext, server: SqlServer | None) -> Edit | None:
+    """The database that the next cell makes; None where it is there. Without a server to ask, not known."""
+    if is_expected(context):
+        return None
+    if server is None:
+        return Edit(DATABASE, NOT_KNOWN, context.study.dataset.database)
+    return _making(context.study, server)
+
+
+def is_expected(context: VmContext) -> bool:
+    """Whether this run has made its dataset on this VM and not dropped it since: a boot waits for it."""
+    return stands(context.store, context.vm)
+
+
+def stands(store: Store, vm: Vm) -> bool:
+    """Whether the VM's run has made its dataset there and not dropped it since."""
+    with store.read() as connection:
+        return facts.last_scope(connection, vm.id, ("dataset", _DROPPED)) == "dataset"
+
+
+def drop_planned(context: VmContext) -> tuple[Edit, ...]:
+    """What `drop_after_run` changes: this run's database, if it has made one."""
+    if not context.study.dataset.drop_after or not is_expected(context):
+        return ()
+    return (Edit(DATABASE, context.study.dataset.database, None),)
+
+
+def drop_after_run(context: VmContext) -> str | None:
+    """Drop the study's database if the study says so. Returns why it still stands, or None.
+
+    A database that cannot be dropped does not keep the VM from being put back: the reason is stored.
+    """
+    if not context.study.dataset.drop_after:
+        return None
+    try:
+        planned = drop_planned(context)
+        # A line that cannot be written does not keep the VM from being put back.
+        journal = replace(journal_of(context), lost=lambda _: None)
+        told = journal.change("dataset", planned) if planned else nullcontext()
+        with context.vsphere() as session:
+            Endpoint.of(context).require_ours(session, find_own(session, context.vm))
+        with told, connect(context.sql()) as connection:
+            dropped = dataset.drop(connection, context.study.dataset.database)
+        with context.store.write() as write:
+            facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
+    except (EnvironmentProblem, AttemptFailed) as error:
+        reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
+        with context.store.write() as write:
+            facts.add_vm_facts(write, context.vm.id, "warning", {"dataset": reason})
+        return reason
+    return None

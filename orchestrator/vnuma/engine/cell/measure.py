@@ -1,0 +1,151 @@
+"""Measure one boot: warm-ups, then the timed iterations of the study's workload, each stored as it ends."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.engine.cell import counters
+from vnuma.engine.cell.control import placed
+from vnuma.engine.cell.sentinel import run_sentinel
+from vnuma.engine.cell.site import CellSite
+from vnuma.engine.lease.attempt import Attempt, finish, step
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.foreign_change_check import refuse_somebodys
+from vnuma.engine.lease.identity import require_own_host
+from vnuma.engine.lease.sql_identity import require_proven
+from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
+from vnuma.sqlserver.client.dropped import while_measuring
+from vnuma.store import samples
+from vnuma.store.rows import Sample
+from vnuma.store.states import Outcome
+from vnuma.store.types import utc_now
+from vnuma.vsphere import read
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.session import Session
+from vnuma.workloads.bench import Bench, Reading
+from vnuma.workloads.declared import require_declared
+from vnuma.workloads.registry import workload_named
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One iteration to come: of which size and form, the how manieth, warm-up or timed."""
+
+    size: int
+    form: str
+    iteration: int
+    warmup: bool
+
+
+def turns(study: Study) -> Iterator[Turn]:
+    """Every iteration of one boot in order: the warm-ups of a size and form, then its timed iterations."""
+    for size in study.workload.sizes:
+        for form in study.workload.forms:
+            for iteration in range(1, study.design.warmups + 1):
+                yield Turn(size, form, iteration, warmup=True)
+            for iteration in range(1, study.design.iterations + 1):
+                yield Turn(size, form, iteration, warmup=False)
+
+
+def measure_cell(context: VmContext, attempt: Attempt) -> int:
+    """The step `measure` of a cell: settles the attempt and returns how many samples were stored.
+
+    Raises MeasurementFailed, ConnectionDropped, HostChanged or Interrupted; what was measured up to
+    then stays in the store with the attempt.
+    """
+    study, site, stored = context.study, CellSite(context, attempt), 0
+    workload = workload_named(study.workload.name)
+    with step(context, attempt, "measure"):
+        require_proven(context, attempt)
+        with _unbroken(), placed(context, attempt):
+            began = time.monotonic()
+            if study.design.sentinel:
+                run_sentinel(site, workload.sentinel(site.settings, study.dataset))
+            with workload.bench(site) as bench:
+                for turn in turns(study):
+                    site.stop_if_asked()
+                    site.say(turn_words(study, turn))
+                    measure_turn(context, attempt, bench, turn)
+                    stored += 1
+        _still_ours(context, attempt, time.monotonic() - began)
+    finish(context, attempt, Outcome.VALID, None, None)
+    return stored
+
+
+def turn_words(study: Study, turn: Turn) -> str:
+    """For progress: `1,000 x 1,000, client, iteration 2`."""
+    kind = "warm-up" if turn.warmup else "iteration"
+    return f"{study.workload.size_label(turn.size)}, {turn.form}, {kind} {turn.iteration}"
+
+
+def measure_turn(context: VmContext, attempt: Attempt, bench: Bench, turn: Turn) -> None:
+    """Run one iteration and store it before anything else; a failure is a sample with a reason."""
+    name = context.study.workload.name
+    try:
+        with _unbroken():
+            reading = bench.run(turn.size, turn.form)
+        require_declared(reading, context.study.workload, turn.form)
+    except (MeasurementFailed, ConnectionDropped, SqlFailed) as error:
+        _store(context, attempt, _failed(name, turn, str(error)))
+        raise
+    _store(context, attempt, _measured(name, turn, reading))
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """SQL Server was ready a moment ago: when it does not answer any more, the connection was lost."""
+    try:
+        yield
+    except SqlUnreachable as error:
+        raise while_measuring(error) from error
+
+
+def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:
+    return Sample(
+        workload=workload,
+        size=turn.size,
+        form=turn.form,
+        iteration=turn.iteration,
+        warmup=turn.warmup,
+        cpu_ms=reading.cpu_ms,
+        elapsed_ms=reading.elapsed_ms,
+        value=reading.value,
+        figures=dict(reading.figures) or None,
+        parse_cpu_ms=reading.parse_cpu_ms,
+        parse_elapsed_ms=reading.parse_elapsed_ms,
+        client_ms=reading.client_ms,
+        rows=reading.rows,
+        waits=reading.waits,
+        execution=reading.execution,
+        at=utc_now(),
+    )
+
+
+def _failed(workload: str, turn: Turn, reason: str) -> Sample:
+    return Sample(workload, turn.size, turn.form, turn.iteration, turn.warmup, utc_now(), reason=reason)
+
+
+def _store(context: VmContext, attempt: Attempt, row: Sample) -> None:
+    with context.store.write() as connection:
+        samples.add_samples(connection, attempt.id, context.token, [row])
+
+
+def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
+    """At a cell's end the VM is where, and what, it was: else what was measured does not count.
+
+    What vSphere counted meanwhile is stored.
+    """
+
+    def look(session: Session, ref: VmRef, _tries: int) -> VmFacts:
+        counters.record(context, attempt, session, ref, seconds)
+        return read.read_vm(session, ref)
+
+    vm = on_vsphere(context, attempt, "measure", look)
+    require_own_host(context.vm, vm.host_name)
+    refuse_somebodys(context, vm)

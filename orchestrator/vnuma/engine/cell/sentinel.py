@@ -1,0 +1,44 @@
+"""The drift sentinel: a short reference query on every boot, stored apart from what is measured.
+
+It only raises an alarm. It runs inside the arm, so correcting times by it would remove the effect.
+"""
+
+from __future__ import annotations
+
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.client.timing import timed
+from vnuma.workloads.bench import Site
+from vnuma.workloads.query import Query
+
+SCOPE = "sentinel"
+EXECUTIONS = 3
+
+
+def run_sentinel(site: Site, query: Query | None) -> None:
+    """One execution that is dropped, then three that are kept. Raises what a measurement raises.
+
+    A workload without a sentinel keeps none.
+    """
+    if query is None:
+        return
+    site.say("sentinel")
+    with connect(site.server, site.dataset.database) as connection:
+        times = [
+            timed(
+                connection,
+                query.sql,
+                expected_rows=query.expected_rows,
+                rows_from=query.rows_from,
+                timeout_s=site.settings.timeout_s,
+            )
+            for _ in range(1 + EXECUTIONS)
+        ][1:]
+    site.record(
+        SCOPE,
+        {
+            "query": f"{query.workload} {query.size}, {query.form}",
+            "elapsed_ms": [time.elapsed_ms for time in times],
+            "cpu_ms": [time.cpu_ms for time in times],
+            "client_ms": [time.client_ms for time in times],
+        },
+    )

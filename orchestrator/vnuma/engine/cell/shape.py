@@ -1,0 +1,223 @@
+"""Bring a VM into an arm's shape: shut the guest down, reconfigure, read back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from vnuma.domain.arm.arm import Arm
+from vnuma.domain.arm.carry_over import over_own, own_values
+from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.topology.prediction import Prediction, host_shape, predict
+from vnuma.domain.vm.change import Change, Edit, change_to, settings_after
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Power, Settings, Value
+from vnuma.engine.instance import soft_numa, tcp_ports
+from vnuma.engine.lease import late_log
+from vnuma.engine.lease.attempt import Attempt, step
+from vnuma.engine.lease.audit import Journal, journal_of
+from vnuma.engine.lease.baseline import baseline_ports, baseline_settings, baseline_soft_numa
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_somebodys
+from vnuma.engine.lease.guest_shutdown import Fence, PowerRules, require_way_back, shut_down
+from vnuma.engine.lease.sql_identity import Endpoint
+from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.errors import ArmImpossible, HostChanged
+from vnuma.store import attempts, vms
+from vnuma.vsphere import apply, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+WRITE_TRIES = 3
+"""How often a change is computed anew when the VM was written to between reading and changing it."""
+
+
+@dataclass(frozen=True)
+class Shaped:
+    """What shaping did, or would do: the change, and what the guest is predicted to see."""
+
+    change: Change
+    prediction: Prediction
+    powered_off: bool
+
+
+def plan_shape(arm: Arm, vm: VmFacts, host: HostFacts, own: Settings = MappingProxyType({})) -> Shaped:
+    """What bringing this VM into the arm's shape changes, without doing it.
+
+    `own` are the VM's own values of what the study's arms set (`domain.carry_over`): they hold where the
+    arm sets nothing.
+    """
+    begun = replace(vm, settings=settings_after(vm.settings, own))
+    desired = over_own(own, desired_settings(arm, begun, host))
+    change = change_to(vm.settings, desired)
+    off = change.needs_power_off and vm.power is not Power.OFF
+    prediction = predict_for(vm, host, settings_after(vm.settings, desired))
+    _refuse_another_count(arm, prediction)
+    return Shaped(change, prediction, off)
+
+
+def predict_for(vm: VmFacts, host: HostFacts, settings: Settings) -> Prediction:
+    """What a power-on of this VM with these settings gives on this host."""
+    return predict(host_shape(host), settings, vm.hardware_version)
+
+
+def _refuse_another_count(arm: Arm, prediction: Prediction) -> None:
+    """An arm that states a number of nodes and sure settings for another can never count."""
+    if arm.vnuma_nodes is None or prediction.confidence == "low":
+        return
+    if arm.vnuma_nodes not in prediction.acceptable:
+        raise ArmImpossible(
+            "T04",
+            f"arm {arm.label} needs {arm.vnuma_nodes} vNUMA nodes, but its settings give "
+            f"{prediction.vnuma_nodes}: {prediction.because}.",
+            fix="Leave the settings out that size nodes: vnuma_nodes then chooses them.",
+        )
+
+
+def shape(
+    session: Session,
+    ref: VmRef,
+    arm: Arm,
+    rules: PowerRules,
+    *,
+    vm: VmFacts,
+    host: HostFacts,
+    own: Settings = MappingProxyType({}),
+    always_off: bool,
+    fence: Fence,
+    journal: Journal,
+    refuse: Callable[[VmFacts], None] = lambda _: None,
+) -> Shaped:
+    """Change the VM so that its next power-on is in the arm's shape. It is left off if it was shut down.
+
+    `vm` and `host` were just read; a change in between is refused by the VM's changeVersion. `always_off`
+    shuts the guest down even if nothing changes, since every cell is a boot of its own. A shutdown takes
+    minutes: `refuse` looks at what the VM is after it.
+    """
+    planned = plan_shape(arm, vm, host, own)
+    must_shut_down = vm.power is not Power.OFF and (always_off or planned.change.needs_power_off)
+    if must_shut_down:
+        require_way_back(session, ref)
+        shut_down(session, ref, rules, fence, journal)
+        vm = read.read_vm(session, ref)
+        refuse(vm)
+        planned = plan_shape(arm, vm, host, own)
+    if planned.change:
+        with journal.change("reconfigure", planned.change):
+            apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
+    return Shaped(planned.change, planned.prediction, must_shut_down)
+
+
+def shape_cell(context: VmContext, attempt: Attempt) -> Shaped:
+    """The step `shutdown` of a cell. What is changed is stored before it is changed."""
+    earlier: list[dict[str, object]] = []
+
+    def work(session: Session, ref: VmRef, _tries: int) -> Shaped:
+        for _ in range(WRITE_TRIES - 1):
+            try:
+                return _shape_once(context, attempt, session, ref, earlier)
+            except SomebodysChange:
+                raise
+            except apply.ChangedMeanwhile:
+                continue  # ESXi writes keys too: whose write it was, the next look tells
+        return _shape_once(context, attempt, session, ref, earlier)
+
+    with step(context, attempt, "shutdown"):
+        return on_vsphere(context, attempt, "shutdown", work)
+
+
+def _shape_once(
+    context: VmContext, attempt: Attempt, session: Session, ref: VmRef, earlier: list[dict[str, object]]
+) -> Shaped:
+    """One try. `earlier` keeps what previous tries were about to change: it may have been changed."""
+    arm = attempt.settings(context)
+    vm, host, planned = look_and_plan(context, arm, session, ref)
+    if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
+        late_log.collect(journal_of(context), session, ref)
+    earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
+    with context.store.write() as connection:
+        vms.mark_changing(connection, context.vm.id, context.token)
+        attempts.save_plan(
+            connection,
+            attempt.id,
+            context.token,
+            intended=arm.model_dump(mode="json"),
+            change=earlier,
+            predicted=prediction_document(planned.prediction),
+        )
+    own, before = baseline_soft_numa(context.vm), baseline_ports(context.vm)
+    changes_inside = vm.power is Power.ON and (own is not None or before is not None)
+    if changes_inside and Endpoint.of(context).is_proven(session, ref):  # else its first boot tells
+        journal = journal_of(context)
+        soft_numa.switch_for(arm, own, context.sql, journal)
+        soft = soft_numa.wanted(arm, own)
+        tcp_ports.switch_for(context.study, soft, planned.prediction, before, context.sql, journal)
+    return shape(
+        session,
+        ref,
+        arm,
+        PowerRules.of(context.study),
+        vm=vm,
+        host=host,
+        own=own_settings(context, vm, host),
+        always_off=True,
+        fence=context.fence,
+        journal=journal_of(context),
+        refuse=lambda now: refuse_somebodys(context, now),
+    )
+
+
+def look_and_plan(
+    context: VmContext, arm: Arm, session: Session, ref: VmRef
+) -> tuple[VmFacts, HostFacts, Shaped]:
+    """The VM and its host as they are, and what the arm changes of them. Changes nothing.
+
+    Raises HostChanged, SomebodysChange, ArmImpossible.
+    """
+    vm, host = read.read_vm_on_host(session, ref)
+    if vm.host_name != context.vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} is on {vm.host_name}, but the run began on {context.vm.esxi_host}.",
+            fix="Move it back, and keep DRS from moving it (rule A01).",
+        )
+    planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
+    refuse_somebodys(context, vm)
+    return vm, host, planned
+
+
+def own_settings(context: VmContext, vm: VmFacts, host: HostFacts) -> dict[str, Value]:
+    """What the study's arms set, as the VM had it before the run."""
+    arms = [context.study.arm(label) for label in context.study.labels]
+    return own_values(arms, baseline_settings(context.vm), vm, host)
+
+
+def change_document(change: Iterable[Edit]) -> list[dict[str, object]]:
+    """A change as JSON: for the store and for people."""
+    return [{"setting": edit.setting, "before": edit.before, "after": edit.after} for edit in change]
+
+
+def change_diff(changes: Iterable[dict[str, object]]) -> dict[str, dict[str, object]]:
+    """A change as Ansible's diff mode shows it."""
+    return {
+        side: {str(edit["setting"]): diff_text(edit[side]) for edit in changes}
+        for side in ("before", "after")
+    }
+
+
+def diff_text(value: object) -> object:
+    """A list of CPUs on one line: Ansible would give each a line of its own."""
+    return ",".join(map(str, value)) if isinstance(value, tuple | list) else value
+
+
+def prediction_document(prediction: Prediction) -> dict[str, object]:
+    """A prediction as JSON."""
+    return {
+        "vnuma_nodes": prediction.vnuma_nodes,
+        "node_sizes": list(prediction.node_sizes),
+        "alternatives": list(prediction.alternatives),
+        "clients": list(prediction.clients),
+        "sql_cpu_nodes": prediction.sql_cpu_nodes,
+        "confidence": prediction.confidence,
+        "because": prediction.because,
+    }

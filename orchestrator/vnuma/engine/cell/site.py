@@ -1,0 +1,150 @@
+"""One boot of one arm, as a workload sees it: where to connect, and where to keep what it finds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.study.study import Dataset
+from vnuma.engine.access.client_machine import client_named
+from vnuma.engine.access.secrets import Private
+from vnuma.engine.instance import kernel, process_affinity, resource_pool
+from vnuma.engine.instance.machine_lease import kernel_baseline
+from vnuma.engine.lease.attempt import Attempt, undone_by
+from vnuma.engine.lease.audit import journal_of
+from vnuma.engine.lease.baseline import baseline_affinity
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.foreign_change_check import refuse_settings
+from vnuma.engine.lease.window import refuse_if_over
+from vnuma.errors import InputError, Interrupted, MeasurementFailed, StoreError
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.store import attempts, facts, runs
+from vnuma.store.states import StopRequest
+from vnuma.store.types import utc_now
+from vnuma.workloads.bench import Document
+from vnuma.workloads.client import Client
+from vnuma.workloads.shell import Shell
+
+
+@dataclass(frozen=True)
+class CellSite:
+    """`workloads.bench.Site` for one attempt at a cell."""
+
+    context: VmContext
+    attempt: Attempt
+    machine: Shell | None = None
+    """Of a Linux machine; None for a SQL Server's VM."""
+
+    @property
+    def vm(self) -> str:
+        """The VM's inventory name."""
+        return self.context.vm.name
+
+    @property
+    def arm(self) -> str:
+        """The arm's label."""
+        return self.attempt.arm
+
+    @property
+    def settings(self) -> Any:
+        """The workload's settings as this arm runs it."""
+        return self.context.study.workload_of(self.attempt.arm)
+
+    @property
+    def dataset(self) -> Dataset:
+        """The study's dataset section."""
+        return self.context.study.dataset
+
+    @property
+    def server(self) -> SqlServer:
+        """The guest's SQL Server."""
+        return self.context.sql()
+
+    @property
+    def simulated(self) -> bool:
+        """Whether the run's vCenter is the lab."""
+        return self.context.run.simulated is not None
+
+    @property
+    def shell(self) -> Shell:
+        """The machine's shell. Raises InputError where there is none."""
+        if self.machine is None:
+            raise InputError(
+                f"{self.vm} is a SQL Server's VM: it has no shell.", fix="Choose another workload."
+            )
+        return self.machine
+
+    def client(self, name: str | None) -> Client:
+        """The machine that calls. Raises InputError when the run's inventory has none of that name."""
+        private = Private.read()
+        where = private.inventory if private else self.context.run.inventory
+        return client_named(Path(where or "inventory"), name)
+
+    def say(self, words: str) -> None:
+        """The step that the cell is in, for progress."""
+        with self.context.store.write() as write:
+            attempts.set_step(write, self.attempt.id, self.context.token, f"measure {words}")
+
+    def record(self, scope: str, document: Mapping[str, object]) -> None:
+        """Facts of this attempt."""
+        with self.context.store.write() as write:
+            facts.add_attempt_facts(write, self.attempt.id, self.context.token, scope, dict(document))
+
+    def remember(self, scope: str, document: Mapping[str, object]) -> None:
+        """Facts of this VM in this run."""
+        with self.context.store.write() as write:
+            facts.add_vm_facts(write, self.context.vm.id, scope, dict(document))
+
+    def remembered(self, scope: str) -> Document:
+        """The latest of each key that this run kept of the VM in that scope."""
+        with self.context.store.read() as read:
+            known = facts.facts_of_run(read, self.context.run.id, scope)
+        return {
+            fact.key: fact.value
+            for fact in known
+            if fact.vm_id == self.context.vm.id and fact.attempt_id is None
+        }
+
+    def stop_if_asked(self) -> None:
+        """Between iterations a run can be stopped, and is when its allowed hours end. Samples are kept."""
+        run = self.context.run.name
+        refuse_if_over(self.context.study, run, utc_now())
+        with self.context.store.read() as read:
+            asked = runs.get_run(read, run).stop_requested
+        if asked is StopRequest.NOW:
+            raise Interrupted(f"{run} was asked to stop.", fix=f"vnuma run --resume {run}")
+
+    @contextmanager
+    def process_affinity(self, wanted: str) -> Iterator[None]:
+        """SQL Server's process affinity for as long as it is held, then the baseline's again."""
+        before = baseline_affinity(self.context.vm)
+        if before is None:
+            raise StoreError(
+                f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
+            )
+        journal = journal_of(self.context)
+        with undone_by(lambda: process_affinity.switch(self.server, before, journal)):
+            process_affinity.switch(self.server, wanted, journal)
+            yield
+
+    def resource_pool(self, percent: int) -> None:
+        """Our pool with that share of memory, and the study's database bound to it, up to the restore."""
+        resource_pool.hold(self.server, self.dataset.database, percent, journal_of(self.context))
+
+    @contextmanager
+    def kernel_settings(self) -> Iterator[None]:
+        """Kernel settings of a machine for as long as they are held, then the baseline's again."""
+        wanted = self.settings.kernel_settings()
+        before = {name: value for name, value in kernel_baseline(self.context.vm).items() if name in wanted}
+        journal = journal_of(self.context)
+        absent = sorted(set(wanted) - set(before))
+        if absent:
+            raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
+        now = kernel.read(self.shell, wanted) if wanted else {}
+        refuse_settings(self.vm, kernel.somebodys(before, wanted, now))
+        with undone_by(lambda: kernel.switch(self.shell, before, wanted, journal)):
+            kernel.switch(self.shell, wanted, now, journal)
+            yield

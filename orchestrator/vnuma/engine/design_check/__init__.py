@@ -1,0 +1,1 @@
+"""The design rules over VMs of a vCenter, a file or an inventory."""

@@ -1,0 +1,253 @@
+"""The design check: facts into subjects, rules over them, waivers and an earlier check beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime
+
+from vnuma.checks.evaluate import Evaluation, evaluate
+from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.result import CheckedVm, CheckResult, Judged, Since, Source
+from vnuma.checks.rule import Rule
+from vnuma.checks.rules.catalogue import RULES
+from vnuma.checks.seen import Seen
+from vnuma.checks.study import merge_arms, study_subjects
+from vnuma.checks.subject import Subject, VcenterFacts
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.estate import Estate, EstateVm
+from vnuma.domain.vm.facts import HostFacts
+from vnuma.domain.vm.guest_os import windows_of_banner
+from vnuma.domain.vm.server import SqlFacts, WindowsFacts
+from vnuma.engine.design_check.filters import Filters
+from vnuma.engine.design_check.sql_facts import SqlServers
+from vnuma.estate.earlier import Earlier
+from vnuma.estate.waivers import Waiver
+from vnuma.gc_paused import gc_paused
+
+# What concerns a measurement or a change alone is asked only of a study.
+_STUDY_PARTS = {"study", "method", "change"}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a check is asked besides the facts. `sql` is None without --sql."""
+
+    filters: Filters = field(default_factory=Filters)
+    sql: SqlServers | None = None
+    study: Study | None = None
+    waivers: Sequence[Waiver] = ()
+    today: date = field(default_factory=lambda: datetime.now(UTC).date())
+
+
+def run_check(estates: Sequence[Estate], asked: Asked) -> CheckResult:
+    """Evaluate the rules over every VM that the filters let through."""
+    with gc_paused():
+        return _run(estates, asked)
+
+
+def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
+    rules = _rules(asked)
+    used: set[Waiver] = set()
+    vms: list[CheckedVm] = []
+    others: list[tuple[Estate, EstateVm]] = []
+    for estate in estates:
+        chosen: list[EstateVm] = []
+        for vm in estate.vms:
+            if asked.filters.admit(estate, vm):
+                chosen.append(vm)
+            else:
+                others.append((estate, vm))
+        subjects = [_subject(estate, vm, asked.sql) for vm in chosen]
+        for subject, evaluations in _evaluated(subjects, rules, asked.study):
+            vms.append(_checked(subject, estate.source, evaluations, asked, used))
+    vms.sort(key=_worst_first)
+    return CheckResult(
+        checked_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        sources=tuple(_source(estate) for estate in estates),
+        rules=rules,
+        vms=tuple(vms),
+        unseen=tuple(item for estate in estates for item in estate.unseen),
+        waivers=tuple(_waiver_notes(asked, used)),
+        simulated=next((estate.simulated for estate in estates if estate.simulated), None),
+        left_out=len(others),
+        not_asked=frozenset(name for estate, vm in others for name in _names(estate, vm)),
+        every_rule=len(RULES),
+    )
+
+
+def compare(result: CheckResult, earlier: Earlier) -> CheckResult:
+    """The same result, each finding marked as new or unchanged, and with what is gone."""
+    now = {item.key for vm in result.vms for item in vm.findings}
+    vms = tuple(
+        replace(
+            vm,
+            findings=tuple(
+                replace(item, change="unchanged" if item.key in earlier.found else "new")
+                for item in vm.findings
+            ),
+        )
+        for vm in result.vms
+    )
+    seen = Seen(result)
+    gone: dict[bool, list[tuple[str, str, str]]] = {True: [], False: []}
+    for key, name in earlier.found.items():
+        if key not in now:
+            rule, kind, _ = key
+            gone[not seen.would_find(key, name)].append((rule, kind, name))
+    since = Since(
+        checked_at=earlier.checked_at,
+        new=len(now - earlier.found.keys()),
+        unchanged=len(now & earlier.found.keys()),
+        fixed=tuple(sorted(gone[False])),
+        unknown=tuple(sorted(gone[True])),
+    )
+    return replace(result, vms=vms, since=since)
+
+
+def _names(estate: Estate, vm: EstateVm) -> tuple[str, ...]:
+    """Under what a finding may be known that is seen from this VM: its key, its host, its cluster."""
+    cluster = estate.cluster_of.get(vm.facts.host_moid)
+    return vm.facts.key, vm.facts.host_name, cluster.name if cluster else ""
+
+
+def _rules(asked: Asked) -> tuple[Rule, ...]:
+    if asked.study is not None:
+        return RULES
+    return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
+
+
+def _subject(estate: Estate, vm: EstateVm, sql: SqlServers | None) -> Subject:
+    moid = vm.facts.host_moid
+    answer = sql.read(vm.facts, estate.source) if sql else None
+    absent = vm.absent
+    if answer is not None and answer.facts is None:
+        absent = {**absent, "sql": answer.why}
+    if estate.kind == "rvtools":
+        absent = {**absent, "vcenter": "an RVTools export is no vCenter"}
+    return Subject(
+        vm=vm.facts,
+        host=estate.hosts.get(moid),
+        cluster=estate.cluster_of.get(moid),
+        guest=_windows(vm, answer.facts if answer else None),
+        sql=answer.facts if answer else None,
+        vcenter=_vcenter(estate),
+        absent=absent,
+    )
+
+
+def _windows(vm: EstateVm, sql: SqlFacts | None) -> WindowsFacts | None:
+    """Windows as VMware Tools tell it, else as SQL Server does: it has the build wherever it answers."""
+    if vm.guest and vm.guest.build:
+        return vm.guest
+    return (windows_of_banner(sql.server.version_text) if sql else None) or vm.guest
+
+
+def _vcenter(estate: Estate) -> VcenterFacts | None:
+    if estate.kind != "vcenter":
+        return None
+    simulator = estate.simulated is not None
+    return VcenterFacts(estate.product, estate.version, simulator, overlays_numa=simulator)
+
+
+def _evaluated(
+    subjects: Sequence[Subject], rules: Sequence[Rule], study: Study | None
+) -> Iterator[tuple[Subject, list[Evaluation]]]:
+    """Each VM with its evaluations: one, or one for each arm of a study."""
+    if study is None:
+        for subject, evaluation in zip(subjects, evaluate(subjects, rules), strict=True):
+            yield subject, [evaluation]
+        return
+    for subject in subjects:
+        arms = study_subjects(study, subject) if subject.host else [subject]
+        yield subject, list(evaluate(arms, rules))
+
+
+def _checked(
+    subject: Subject, source: str, evaluations: Sequence[Evaluation], asked: Asked, used: set[Waiver]
+) -> CheckedVm:
+    vm, host = subject.vm, subject.host
+    assert vm is not None  # every subject here was made of one
+    findings: Iterable[Finding] = (finding for one in evaluations for finding in one.failures)
+    if len(evaluations) > 1 and asked.study:
+        findings = merge_arms(findings, asked.study.labels)
+    not_evaluated = {rule: why for one in evaluations for rule, why in one.not_evaluated.items()}
+    settings = vm.settings
+    memory = settings.get("memoryMB")
+    return CheckedVm(
+        name=vm.name,
+        path=vm.path,
+        key=vm.key,
+        shape=_shape(settings),
+        memory_mb=memory if isinstance(memory, int) else None,
+        host=host.name if host else vm.host_name,
+        cluster=subject.cluster.name if subject.cluster and subject.cluster.moid != vm.host_moid else "",
+        release=_release(host),
+        guest=_guest(evaluations[0].facts),
+        findings=tuple(_judged(finding, vm.path, asked, used) for finding in findings),
+        not_evaluated=not_evaluated,
+        passed=min(one.passed for one in evaluations),
+        source=source,
+    )
+
+
+def _judged(finding: Finding, path: str, asked: Asked, used: set[Waiver]) -> Judged:
+    for waiver in asked.waivers:
+        if waiver.covers(finding, path):
+            used.add(waiver)
+            if waiver.until >= asked.today:
+                return Judged(finding, waiver.reason)
+    return Judged(finding)
+
+
+def _waiver_notes(asked: Asked, used: set[Waiver]) -> Iterator[str]:
+    for waiver in asked.waivers:
+        words = f"waiver {waiver.rule} {waiver.object} ({waiver.reason})"
+        if waiver.until < asked.today:
+            yield f"{words} expired on {waiver.until.isoformat()}: its findings count again"
+        elif waiver not in used:
+            yield f"{words} applies to nothing that was found"
+
+
+def _shape(settings: Mapping[str, object]) -> str:
+    """Sockets x cores per socket; the vCPUs alone where their sockets are not known."""
+    vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
+    if not isinstance(vcpus, int):
+        return ""
+    return f"{vcpus // cores}x{cores}" if isinstance(cores, int) and cores else f"{vcpus} vCPUs"
+
+
+def _release(host: HostFacts | None) -> str:
+    return host.release.version if host else ""
+
+
+def _guest(facts: Facts) -> str:
+    """What the guest has, or will have: seen by SQL Server, else predicted (~)."""
+    try:
+        predicted = str(facts.prediction.vnuma_nodes)
+    except Unknown:
+        predicted = ""
+    if facts.subject.sql is None:
+        return f"~{predicted}" if predicted else ""
+    seen = str(facts.sql.topology.numa_nodes)
+    return seen if predicted in ("", seen) else f"{seen}, not {predicted}"
+
+
+def _worst_first(vm: CheckedVm) -> tuple[int, int, str, str]:
+    worst = vm.worst
+    rank = worst.rank if worst else len(Severity)
+    return rank, -sum(item.severity is worst for item in vm.findings), vm.name, vm.path
+
+
+def _source(estate: Estate) -> Source:
+    return Source(
+        name=estate.source,
+        kind=estate.kind,
+        product=estate.product,
+        read_at=estate.read_at,
+        vms=len(estate.vms),
+        hosts=len(estate.hosts),
+        clusters=len(estate.clusters),
+        whole=estate.whole,
+    )

@@ -1,0 +1,114 @@
+"""Reading whole vCenters: those of an inventory, each once, however many VMs it is named for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from vnuma.domain.vm.estate import Estate, Unseen
+from vnuma.domain.vm.provenance import scenario_of
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.target import Target
+from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
+from vnuma.estate import snapshot
+from vnuma.vsphere import estate, read
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.tags import read_tags
+
+
+def read_all(inventory: Path) -> list[Estate]:
+    """Everything that the accounts of an Ansible inventory see.
+
+    Raises InputError without a vCenter in it, EnvironmentProblem when the accounts see no VM at all: a
+    pipeline would take a check of nothing for well.
+    """
+    return _seen([_read(target, lambda _session: None) for target in _vcenters(inventory)])
+
+
+def read_all_tagged(inventory: Path) -> list[Estate]:
+    """The same with the VMs' tags. Where those cannot be read, `unseen` says why."""
+    return _seen([_tagged(_read(target, lambda _session: None), target) for target in _vcenters(inventory)])
+
+
+def read_some(inventory: Path, names: Iterable[str]) -> list[Estate]:
+    """Some VMs, each with its host and cluster: by inventory name, else by name or path in any vCenter.
+
+    Raises VmNotFound when no vCenter of the inventory has one of them, EnvironmentProblem for one that
+    cannot be read.
+    """
+    targets = read_targets(inventory)
+    return [found for name in names for found in _seen([_read_one(inventory, targets, name)], name)]
+
+
+def read_target(target: Target) -> Estate:
+    """An inventory's VM with its host and cluster. Raises VmNotFound."""
+    return _read(target, lambda session: read.find_vm(session, target.vm))
+
+
+def _read_one(inventory: Path, targets: dict[str, Target], name: str) -> Estate:
+    if name in targets:
+        return read_target(targets[name])
+    missing: VmNotFound | None = None
+    for target in _one_for_each(targets):
+        try:
+            return _read(target, lambda session: read.find_vm(session, name))
+        except VmNotFound as error:
+            missing = missing or error
+    raise missing or _no_vcenter(inventory)
+
+
+def save(inventory: Path, file: Path) -> list[Estate]:
+    """Read everything and write it as a snapshot."""
+    found = read_all_tagged(inventory)
+    snapshot.save(found, file)
+    return found
+
+
+def _read(target: Target, find: Callable[[Session], VmRef | None]) -> Estate:
+    with connect(vcenter(target)) as session:
+        found = estate.read_estate(session, find(session))
+        return replace(found, simulated=scenario_of(session.about.name))
+
+
+def _tagged(found: Estate, target: Target) -> Estate:
+    try:
+        tags = read_tags(vcenter(target))
+    except EnvironmentProblem as error:
+        return replace(found, unseen=(*found.unseen, Unseen("tags", found.source, error.what)))
+    vms = tuple(replace(vm, tags=tags.get(vm.facts.moid, ())) for vm in found.vms)
+    return replace(found, vms=vms)
+
+
+def _seen(estates: list[Estate], name: str = "") -> list[Estate]:
+    """The estates, unless there is nothing to check in them."""
+    if not any(estate.vms for estate in estates):
+        why = next((item.why for estate in estates for item in estate.unseen if item.kind == "vm"), "")
+        where = ", ".join(estate.source for estate in estates)
+        reason = why or ("it is a template" if name else "the account may see none but templates")
+        raise EnvironmentProblem(
+            f"There is no VM to check in {where}{f' by the name {name}' if name else ''}: {reason}.",
+            fix="vnuma doctor looks at the account's rights; docs/vcenter-role.md lists those needed.",
+        )
+    return estates
+
+
+def _vcenters(inventory: Path) -> Iterable[Target]:
+    """One target for each vCenter and account. Raises InputError where the inventory has none."""
+    targets = read_targets(inventory)
+    if not targets:
+        raise _no_vcenter(inventory)
+    return _one_for_each(targets)
+
+
+def _one_for_each(targets: dict[str, Target]) -> Iterable[Target]:
+    """One target for each vCenter and account."""
+    return {
+        (target.vcenter.host, target.vcenter.port, target.vcenter.user): target for target in targets.values()
+    }.values()
+
+
+def _no_vcenter(inventory: Path) -> InputError:
+    return InputError(f"{inventory} names no vCenter.", fix="vnuma init writes an inventory with one.")

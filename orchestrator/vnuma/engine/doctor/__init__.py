@@ -1,0 +1,1 @@
+"""What a study needs from the outside, checked without changing anything."""

@@ -1,0 +1,105 @@
+"""Everything a study needs from the outside, checked one by one, without changing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from pathlib import Path
+
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.engine.doctor import diagnose_access, diagnose_endpoint
+from vnuma.engine.doctor.diagnose_machine import diagnose_machines
+from vnuma.engine.doctor.diagnosis import Diagnosis, State
+from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.preflight.findings import Finding
+from vnuma.engine.preflight.surroundings import around_vm, look_at_server, open_wires
+from vnuma.errors import VnumaError
+from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.instance import server as sql_facts
+from vnuma.vsphere import read, surroundings
+from vnuma.vsphere.connect import connect
+
+
+def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
+    """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
+    machines = [name for name, target in targets.items() if isinstance(target, Machine)]
+    vms = [target for target in targets.values() if isinstance(target, Target)]
+    wanted = dict.fromkeys(target.sql.driver for target in vms) or ({} if machines else {"auto": None})
+    findings = [_guarded("driver", partial(_driver, name)) for name in wanted]
+    for target in vms:
+        findings += [*_vsphere(target), *_found(open_wires(target), "SQL wire")]
+        findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
+    return findings + list(diagnose_machines(machines, inventory))
+
+
+def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:
+    """A check that raises is a failed one, in the error's own words."""
+    try:
+        return check()
+    except VnumaError as error:
+        return Diagnosis("FAIL", subject, error.what, (f"fix: {error.fix}",) if error.fix else ())
+
+
+def _driver(preferred: str) -> Diagnosis:
+    found = discover(preferred)
+    return Diagnosis("ok", "driver", f"{found.name} {found.version}")
+
+
+def _vsphere(target: Target) -> Iterator[Diagnosis]:
+    try:
+        with connect(vcenter(target)) as session:
+            yield from diagnose_access.server(target, session)
+            ref = read.find_vm(session, target.vm)
+            facts = read.read_vm(session, ref)
+            yield _vm(target, facts)
+            host = read.read_host(session, session.host(facts.host_moid))
+            nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
+            yield Diagnosis("ok", "host", f"{host.name}, ESXi {host.release}, {nodes}")
+            yield from diagnose_access.needed(session, ref, facts)
+            yield from diagnose_access.optional(session, ref)
+            seen = surroundings.read_surroundings(session, ref)
+            yield from _found(around_vm(facts.name, host.name, seen), "around it")
+            if facts.power is Power.ON:
+                yield from diagnose_endpoint.clocks(target, session, session.host(facts.host_moid))
+        findings = look_at_server(target, facts, seen)
+        yield from _found(findings, "SQL use")
+        if facts.power is Power.ON:
+            yield from diagnose_endpoint.identity(findings)
+    except VnumaError as error:
+        yield Diagnosis("FAIL", "vCenter", error.what, (f"fix: {error.fix}",) if error.fix else ())
+
+
+def _vm(target: Target, facts: VmFacts) -> Diagnosis:
+    mark = parse_mark(facts.lease)
+    if mark:
+        return Diagnosis("warn", "VM", f"{facts.path} is under study by {mark['holder']}, run {mark['run']}")
+    if not target.test_clone:
+        more = ("a study power-cycles it many times; mark a clone with vnuma_test_clone: true",)
+        return Diagnosis("warn", "VM", f"{facts.path}, not marked as a test clone", more)
+    return Diagnosis("ok", "VM", f"{facts.path}, one match, test clone")
+
+
+def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
+    """What preflight would say of any study on this VM."""
+    for item in findings:
+        state: State = "FAIL" if item.severity == "block" else "warn"
+        yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
+
+
+def _sql(target: Target) -> Diagnosis:
+    with connect(vcenter(target)) as session:
+        power = read.read_vm(session, read.find_vm(session, target.vm)).power
+    if power is not Power.ON:
+        return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
+    with connect_sql(sql_server(target)) as connection:
+        facts = sql_facts.read_server(connection)
+    may = facts.permissions
+    what = f"{facts.version} {facts.edition}, login, server state readable"
+    if may.create_any_database or may.sysadmin:
+        return Diagnosis("ok", "SQL Server", f"{what}, may create its database")
+    more = ("fix: GRANT CREATE ANY DATABASE TO the login; a study makes a database of its own",)
+    return Diagnosis("FAIL", "SQL Server", f"{what}, but may not create a database", more)

@@ -1,0 +1,71 @@
+"""The doctor's look at how we get in: the server's certificate, and what the account may do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.role import ELSEWHERE, needed_privileges, purpose_of
+from vnuma.domain.vm.setting import TYPED
+from vnuma.engine.access.target import Target
+from vnuma.engine.doctor.diagnosis import Diagnosis
+from vnuma.vsphere import privileges, tls
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+_RENEW_WITHIN = timedelta(days=30)
+
+
+def server(target: Target, session: Session) -> Iterator[Diagnosis]:
+    """Who answered, whether its certificate was verified, and a certificate that will not be for long."""
+    shown = tls.shown(session.transport.vcenter)
+    ends = f", until {shown.expires:%Y-%m-%d}" if shown else ""
+    verified = target.vcenter.verify_tls
+    yield Diagnosis(
+        "ok" if verified else "warn",
+        "vCenter" if session.about.is_vcenter else "ESXi",
+        f"{target.vcenter.host} {session.about.name}, certificate "
+        + (f"valid{ends}" if verified else "NOT verified, as asked"),
+    )
+    if shown:
+        yield from _expiry(target.vcenter.host, shown, datetime.now(UTC))
+
+
+def _expiry(host: str, shown: tls.Shown, now: datetime) -> Iterator[Diagnosis]:
+    """An expired certificate is met here only where its check is turned off: else nobody got in."""
+    left = shown.expires - now
+    name = f"{shown.name} (issuer {shown.issuer}) of {host}"
+    if left < timedelta():
+        words = f"{name} expired on {shown.expires:%Y-%m-%d}"
+        yield Diagnosis("FAIL", "certificate", words, ("fix: renew it, then turn verify_tls on again",))
+    elif left < _RENEW_WITHIN:
+        words = f"{name} expires on {shown.expires:%Y-%m-%d}, in {left.days} days"
+        more = ("from then on no run gets in, nor is a VM put back", "fix: renew it before a study")
+        yield Diagnosis("warn", "certificate", words, more)
+
+
+def needed(session: Session, ref: VmRef, facts: VmFacts) -> Iterator[Diagnosis]:
+    """One line for each privilege that is missing; a study of some settings only may do without it."""
+    wanted = needed_privileges(TYPED)
+    missing = privileges.missing_privileges(session, ref, wanted)
+    for name in missing:
+        more = (f"needed for: {purpose_of(name)}", "fix: ansible-playbook vnuma.vnuma.vcenter_role")
+        yield Diagnosis("FAIL", "privilege", f"{name} missing on {facts.name}", more)
+    if not missing:
+        yield Diagnosis("ok", "privilege", f"all {len(wanted)} that a study needs")
+
+
+def optional(session: Session, ref: VmRef) -> Iterator[Diagnosis]:
+    """One line for each privilege that a study can do without, and what does not work then."""
+    places = privileges.places_of(session, ref)
+    asked = [need for need in ELSEWHERE if places.get(need.where)]
+    missing = 0
+    for need in asked:
+        for place in places[need.where]:
+            if privileges.missing_privileges(session, place.ref, [need.privilege]):
+                missing += 1
+                words = f"{need.privilege} missing on {place.name}; without it {need.without}"
+                yield Diagnosis("warn", "optional", words, (f"it is for: {need.purpose}",))
+    if not missing:
+        yield Diagnosis("ok", "optional", f"all {len(asked)} privileges that a study can do without")

@@ -1,0 +1,63 @@
+"""The study account's role on its VMs, made by an administrator: what would change, and doing it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vnuma.domain.vm.role import ROLE
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target
+from vnuma.errors import EnvironmentProblem
+from vnuma.vsphere import read, roles
+from vnuma.vsphere.connect import Session, connect
+
+Document = dict[str, Any]
+
+PRIVILEGES = frozenset(need.privilege for need in ROLE)
+
+
+def give_role(target: Target, name: str, principal: str, *, check: bool) -> Document:
+    """Give a user the role on the target's VM, and Read-only above it; `check` tells and changes nothing.
+
+    `target.vcenter` logs in as an administrator. Raises PrivilegeMissing, and EnvironmentProblem when
+    vCenter says afterwards that the user still lacks something.
+    """
+    with connect(vcenter(target)) as session:
+        ref, root = read.find_vm(session, target.vm), session.content.rootFolder
+        role = roles.find_role(session, name)
+        lacking = sorted(PRIVILEGES - (role.privileges if role else frozenset()))
+        given = role is not None and roles.role_on(session, ref, principal) == role.id
+        sees = roles.role_on(session, root, principal) is not None
+        changes = {
+            "privileges": lacking,
+            "permission": None if given else f"{name} for {principal} on {target.name}",
+            "read_only": None if sees else f"Read-only for {principal} on the root folder",
+        }
+        changed = bool(lacking) or not given or not sees
+        if changed and not check:
+            _give(session, target, name, principal, sees=sees)
+    before = sorted(PRIVILEGES & role.privileges) if role else []
+    return {
+        "changed": changed,
+        "changes": changes,
+        "diff": {
+            "before": {"role": before, "given": given, "read_only": sees},
+            "after": {"role": sorted(PRIVILEGES), "given": True, "read_only": True},
+        },
+    }
+
+
+def _give(session: Session, target: Target, name: str, principal: str, *, sees: bool) -> None:
+    ref, root = read.find_vm(session, target.vm), session.content.rootFolder
+    role = roles.save_role(session, name, PRIVILEGES)
+    roles.give(session, ref, principal, role, propagate=False)
+    reading = roles.find_role(session, roles.READ_ONLY)
+    if reading and not sees:
+        roles.give(session, root, principal, reading, propagate=True)
+    missing = roles.not_held(session, ref, principal, PRIVILEGES)
+    if missing:
+        raise EnvironmentProblem(
+            f"{principal} has the role {name} on {target.name}, but vCenter says that it lacks "
+            f"{', '.join(missing)}.",
+            fix="Look at the VM's Permissions in vCenter: another rule there may take it away.",
+        )

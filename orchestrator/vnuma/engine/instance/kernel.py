@@ -1,0 +1,59 @@
+"""Kernel settings that a study of a machine may hold: read, set, and put back, each read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from vnuma.domain.vm.change import Edit
+from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.foreign_changes import ThreeWay
+from vnuma.errors import MeasurementFailed
+from vnuma.logs import linux_nodes
+from vnuma.workloads.shell import Shell, require
+
+WHERE = {
+    "numa_balancing": "/proc/sys/kernel/numa_balancing",
+    "transparent_hugepages": "/sys/kernel/mm/transparent_hugepage/enabled",
+}
+"""Their files: https://docs.kernel.org/admin-guide/sysctl/kernel.html and admin-guide/mm/transhuge.html."""
+
+
+def key(name: str) -> str:
+    """What changes and audit lines call it."""
+    return f"linux.{name}"
+
+
+def read(shell: Shell, names: Iterable[str]) -> dict[str, str]:
+    """Their values now; those that the kernel does not have are left out. Raises MeasurementFailed."""
+    script = "".join(f"echo '@@ {name}'; cat {WHERE[name]} 2>/dev/null\n" for name in names)
+    shown = linux_nodes.sections(require(shell, f"{script}true\n", "reading the kernel's settings"))
+    return {name: chosen(text) for name, text in shown.items() if text.strip()}
+
+
+def chosen(text: str) -> str:
+    """A setting's value: the word in brackets where the file lists the choices."""
+    return text.partition("[")[2].partition("]")[0] or text.strip()
+
+
+def somebodys(before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]) -> list[ThreeWay]:
+    """Settings that have neither the value before the run nor the one that the study holds."""
+    return [
+        ThreeWay(key(name), value, ours.get(name), now.get(name))
+        for name, value in before.items()
+        if now.get(name) not in (value, ours.get(name))
+    ]
+
+
+def switch(shell: Shell, wanted: Mapping[str, str], before: Mapping[str, str], journal: Journal) -> None:
+    """Set them; `before` is what the journal says of each. Raises MeasurementFailed.
+
+    A value that reads back differently is a failure.
+    """
+    for name, value in wanted.items():
+        with journal.change("kernel setting", [Edit(key(name), before.get(name), value)]):
+            text = require(shell, f"echo {value} > {WHERE[name]} && cat {WHERE[name]}", f"setting {name}")
+        if chosen(text) != value:
+            raise MeasurementFailed(
+                f"{journal.vm}: {name} reads back {chosen(text)}, not {value}.",
+                fix=f"Look at {WHERE[name]} there.",
+            )

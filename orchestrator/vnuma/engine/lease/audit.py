@@ -1,0 +1,169 @@
+"""The audit log: each change to a VM is a line in the store and in a file beside it, before it is made.
+
+A change that then fails has a second line that says so. Nothing secret is in a line: settings, power
+states, names.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.vm.change import Edit, net
+from vnuma.domain.vm.setting import Value
+from vnuma.engine.lease.context import VmContext, holder, home_folder
+from vnuma.errors import StoreError, VnumaError
+from vnuma.store import audit, runs
+from vnuma.store.audit import AuditLine
+from vnuma.store.open import Store
+from vnuma.store.place import Place
+from vnuma.store.rows import Run
+from vnuma.store.types import iso, utc_now
+
+_FAILED = " failed"
+"""Ends the action's name in the second line of a change that failed."""
+
+
+def _refuse(error: StoreError) -> None:
+    raise error
+
+
+@dataclass(frozen=True)
+class Journal:
+    """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
+    a `ticket` of its own.
+
+    `made` holds what was changed, in order. `lost` decides what happens when a line cannot be written: by
+    default its StoreError keeps the change from being made.
+    """
+
+    store: Store
+    vm_key: str
+    vm: str
+    run: Run | None = None
+    ticket: str | None = None
+    lost: Callable[[StoreError], None] = field(default=_refuse)
+    made: list[Edit] = field(default_factory=list)
+
+    @contextmanager
+    def change(self, action: str, edits: Iterable[Edit]) -> Iterator[None]:
+        """Write that something is changed, then let it be done; a failure is written too, and travels on."""
+        edits = list(edits)
+        change = [{"setting": e.setting, "before": e.before, "after": e.after} for e in edits]
+        self._write(action, change, None)
+        try:
+            yield
+        except VnumaError as error:
+            self._write(f"{action}{_FAILED}", change, error.what)
+            raise
+        self.made.extend(edits)
+
+    def _write(self, action: str, change: list[dict[str, Any]], detail: str | None) -> None:
+        run = self.run
+        line = AuditLine(
+            utc_now(),
+            holder(),
+            self.vm,
+            self.vm_key,
+            action,
+            change,
+            detail,
+            run.name if run else None,
+            run.ticket if run else self.ticket,
+        )
+        try:
+            with self.store.write() as connection:
+                audit.add_line(connection, line, run.id if run else None)
+            _append(audit_file(self.store.place), as_json(line))
+        except StoreError as error:
+            self.lost(error)
+
+
+def journal_of(context: VmContext) -> Journal:
+    """The journal of a cell's steps."""
+    return Journal(context.store, context.vm.vm_key, context.vm.name, context.run)
+
+
+@contextmanager
+def noting(store: Store, run: Run, vm_key: str) -> Iterator[list[Edit]]:
+    """A list that holds at the end of the `with` what the run changed on the VM in it, by the audit log.
+
+    A setting that was put back in it is left out, and so is a change that failed.
+    """
+    made: list[Edit] = []
+    with store.read() as connection:
+        begin = audit.last_id(connection)
+    yield made
+    with store.read() as connection:
+        written = audit.lines(connection, run.id, vm_key=vm_key, after=begin)
+    made += net(edits_of(written))
+
+
+def edits_of(written: Iterable[AuditLine]) -> list[Edit]:
+    """The edits of changes that did not fail: one that did has a second line right after its own."""
+    kept: list[AuditLine] = []
+    for line in written:
+        if kept and line.action == f"{kept[-1].action}{_FAILED}":
+            kept.pop()
+        else:
+            kept.append(line)
+    return [
+        Edit(edit["setting"], _value(edit["before"]), _value(edit["after"]))
+        for line in kept
+        for edit in line.change
+    ]
+
+
+def _value(stored: Any) -> Value:
+    """A value as it was: JSON has no tuples."""
+    return tuple(stored) if isinstance(stored, list) else stored
+
+
+def audit_file(place: Place) -> Path:
+    """The file beside the store; for a store on a server, the one in vnuma's home."""
+    if place.is_sqlite:
+        return place.path.with_name(f"{place.path.stem}.audit.jsonl")
+    return home_folder() / "vnuma.audit.jsonl"
+
+
+def as_json(line: AuditLine) -> dict[str, Any]:
+    """A line as the file and `vnuma audit --format json` have it."""
+    return {
+        "at": iso(line.at),
+        "who": line.who,
+        "vm": line.vm,
+        "vm_key": line.vm_key,
+        "run": line.run,
+        "ticket": line.ticket,
+        "action": line.action,
+        "change": list(line.change),
+        "detail": line.detail,
+    }
+
+
+def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:
+    """What was changed in one run, or at all. Raises InputError for an unknown run."""
+    with store.read() as connection:
+        return audit.lines(connection, runs.get_run(connection, run).id if run else None)
+
+
+def _append(path: Path, document: dict[str, Any]) -> None:
+    """One write of one line: processes that append at the same time do not mix theirs. StoreError."""
+    text = json.dumps(document, sort_keys=False) + "\n"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise StoreError(
+            f"The audit log {path} cannot be written ({error.strerror}).",
+            fix="Make room, or check its owner and mode.",
+        ) from error

@@ -1,0 +1,217 @@
+"""Take a VM over for a run: lease, mark and baseline are all durable before the first change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import LEASE_PREFIX, Power, Value
+from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.context import holder
+from vnuma.engine.lease.foreign_changes import conflicts
+from vnuma.engine.lease.identity import refuse_other
+from vnuma.errors import PreflightBlocked, StoreError, VmHeld
+from vnuma.store import cells, leases, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+from vnuma.store.types import iso
+from vnuma.vsphere import lease_mark, lease_note, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+SOFT_NUMA = "sql.softNuma"
+"""SQL Server's automatic soft-NUMA in baselines, changes and audit lines."""
+
+
+PROCESS_AFFINITY = "sql.processAffinity"
+"""SQL Server's process affinity: `AUTO`, or the CPUs that it leaves, as in `0,1,2`."""
+
+
+RESOURCE_POOL = "sql.resourcePool"
+"""Our resource pool for memory-optimised data; a baseline tells whether the Resource Governor was on."""
+
+TCP_PORTS = "sql.tcpPorts"
+"""SQL Server's TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
+
+
+INSIDE = frozenset({SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS})
+"""Every setting of SQL Server that a run changes and puts back."""
+
+NOT_KNOWN = "not known until the VM is on"
+"""In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
+
+
+def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
+    """Refuse a VM that another run has marked. Raises VmHeld naming who and since when."""
+    mark = foreign_mark(vm.lease, run)
+    if mark:
+        raise VmHeld(
+            f"{vm.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
+            fix=f"Wait, or ask them to: vnuma stop {mark['run']}. Nothing was changed.",
+        )
+
+
+def take_over(
+    store: Store,
+    run: Run,
+    vm: Vm,
+    session: Session,
+    ref: VmRef,
+    *,
+    guest: Callable[[], dict[str, object]],
+) -> int:
+    """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
+
+    `guest` reads what of the guest's own settings belongs to the baseline; it is asked once in a run.
+    The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
+    Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
+    PreflightBlocked when it was changed after this run had put it back.
+    """
+    facts = read.read_vm(session, ref)
+    baseline = plan_baseline(run, vm, facts, guest)
+    with store.write() as connection:
+        token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+        cells.interrupt_attempts(connection, run.id, vm.id, token)
+        if vm.baseline is None:
+            vms.save_baseline(connection, vm.id, token, baseline)
+    with Journal(store, vm.vm_key, vm.name, run).change("mark", [marking(run, facts)]):
+        lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
+    lease_note.write_note(session, ref, note_text(run))
+    return token
+
+
+def plan_baseline(
+    run: Run, vm: Vm, facts: VmFacts, guest: Callable[[], dict[str, object]]
+) -> dict[str, object]:
+    """The baseline that `take_over` has or would commit, for a VM that it takes. Changes nothing.
+
+    Raises VmHeld, InputError and PreflightBlocked as that does.
+    """
+    refuse_other(vm, facts)
+    refuse_if_marked(facts, run)
+    _refuse_if_changed_since(run, vm, facts)
+    return baseline_document(facts, guest()) if vm.baseline is None else _document(vm)
+
+
+def marking(run: Run, facts: VmFacts) -> Edit:
+    """The mark as a change: a VM that this run has marked already is marked anew."""
+    return Edit(lease_mark.LEASE_KEY, run.name if facts.lease else None, run.name)
+
+
+def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
+    """A VM that was put back and then changed has another baseline by now, which this run would undo."""
+    if vm.baseline is None or vm.restored_at is None:
+        return
+    changed = conflicts(baseline_settings(vm), {}, facts.settings)
+    if changed:
+        raise PreflightBlocked(
+            f"{vm.name} was changed since {run.name} put it back: "
+            f"{', '.join(item.setting for item in changed)}. Nothing was changed now.",
+            fix=f"Start a new run of {run.study_name}: it puts the VM back as it is now.",
+        )
+
+
+def baseline_document(vm: VmFacts, guest: dict[str, object]) -> dict[str, object]:
+    """Everything that is put back, as JSON: settings, the guest's own, power state and where the VM ran."""
+    return {
+        "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
+        "guest": guest,
+        "power": str(vm.power),
+        "host": vm.host_name,
+        "hardware_version": vm.hardware_version,
+    }
+
+
+def baseline_settings(vm: Vm) -> dict[str, Value]:
+    """The settings of a stored baseline, with lists as the tuples that they were."""
+    settings = _document(vm)["settings"]
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
+
+
+def baseline_soft_numa(vm: Vm) -> bool | None:
+    """Whether SQL Server's automatic soft-NUMA was on; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(SOFT_NUMA)
+    return value if isinstance(value, bool) else None
+
+
+def baseline_affinity(vm: Vm) -> str | None:
+    """SQL Server's process affinity; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(PROCESS_AFFINITY)
+    return value if isinstance(value, str) else None
+
+
+def baseline_pool(vm: Vm) -> str | None:
+    """What there was of our resource pool; None for a run that does not make one."""
+    value = _document(vm).get("guest", {}).get(RESOURCE_POOL)
+    return value if isinstance(value, str) else None
+
+
+def baseline_ports(vm: Vm) -> str | None:
+    """SQL Server's TcpPort setting; None for a run that does not change it."""
+    value = _document(vm).get("guest", {}).get(TCP_PORTS)
+    return value if isinstance(value, str) else None
+
+
+def baseline_power(vm: Vm) -> Power:
+    """The power state to return to."""
+    return Power(str(_document(vm)["power"]))
+
+
+def _document(vm: Vm) -> dict[str, Any]:
+    if not isinstance(vm.baseline, dict):
+        raise StoreError(
+            f"{vm.name} has no baseline in the store.", fix="Nothing was changed; start the run again."
+        )
+    return vm.baseline
+
+
+def mark_text(run: Run, token: int) -> str:
+    """What the VM itself says while it is under study: extraConfig `vnuma.run`."""
+    since = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    mark = {"run": run.name, "created": iso(run.created_at), "token": token, "holder": holder()}
+    return json.dumps(mark | {"since": since}, sort_keys=True)
+
+
+def note_text(run: Run) -> str:
+    """The same for people, as the vSphere Client shows it among the custom attributes."""
+    since = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return f"under study by {holder()}, run {run.name}, since {since}"
+
+
+def foreign_mark(text: str | None, run: Run | None) -> dict[str, str] | None:
+    """The mark when it is not this run's own. A name is not enough: each store has its own quick.1."""
+    mark = parse_mark(text)
+    ours = mark and run and (mark["run"], mark.get("created")) == (run.name, iso(run.created_at))
+    return None if ours else mark
+
+
+def parse_mark(text: str | None) -> dict[str, str] | None:
+    """Read a mark. A text that we did not write counts as somebody's mark all the same."""
+    if not text:
+        return None
+    unknown = {"run": "an unknown run", "holder": "somebody", "since": "an unknown time"}
+    try:
+        mark = json.loads(text)
+    except ValueError:
+        return unknown
+    return unknown | {key: str(value) for key, value in mark.items()} if isinstance(mark, dict) else unknown
+
+
+def host_document(host: HostFacts) -> dict[str, object]:
+    """What of the host decides comparability."""
+    return {
+        "name": host.name,
+        "esxi": str(host.release),
+        "model": f"{host.vendor} {host.model}",
+        "cpu": host.cpu_model,
+        "bios": host.bios,
+        "packages": host.packages,
+        "cores": host.cores,
+        "threads": host.threads,
+        "memory_mb": host.memory_mb,
+        "numa_nodes": [{"id": n.id, "cpus": list(n.cpus), "memory_mb": n.memory_mb} for n in host.numa_nodes],
+    }

@@ -1,0 +1,135 @@
+"""What every step of a run needs to know about the run and the VM it works on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from vnuma import assets
+from vnuma.domain.study.study import Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.secrets import Private
+from vnuma.engine.access.target import AnyTarget, in_vcenter
+from vnuma.engine.lease.locking import vm_lock
+from vnuma.errors import InputError
+from vnuma.sqlserver.client.connect import SqlServer
+from vnuma.store import leases, runs, vms
+from vnuma.store.open import Store, open_store
+from vnuma.store.place import default_url
+from vnuma.store.rows import Run, Vm
+from vnuma.vsphere.connect import Session, connect
+
+
+def home_folder() -> Path:
+    """Where locks, logs and the default store live: the supervisor's own home inside a play."""
+    private = Private.read()
+    return Path(private.home) if private else assets.home()
+
+
+def store_url(given: str | None = None) -> str:
+    """The store's address: as given, else the run's private file, else VNUMA_STORE, else SQLite at home."""
+    private = Private.read()
+    if given:
+        return given
+    if private:
+        return private.store_url
+    return os.environ.get("VNUMA_STORE") or default_url(home_folder())
+
+
+@dataclass(frozen=True)
+class VmContext:
+    """One VM in one run. `token` is this play's fencing token for the VM."""
+
+    store: Store
+    run: Run
+    study: Study
+    vm: Vm
+    target: AnyTarget
+    token: int
+    home: Path
+
+    def fence(self) -> None:
+        """Refuse to go on when the VM's lease has moved to another token. Raises LeaseLost."""
+        with self.store.read() as connection:
+            leases.require_current(connection, self.vm.vm_key, self.token)
+
+    @contextmanager
+    def vsphere(self) -> Iterator[Session]:
+        """A vSphere session, with the VM's lock held and the token checked: for one step."""
+        with vm_lock(self.home, self.vm.vm_key, self.vm.name):
+            self.fence()
+            with connect(vcenter(in_vcenter(self.target))) as session:
+                yield session
+
+    def sql(self) -> SqlServer:
+        """How to reach this VM's SQL Server."""
+        return sql_server(in_vcenter(self.target))
+
+
+def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
+    """Open the store and find a run of this site by its name; `latest` is the newest.
+
+    Raises StoreError, and InputError for a run that is unknown or came out of an archive.
+    """
+    address = store_url(url)
+    store = _kept_stores.get(address) or open_store(address)
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
+        runs.refuse_imported(connection, run.id)
+        study = study_of(connection, run)
+    return store, run, study
+
+
+def study_of(connection: Connection, run: Run) -> Study:
+    """The study of a run, as it was stored with it."""
+    return _parsed(runs.get_study(connection, run.study_id).yaml, run.name)
+
+
+_kept_stores: dict[str, Store] = {}
+
+
+def keep_store(url: str) -> None:
+    """Open a store once for this process and those forked from it: it holds no connection."""
+    _kept_stores[url] = open_store(url)
+
+
+@lru_cache(maxsize=4)
+def _parsed(text: str, run: str) -> Study:
+    return parse_study(text, f"study of {run}")
+
+
+def vm_of_run(store: Store, run: Run, name: str) -> Vm:
+    """The run's VM of that inventory name. Raises InputError when the run has none."""
+    with store.read() as connection:
+        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+    if name not in rows:
+        raise InputError(
+            f"{run.name} has no VM named {name} (it has: {', '.join(rows)}).", fix="vnuma status lists them."
+        )
+    return rows[name]
+
+
+def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
+    """The context of one VM in a run, for the play that holds this fencing token."""
+    store, run, study = open_run(name)
+    return VmContext(store, run, study, vm_of_run(store, run, target.name), target, token, home_folder())
+
+
+def supervisor_token(name: str) -> int | None:
+    """The token that this play's supervisor took for the VM; None for a play without a supervisor."""
+    private = Private.read()
+    return private.tokens.get(name) if private else None
+
+
+def holder() -> str:
+    """Who holds a lease: user, host and process, for people to find each other."""
+    uname = os.uname().nodename
+    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
+    return f"{user}@{uname}"

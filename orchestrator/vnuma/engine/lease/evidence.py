@@ -1,0 +1,112 @@
+"""What is gathered of a boot besides the guest's own view, so that the three sides can be compared.
+
+Evidence is never worth a cell: what cannot be had is recorded with its reason.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from vnuma.domain.study.study import Evidence
+from vnuma.domain.topology.evidence import LogEvidence, evidence_of_boot
+from vnuma.domain.vm.facts import GuestTopology, VmFacts
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.context import VmContext
+from vnuma.errors import PrivilegeMissing, SqlFailed
+from vnuma.logs.errorlog import ErrorLog
+from vnuma.logs.vmware import VmwareLog, read_vmware_log
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.instance.errorlog import read_start
+from vnuma.store import facts
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
+
+SCOPE = "vmware_log"
+"""Facts of an attempt: where its log came from, when that log began, and its lines on vNUMA as they stand."""
+
+
+@dataclass(frozen=True)
+class Fetched:
+    """A log as it was fetched, or why there is none, and whether it may still be had after power-off."""
+
+    file: LogFile | None = None
+    why_not: str | None = None
+    owed: bool = False
+
+
+def fetch(session: Session, vm: VmFacts, wanted: Evidence) -> Fetched:
+    """The log of the VM's boot: a ticket and one request to its host."""
+    if wanted.vmware_log == "off":
+        return Fetched(why_not="the study leaves it out (evidence.vmware_log)")
+    try:
+        return Fetched(fetch_log(session, vm))
+    except LogUnavailable as error:
+        return Fetched(why_not=error.what, owed=True)
+
+
+def evaluate(
+    context: VmContext, attempt: Attempt, fetched: Fetched, boot_age_s: float, guest: GuestTopology
+) -> LogEvidence:
+    """What a fetched log proves of the boot that was so old when it was fetched."""
+    if fetched.file is None:
+        return LogEvidence(why_not=fetched.why_not)
+    with context.store.read() as connection:
+        earlier = facts.last_value(connection, context.vm.id, SCOPE, "began", not_of=attempt.id)
+    return evidence_of_boot(
+        read_vmware_log(fetched.file.text),
+        source=fetched.file.source,
+        host_time=fetched.file.host_time,
+        boot_age_s=boot_age_s,
+        earlier=earlier if isinstance(earlier, str) else None,
+        guest=guest,
+    )
+
+
+def started(connection: pyodbc.Connection) -> ErrorLog | None:
+    """What the error log says of the server's start; None when it may not be read."""
+    try:
+        return read_start(connection)
+    except (SqlFailed, PrivilegeMissing):
+        return None
+
+
+def log_facts(evidence: LogEvidence) -> dict[str, object]:
+    """The raw evidence, as facts of the attempt."""
+    if evidence.log is None:
+        return {}
+    began = evidence.log.began
+    return {
+        "source": evidence.source,
+        "began": began.isoformat() if began else None,
+        "lines": list(evidence.log.lines),
+    }
+
+
+def log_document(evidence: LogEvidence) -> dict[str, object]:
+    """What the log says, for the attempt's effective topology."""
+    log = evidence.log
+    return {
+        "source": evidence.source,
+        "not_evaluated": evidence.why_not,
+        **({} if log is None else _figures(log)),
+    }
+
+
+def start_document(start: ErrorLog | None) -> dict[str, object] | None:
+    """What the error log says, for the attempt's effective topology."""
+    return None if start is None else asdict(start)
+
+
+def _figures(log: VmwareLog) -> dict[str, object]:
+    return {
+        "vcpus": log.vcpus,
+        "vnuma_nodes": log.vpds,
+        "node_sizes": list(log.vpd_sizes),
+        "physical_domains": log.ppds,
+        "physical_sizes": list(log.ppd_sizes),
+        "forced_uma": log.forced_uma,
+        "consolidation": log.consolidation,
+        "prefer_ht": log.prefer_ht,
+        "suggested_cores_per_socket": log.suggested_cores_per_socket,
+        "stored": dict(log.written),
+    }

@@ -1,0 +1,69 @@
+"""Baseline, what this run wrote, and what is there now: was a VM changed by somebody else?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.domain.vm.change import change_back
+from vnuma.domain.vm.setting import Settings, Value
+
+# ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
+# change is nobody's.
+_WRITTEN_BY_ESXI = frozenset(
+    {"numa.autosize.cookie", "numa.autosize.vcpu.maxpervirtualnode", "rebootpoweroff"}
+)
+
+
+@dataclass(frozen=True)
+class ThreeWay:
+    """One setting that somebody else changed: before the study, as we set it, and now."""
+
+    setting: str
+    baseline: Value
+    ours: Value
+    now: Value
+
+
+def written(changes: Iterable[list[dict[str, Any]]]) -> dict[str, set[Value]]:
+    """Every value that a run's attempts have written, by setting. What they found may be anybody's."""
+    values: dict[str, set[Value]] = {}
+    for change in changes:
+        for edit in change:
+            value = edit["after"]
+            values.setdefault(edit["setting"], set()).add(tuple(value) if isinstance(value, list) else value)
+    return values
+
+
+def conflicts(baseline: Settings, ours: Mapping[str, set[Value]], now: Settings) -> list[ThreeWay]:
+    """Settings whose present value is neither the baseline's nor one that this run has written."""
+    found = []
+    for edit in change_back(now, baseline):
+        name = edit.setting
+        values = ours.get(name, set())
+        if name.lower() in _WRITTEN_BY_ESXI or any(
+            not change_back({name: value}, {name: edit.before}) for value in values
+        ):
+            continue
+        if name == "memoryReservation" and "memoryReservationLockedToMax" in ours:
+            continue  # vSphere moves the reservation with the lock
+        found.append(ThreeWay(name, edit.after, max(values, key=str, default=None), edit.before))
+    return found
+
+
+def conflict_words(vm: str, foreign: list[ThreeWay]) -> str:
+    """The three-way difference as a table for people."""
+    rows = [("setting", "baseline", "we set", "now")]
+    rows += [(item.setting, _text(item.baseline), _text(item.ours), _text(item.now)) for item in foreign]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    table = "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    )
+    return f"{vm} was changed by somebody else since the study began. Nothing was changed now.\n{table}"
+
+
+def _text(value: Value) -> str:
+    if value is None or value == ():
+        return "none"
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)

@@ -1,0 +1,82 @@
+"""Shutting a guest down the way an administrator would: through Tools, and never behind the guest's back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.lease import late_log
+from vnuma.engine.lease.audit import Journal
+from vnuma.errors import HostNotReady
+from vnuma.vsphere import power, read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+Fence = Callable[[], None]
+
+POWER_ON = (Edit("power", str(Power.OFF), str(Power.ON)),)
+POWER_OFF = (Edit("power", str(Power.ON), str(Power.OFF)),)
+
+
+@dataclass(frozen=True)
+class PowerRules:
+    """Deadlines of a power-cycle in seconds, and what happens when a guest does not shut down."""
+
+    shutdown_s: float = 600
+    on_timeout: Literal["fail", "power_off"] = "fail"
+    tools_s: float = 600
+    task_s: float = 300
+    retry_s: float = 900
+    sql_s: float = 600
+    ask: power.Ask = "shut_down"
+
+    @property
+    def step_s(self) -> float:
+        """The longest that a step may hold a VM's lock: a shutdown, a boot, and the tasks between them."""
+        return self.shutdown_s + self.tools_s + 2 * self.task_s
+
+    @classmethod
+    def of(cls, study: Study) -> PowerRules:
+        """As the study says."""
+        limits = study.power
+        return cls(
+            limits.shutdown_timeout_s,
+            limits.on_shutdown_timeout,
+            limits.tools_timeout_s,
+            limits.task_timeout_s,
+            limits.vcenter_retry_s,
+            limits.sql_timeout_s,
+            limits.guest_is_asked_to,
+        )
+
+
+def require_way_back(session: Session, ref: VmRef) -> None:
+    """Look, before a shutdown, whether the VM's host would power it on again. Raises HostNotReady."""
+    why = read.why_no_power_on(session, ref)
+    if why:
+        name = session.transport.name_of(ref)
+        raise HostNotReady(
+            f"{name} was not shut down, since it could not be powered on again: {why}",
+            fix="End the host's maintenance or reconnect it; or move the VM, and start a new run there.",
+        )
+
+
+def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
+    """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on.
+
+    The next power-on rotates the vmware.log of the boot that ends here: if that is owed, it is fetched now.
+    """
+    with journal.change("power", POWER_OFF):
+        power.shut_down(
+            session,
+            ref,
+            timeout_s=rules.shutdown_s,
+            on_timeout=rules.on_timeout,
+            ask=rules.ask,
+            fence=fence,
+        )
+    late_log.collect(journal, session, ref)

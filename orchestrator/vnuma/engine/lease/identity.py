@@ -1,0 +1,42 @@
+"""Which VM is meant: the one that the run began with, whatever an inventory calls it by now."""
+
+from __future__ import annotations
+
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.errors import HostChanged, InputError, VmNotFound
+from vnuma.store.rows import Vm
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.refs import VmRef
+
+
+def find_own(session: Session, vm: Vm) -> VmRef:
+    """The run's VM by vCenter and instance UUID: another VM that has its name now is never taken for it.
+
+    Raises VmNotFound when it is gone, or when this is another vCenter.
+    """
+    vcenter, _, instance_uuid = vm.vm_key.partition("/")
+    if session.about.uuid != vcenter:
+        raise VmNotFound(
+            f"{vm.name} ({vm.path}) belongs to another vCenter than {session.transport.vcenter.host}.",
+            fix="Use the inventory that the run was started with: --inventory PATH",
+        )
+    return read.find_vm_by_uuid(session, instance_uuid)
+
+
+def require_own_host(vm: Vm, here: str) -> None:
+    """Every cell belongs to the host that the run began on. Raises HostChanged, which names both."""
+    if here != vm.esxi_host:
+        raise HostChanged(
+            f"{vm.name} moved from {vm.esxi_host} to {here} during the cell.",
+            fix="Keep DRS and people from moving it (rule A01).",
+        )
+
+
+def refuse_other(vm: Vm, facts: VmFacts) -> None:
+    """Refuse an inventory in which the VM's name stands for another VM by now. Raises InputError."""
+    if facts.key != vm.vm_key:
+        raise InputError(
+            f"{vm.name} is {facts.path} in this inventory: not the VM that the run began with ({vm.path}).",
+            fix="Use the inventory that the run was started with, or start a new run.",
+        )

@@ -1,0 +1,115 @@
+"""The vmware.log of a boot that could not be had while the VM ran: fetched once it is off.
+
+A running VM's log is had from its host; once the VM is off vCenter has it too, until the next power-on
+rotates it. The log is stored with the attempt whose boot it is of, which has ended by then: it explains
+that boot and decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
+from vnuma.domain.vm.facts import GuestTopology
+from vnuma.engine.lease import evidence
+from vnuma.engine.lease.audit import Journal
+from vnuma.errors import StoreError
+from vnuma.logs.vmware import read_vmware_log
+from vnuma.store import attempts, facts
+from vnuma.store.open import Store
+from vnuma.store.rows import Attempt, Run
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.log_file import LogFile, LogUnavailable, fetch_log
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.uptime import seconds_since
+
+OWED = "owed"
+"""Fact of an attempt whose log is still to be had: when the VM was powered on, and why there was none."""
+
+LATE = "late"
+"""Fact of an attempt whose owed log was asked for after power-off: why it had not been had before."""
+
+
+@dataclass(frozen=True)
+class _Owed:
+    attempt: Attempt
+    powered_on_at: datetime
+    why: str
+
+
+def owed_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
+    """What is recorded with a boot whose log could not be had."""
+    return {OWED: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
+
+
+def collect(journal: Journal, session: Session, ref: VmRef) -> None:
+    """Fetch the log that the VM's last boot in the journal's run owes, if it does. The VM is off.
+
+    Asked for once. What cannot be had stays not evaluated, with both reasons. A store that fails is the
+    journal's to judge: it does not keep a VM from being put back. Raises VCenterUnreachable.
+    """
+    if journal.run is None:
+        return
+    try:
+        owed = _owed(journal.store, journal.run, journal.vm_key)
+        if owed is not None:
+            _fetch(journal.store, owed, session, ref)
+    except StoreError as error:
+        journal.lost(error)
+
+
+def _fetch(store: Store, owed: _Owed, session: Session, ref: VmRef) -> None:
+    try:
+        file = fetch_log(session, read.read_vm(session, ref))
+    except LogUnavailable as error:
+        found = LogEvidence(why_not=f"{owed.why}; after power-off: {error.what}")
+    else:
+        found = _evaluate(store, owed, file, seconds_since(session, owed.powered_on_at))
+    with store.write() as connection:
+        attempts.amend_effective(connection, owed.attempt.id, _amended(owed.attempt.effective, found))
+        facts.add_late_facts(
+            connection, owed.attempt.id, evidence.SCOPE, {LATE: owed.why, **evidence.log_facts(found)}
+        )
+
+
+def _owed(store: Store, run: Run, vm_key: str) -> _Owed | None:
+    """The attempt of the VM's last boot whose log is owed, if nothing came of it since."""
+    with store.read() as connection:
+        last = facts.last_of_vm(connection, run.id, vm_key, evidence.SCOPE)
+        if last is None or last.key != OWED or last.attempt_id is None:
+            return None
+        attempt = attempts.get_attempt(connection, last.attempt_id)
+    value: Any = last.value
+    return _Owed(attempt, datetime.fromisoformat(value["powered_on_at"]), str(value["why"]))
+
+
+def _evaluate(store: Store, owed: _Owed, file: LogFile, boot_age_s: float) -> LogEvidence:
+    with store.read() as connection:
+        earlier = facts.last_value(
+            connection, owed.attempt.vm_id, evidence.SCOPE, "began", not_of=owed.attempt.id
+        )
+    return evidence_of_boot(
+        read_vmware_log(file.text),
+        source=file.source,
+        host_time=file.host_time,
+        boot_age_s=boot_age_s,
+        earlier=earlier if isinstance(earlier, str) else None,
+        guest=_guest(owed.attempt.effective),
+    )
+
+
+def _guest(effective: Any) -> GuestTopology:
+    """What the log is compared with: the guest as that boot showed it."""
+    seen = effective["guest"]
+    return GuestTopology(seen["vcpus"], None, None, seen["numa_nodes"], seen["sql_cpu_nodes"], None)
+
+
+def _amended(effective: Any, found: LogEvidence) -> Mapping[str, object]:
+    """The boot's effective topology with the log that came late."""
+    others = [words for words in effective["not_evaluated"] if not words.startswith(LOG_WORDS)]
+    unseen = [] if found.why_not is None else [f"{LOG_WORDS} {found.why_not}"]
+    return {**effective, "log": evidence.log_document(found), "not_evaluated": [*others, *unseen]}

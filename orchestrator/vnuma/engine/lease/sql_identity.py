@@ -1,0 +1,218 @@
+"""Whether the SQL Server that the inventory names runs inside the VM: proven before it is written to.
+
+The decisive proof is a power-cycle of this run: nothing answered while the VM was off, and what answered
+afterwards started later than its power-on. Each boot is proven anew; what was proven of one boot does not
+hold for the next.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from datetime import datetime
+
+from vnuma.domain.vm.endpoint import Likeness, VmSide, compare
+from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.target import Target, in_vcenter
+from vnuma.engine.lease.attempt import Attempt
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.vcenter_retry import on_vsphere
+from vnuma.errors import EnvironmentProblem, PreflightBlocked, WrongServer
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.instance.endpoint import answers, read_server_side
+from vnuma.store import facts
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+from vnuma.vsphere import read, uptime
+from vnuma.vsphere.connect import Session
+from vnuma.vsphere.connect import connect as connect_vcenter
+from vnuma.vsphere.refs import VmRef
+
+STATED = (
+    "In a container, or behind a proxy, listener or cluster name: vnuma_sql.identity: power_cycle, "
+    "or {address: ITS OWN}."
+)
+"""What to write in the inventory where the right server looks like a wrong one."""
+
+POWER_ON = "power_on"
+"""Fact of an attempt: that nothing answered before the power-on, and when that was by vCenter's clock."""
+
+PROOF = "sql_identity"
+"""Fact of an attempt: which boot's SQL Server was proven to run inside the VM, and by which facts."""
+
+_SAME_BOOT_S = 1.0
+_TOOLS_REPORT_S = 30.0
+"""VMware Tools report a guest's addresses up to half a minute after they started."""
+_LOOK_AGAIN_S = 1.0
+
+
+@dataclass(frozen=True)
+class PowerOn:
+    """What was noted of an attempt's power-on. `at` is None where vCenter's answer was lost."""
+
+    at: datetime | None = None
+
+
+def require_silence(server: SqlServer, name: str) -> None:
+    """Refuse a SQL Server that answers while its VM is off: it runs elsewhere. Raises WrongServer."""
+    answer = answers(server)
+    if answer:
+        raise WrongServer(
+            f"{server.where} is not the SQL Server of {name}: the VM is off, and {answer.what}. "
+            "Nothing was written to it.",
+            fix="Correct vnuma_sql in the inventory, then: vnuma doctor",
+        )
+
+
+def note_power_on(context: VmContext, attempt: Attempt, at: datetime | None = None) -> None:
+    """Keep that nothing answered while the VM was off, and when vCenter had powered it on."""
+    noted = {"noted": {"silent": True, "at": at.isoformat() if at else None}}
+    with context.store.write() as connection:
+        facts.add_attempt_facts(connection, attempt.id, context.token, POWER_ON, noted)
+
+
+def noted_power_on(context: VmContext, attempt: Attempt) -> PowerOn | None:
+    """What this attempt noted of its latest power-on; None if it made none."""
+    value = _latest(context.store, context.run, context.vm, POWER_ON, of=attempt)
+    if value is None:
+        return None
+    at = value["at"]
+    return PowerOn(datetime.fromisoformat(str(at)) if at else None)
+
+
+def prove(context: VmContext, attempt: Attempt, vm: VmSide, boot_time: datetime) -> None:
+    """SQL Server, which is ready, is this boot's own: kept for the steps that write to it.
+
+    Raises WrongServer where it is another, and where nobody looked whether it fell silent.
+    """
+    server = context.sql()
+    if noted_power_on(context, attempt) is None:
+        raise WrongServer(
+            f"{context.vm.name}: nobody saw {server.where} fall silent before this boot.",
+            fix="Power the VM on by the same attempt (role vm_power), which looks.",
+        )
+    found = _compared(context, vm)
+    if found.address == "contradicts":
+        found = _compared(context, _once_reported(context, attempt, found))
+    if found.contradictions:
+        raise WrongServer(
+            f"{server.where} is not the SQL Server of {context.vm.name}: {'; '.join(found.contradictions)}. "
+            "Nothing was written to it.",
+            fix=f"Correct vnuma_sql in the inventory. {STATED}",
+        )
+    proof = {"boot_time": boot_time.isoformat(), "address": found.address, "uptime": found.uptime}
+    with context.store.write() as connection:
+        facts.add_attempt_facts(connection, attempt.id, context.token, PROOF, {"proof": proof})
+
+
+def require_proven(context: VmContext, attempt: Attempt) -> None:
+    """Refuse to write to a SQL Server before this attempt has proven whose it is. Raises WrongServer."""
+    if _latest(context.store, context.run, context.vm, PROOF, of=attempt) is None:
+        raise WrongServer(
+            f"{context.vm.name}: it is not proven that {context.sql().where} is its SQL Server.",
+            fix="The role guest_ready proves it, in the same attempt and before this step.",
+        )
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """The SQL Server that the inventory names for one VM of a run."""
+
+    store: Store
+    run: Run
+    vm: Vm
+    target: Target
+
+    @classmethod
+    def of(cls, context: VmContext) -> Endpoint:
+        """Of a cell's VM."""
+        return cls(context.store, context.run, context.vm, in_vcenter(context.target))
+
+    def is_proven(self, session: Session, ref: VmRef) -> bool:
+        """Whether this run has proven that it runs in the VM, in the boot that is on now.
+
+        A server that does not answer is not.
+        """
+        proof = _latest(self.store, self.run, self.vm, PROOF)
+        if proof is None:
+            return False
+        proven = datetime.fromisoformat(str(proof["boot_time"]))
+        if abs((uptime.boot_time(session, ref) - proven).total_seconds()) > _SAME_BOOT_S:
+            return False
+        found = self._look(session, ref)
+        return found is not None and not found.contradictions
+
+    def is_ours(self, session: Session, ref: VmRef) -> bool:
+        """Whether it may be put back now: proven by this run, or address and uptime both agree."""
+        if self.is_proven(session, ref):
+            return True
+        found = self._look(session, ref)
+        return found is not None and found.agrees
+
+    def require_ours(self, session: Session, ref: VmRef) -> None:
+        """Raises WrongServer unless `is_ours`."""
+        if not self.is_ours(session, ref):
+            server = sql_server(self.target)
+            raise WrongServer(
+                f"It is not proven that {server.where} is the SQL Server of {self.vm.name}.",
+                fix="vnuma doctor shows what speaks against it.",
+            )
+
+    def _look(self, session: Session, ref: VmRef) -> Likeness | None:
+        try:
+            with connect(sql_server(self.target)) as connection:
+                side = read_server_side(connection)
+        except EnvironmentProblem:
+            return None
+        return compare(uptime.read_vm_side(session, ref), side, self.target.sql.known_by)
+
+
+def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
+    """For work outside a run, which makes no power-cycle: every fact is known and agrees.
+
+    Raises PreflightBlocked otherwise, and PowerFailed for a VM that is off.
+    """
+    with connect_vcenter(vcenter(target)) as session:
+        vm = uptime.read_vm_side(session, read.find_vm(session, target.vm))
+    found = compare(vm, read_server_side(connection), target.sql.known_by)
+    if not found.agrees:
+        why = "; ".join(found.contradictions) or found.missing
+        raise PreflightBlocked(
+            f"P33 It is not proven that {target.sql.host}:{target.sql.port} is the SQL Server of "
+            f"{target.name}: {why}. Nothing was changed.",
+            fix="Correct vnuma_sql, or state the server's own address: vnuma_sql.identity: {address: IP}. "
+            "A run proves it by a power-cycle.",
+        )
+
+
+def _compared(context: VmContext, vm: VmSide) -> Likeness:
+    with connect(context.sql()) as connection:
+        side = read_server_side(connection)
+    return compare(vm, side, in_vcenter(context.target).sql.known_by)
+
+
+def _once_reported(context: VmContext, attempt: Attempt, found: Likeness) -> VmSide:
+    """The VM's side once Tools report the address that was reached, or as they report it at the deadline."""
+    if in_vcenter(context.target).sql.known_by.is_stated:
+        return found.vm
+    deadline = time.monotonic() + min(_TOOLS_REPORT_S, context.study.power.tools_timeout_s)
+
+    def look(session: Session, ref: VmRef, _tries: int) -> VmSide:
+        while True:
+            addresses = uptime.read_vm_side(session, ref).addresses
+            if found.server.address in addresses or time.monotonic() >= deadline:
+                return VmSide(addresses, found.vm.age_s, found.vm.at)
+            time.sleep(_LOOK_AGAIN_S)
+
+    return on_vsphere(context, attempt, "guest_ready", look)
+
+
+def _latest(
+    store: Store, run: Run, vm: Vm, scope: str, of: Attempt | None = None
+) -> dict[str, object] | None:
+    with store.read() as connection:
+        fact = facts.last_of_vm(connection, run.id, vm.vm_key, scope)
+    if fact is None or (of is not None and fact.attempt_id != of.id):
+        return None
+    return dict(fact.value) if isinstance(fact.value, dict) else None

@@ -1,0 +1,1 @@
+"""What would spoil or break a study, found before the first change."""

@@ -1,0 +1,82 @@
+"""Can anything in this VM be remote? Asked before the first change, where a study needs it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnuma.domain.arm.recipe import desired_settings, vcpus_of
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Settings
+from vnuma.engine.cell.shape import plan_shape
+from vnuma.engine.preflight.findings import Finding
+from vnuma.errors import ArmImpossible
+
+_INSTEAD = "Choose arms with vNUMA nodes on two host nodes, by affinity or more vCPUs; or leave it out."
+
+
+def locality_findings(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    """What needs two vNUMA nodes on two physical nodes: some workloads, in every arm; else the control."""
+    remote = study.workload.needs_remote_memory
+    if not remote and study.control_arm is None:
+        return
+    who = f"workload {study.workload.name}" if remote else "design.control"
+    if len(host.numa_nodes) < 2:
+        yield _one_host_node(who, host)
+        return
+    for label in study.labels if remote else (study.reference,):
+        yield from _two_nodes(study, label, who, vm, host)
+
+
+def _one_host_node(who: str, host: HostFacts) -> Finding:
+    """Whatever the arms are, there is no remote memory."""
+    return Finding(
+        "C03",
+        "block",
+        f"{who} needs vNUMA nodes on two physical nodes, but {host.name} has one NUMA node.",
+        "Use a host with two, and without node interleaving in its BIOS; or leave it out.",
+    )
+
+
+def _two_nodes(study: Study, label: str, who: str, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    arm = study.arm(label)
+    try:
+        prediction = plan_shape(arm, vm, host).prediction
+        settings = {**vm.settings, **desired_settings(arm, vm, host)}
+    except ArmImpossible:
+        return  # reported for the arm itself
+    fewest = min((prediction.vnuma_nodes, *prediction.alternatives))
+    if prediction.vnuma_nodes < 2:
+        yield Finding(
+            "C01",
+            "block",
+            f"{who} needs two vNUMA nodes, but arm {arm.label} gives the guest "
+            f"{prediction.vnuma_nodes}: {prediction.because}.",
+            _INSTEAD,
+        )
+        return
+    if fewest < 2:
+        yield Finding(
+            "C02",
+            "warn",
+            f"Arm {arm.label} may give the guest {fewest} vNUMA node; {who} then fails.",
+            "Run one block first.",
+        )
+    vcpus = vcpus_of(arm, vm)
+    nodes = physical_nodes(vcpus, settings, host)
+    if nodes < 2:
+        yield Finding(
+            "C03",
+            "block",
+            f"{who} needs vNUMA nodes on two physical nodes, but the {vcpus} vCPUs of arm "
+            f"{arm.label} fit one of {host.name}: remote memory would be the same memory.",
+            _INSTEAD,
+        )
+
+
+def physical_nodes(vcpus: int, settings: Settings, host: HostFacts) -> int:
+    """The fewest host nodes that the VM can come to lie on: by its CPU affinity, else by its size."""
+    affinity = settings.get("cpuAffinity")
+    if isinstance(affinity, tuple) and affinity:
+        return sum(bool(set(affinity) & set(node.cpus)) for node in host.numa_nodes)
+    return min(len(host.numa_nodes), -(-vcpus // host.cores_per_node))

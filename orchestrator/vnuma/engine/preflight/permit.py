@@ -1,0 +1,124 @@
+"""What a user allows a study, or a role by hand, to touch: a test clone, a VM that its owner has tagged, or
+with a change ticket a production VM too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target, is_tag
+from vnuma.engine.preflight.findings import Finding
+from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
+from vnuma.vsphere.tags import read_tags_of
+
+_TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")
+
+
+TAG_RULE = "P34"
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """The vSphere tags that a VM needs before it may be changed, and those that it lacks or why that is not
+    known. Its owner sets them, not whoever writes the inventory.
+    """
+
+    wanted: tuple[str, ...] = ()
+    lacking: tuple[str, ...] = ()
+    not_known: str | None = None
+
+    @property
+    def permits(self) -> bool:
+        """Whether its owner has said by a tag that it may be studied."""
+        return bool(self.wanted) and not self.refusal
+
+    @property
+    def refusal(self) -> str | None:
+        """Why not, as the end of a sentence about the VM."""
+        named = ", ".join(self.lacking or self.wanted)
+        if self.not_known:
+            return f"must have the vSphere tag {named}, which cannot be read: {self.not_known}"
+        return f"does not have the vSphere tag {named}" if self.lacking else None
+
+
+@dataclass(frozen=True)
+class Permit:
+    """`production` VMs may be studied; `ticket` is the change under which it is done; `tag` is one that every
+    VM needs, as `CATEGORY:NAME`.
+    """
+
+    production: bool = False
+    ticket: str | None = None
+    tag: str | None = None
+
+    @classmethod
+    def given(cls, production: bool, ticket: str | None, tag: str | None = None) -> Permit:
+        """From the command line. Raises InputError for production without a ticket, or an invalid value."""
+        if ticket is not None and not _TICKET.fullmatch(ticket):
+            raise InputError(
+                f"'{ticket}' is not a valid change ticket.",
+                fix="Give it as CHG0031234: letters, digits, . _ / # -",
+            )
+        if production and ticket is None:
+            raise InputError(
+                "--production needs the change ticket under which the VM may be changed.",
+                fix="vnuma run STUDY --production --ticket CHG0031234; a role outside a run has options "
+                "production and ticket.",
+            )
+        if tag is not None and not is_tag(tag):
+            raise InputError(f"'{tag}' is not a valid vSphere tag.", fix="--require-tag CATEGORY:NAME")
+        return cls(production, ticket, tag)
+
+    def tagged(self, target: Target, moid: str) -> Tagged:
+        """The tags that this VM needs, by the command line and the inventory, and those that it lacks."""
+        wanted = tuple(dict.fromkeys(tag for tag in (self.tag, target.require_tag) if tag))
+        if not wanted:
+            return Tagged()
+        try:
+            found = read_tags_of(vcenter(target), moid)
+        except EnvironmentProblem as error:
+            return Tagged(wanted, not_known=error.what)
+        return Tagged(wanted, tuple(tag for tag in wanted if tag not in found))
+
+    def findings(self, name: str, tagged: Tagged, *, test_clone: bool) -> Iterator[Finding]:
+        """A VM that may not be studied blocks the study; one that may under a ticket is named with it."""
+        if tagged.refusal:
+            yield Finding(
+                TAG_RULE,
+                "block",
+                f"{name} {tagged.refusal}.",
+                "Its owner sets it in vSphere, if the VM may be power-cycled again and again.",
+            )
+        if test_clone or tagged.permits:
+            return
+        if self.production:
+            yield Finding(
+                "P07",
+                "warn",
+                f"{name} is not a test clone: it is power-cycled under change ticket {self.ticket}.",
+                "Quote the ticket with the result.",
+            )
+            return
+        yield Finding(
+            "P07",
+            "block",
+            f"{name} is not marked as a test clone; a study power-cycles it again and again.",
+            "Study a clone, marked in the inventory by vnuma_test_clone: true, or by its owner with a tag: "
+            "--require-tag CATEGORY:NAME. A production VM needs --production --ticket CHG...",
+        )
+
+    def require(self, name: str, tagged: Tagged, *, test_clone: bool) -> None:
+        """For a role outside a run. Raises PreflightBlocked unless it is a test clone or permitted."""
+        if tagged.refusal:
+            raise PreflightBlocked(
+                f"{TAG_RULE} {name} {tagged.refusal}.", fix="Its owner sets it in vSphere."
+            )
+        if not (test_clone or tagged.permits or self.production):
+            raise PreflightBlocked(
+                f"P07 {name} is not marked as a test clone.",
+                fix="Mark a clone in the inventory: vnuma_test_clone: true. A production VM needs the role's "
+                "options production: true and ticket: CHG...",
+            )

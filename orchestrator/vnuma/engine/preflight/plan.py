@@ -1,0 +1,137 @@
+"""What a study would do to a VM, before anything is touched: shapes, predictions, findings, time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from vnuma.domain.study.cell_time import assumed_cell_seconds
+from vnuma.domain.study.order import columns
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.provenance import scenario_of
+from vnuma.domain.vm.role import needed_privileges, purpose_of
+from vnuma.domain.vm.setting import Value
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.baseline import host_document
+from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.preflight.findings import Finding, worst_first
+from vnuma.engine.preflight.locality_check import locality_findings
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.preflight import check, touched_settings, under_study
+from vnuma.engine.preflight.surroundings import accepted, around_vm, look_at_server, open_wires
+from vnuma.engine.preflight.workload_check import workload_findings
+from vnuma.vsphere import privileges, read, surroundings
+from vnuma.vsphere.connect import connect
+
+
+@dataclass(frozen=True)
+class VmPlan:
+    """A study on one VM."""
+
+    vm: VmFacts
+    host: HostFacts
+    arms: tuple[ArmPlan, ...]
+    findings: tuple[Finding, ...]
+    boots: int
+    seconds: float
+    test_clone: bool
+    simulated: str | None
+    """The lab's scenario; None for a real vCenter."""
+
+    @property
+    def key(self) -> str:
+        """Identifies the VM across runs."""
+        return self.vm.key
+
+    @property
+    def path(self) -> str:
+        """Its inventory path."""
+        return self.vm.path
+
+    @property
+    def host_name(self) -> str:
+        """The ESXi host that it loads."""
+        return self.host.name
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Arms that are not measured: none, since one that the VM cannot have blocks the study."""
+        return {}
+
+    def documents(self) -> dict[str, dict[str, object]]:
+        """What is known of it, by scope, for the store."""
+        return {
+            "host": host_document(self.host),
+            "vm": _vm_document(self.vm),
+            "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
+        }
+
+    @property
+    def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
+        """Every setting that some arm changes: its value now, and the values it will take."""
+        now: dict[str, Value] = {}
+        during: dict[str, list[Value]] = defaultdict(list)
+        for arm in self.arms:
+            for edit in arm.change or ():
+                now[edit.setting] = edit.before
+                if edit.after not in during[edit.setting]:
+                    during[edit.setting].append(edit.after)
+        return {name: (now[name], tuple(during[name])) for name in now}
+
+
+def _vm_document(vm: VmFacts) -> dict[str, object]:
+    return {
+        "name": vm.name,
+        "path": vm.path,
+        "hardware_version": vm.hardware_version,
+        "guest": vm.guest_full_name or vm.guest_id,
+        "power": str(vm.power),
+        "settings": dict(vm.settings),
+    }
+
+
+def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
+    """Read the VM and its host and work out the plan. Changes nothing."""
+    with connect(vcenter(target)) as session:
+        ref = read.find_vm(session, target.vm)
+        vm, host = read.read_vm_on_host(session, ref)
+        simulated = scenario_of(session.about.name)
+        needed = needed_privileges(touched_settings(study, vm, host))
+        missing = privileges.missing_privileges(session, ref, needed)
+        seen = surroundings.read_surroundings(session, ref)
+    tagged = permit.tagged(target, vm.moid)
+    findings = [
+        *(_missing(name, vm.name) for name in missing),
+        *permit.findings(vm.name, tagged, test_clone=target.test_clone),
+        *under_study(vm.name, vm.lease),
+        *around_vm(vm.name, host.name, seen),
+        *open_wires(target),
+        *look_at_server(target, vm, seen),
+        *workload_findings(study, target, vm),
+        *check(study, vm, replace(host, powered_on_mb=seen.powered_on_mb)),
+        *locality_findings(study, vm, host),
+    ]
+    arms = tuple(plan_arm(study, label, vm, host) for label in study.labels)
+    boots = study.design.most_blocks * len(columns(study))
+    return VmPlan(
+        vm,
+        host,
+        arms,
+        tuple(worst_first(accepted(study, finding) for finding in findings)),
+        boots,
+        boots * assumed_cell_seconds(study),
+        target.test_clone,
+        simulated,
+    )
+
+
+def _missing(privilege: str, vm: str) -> Finding:
+    return Finding(
+        "P00",
+        "block",
+        f"privilege {privilege} is missing on {vm}.",
+        f"It is needed for {purpose_of(privilege)}. docs/vcenter-role.md has the role, and a playbook.",
+    )

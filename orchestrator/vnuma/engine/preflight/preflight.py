@@ -1,0 +1,148 @@
+"""Everything that would spoil or break a study, looked for before the first change, reported together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnuma.domain.arm.recipe import desired_settings
+from vnuma.domain.study.cell_time import assumed_cell_seconds
+from vnuma.domain.study.study import Study
+from vnuma.domain.topology.release import VIRTUAL_NUMA_SINCE
+from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.lease.hours import LONGER, why_never
+from vnuma.engine.preflight.findings import Finding, worst_first
+from vnuma.engine.preflight.study_rules import rule_findings
+from vnuma.errors import ArmImpossible
+
+LOCK = "P28"
+"""Another study's lock: alone it has an exit code of its own."""
+
+
+def check(study: Study, vm: VmFacts, host: HostFacts) -> list[Finding]:
+    """Everything that vSphere's facts tell about this study on this VM, worst first."""
+    impossible = list(_arms(study, vm, host))
+    said = {finding.id for finding in impossible if finding.severity == "block"}
+    rules = [finding for finding in rule_findings(study, vm, host) if finding.id not in said]
+    return worst_first(
+        [*impossible, *_vm(study, vm), *_power(study, host), *rules, *measurement_findings(study)]
+    )
+
+
+def under_study(name: str, lease: str | None) -> Iterator[Finding]:
+    """Another study has the VM."""
+    mark = parse_mark(lease)
+    if mark:
+        yield Finding(
+            LOCK,
+            "block",
+            f"{name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
+            f"Wait, or ask them to: vnuma stop {mark['run']}",
+        )
+
+
+def touched_settings(study: Study, vm: VmFacts, host: HostFacts) -> set[str]:
+    """Every setting that some arm of the study sets on this VM."""
+    touched: set[str] = {"rebootPowerOff"} if study.power.guest_is_asked_to == "reboot" else set()
+    for label in study.labels:
+        try:
+            touched |= set(desired_settings(study.arm(label), vm, host))
+        except ArmImpossible:
+            continue  # reported by `check`; the other arms still tell theirs
+    return touched
+
+
+def _arms(study: Study, vm: VmFacts, host: HostFacts) -> Iterator[Finding]:
+    for label in study.labels:
+        arm = study.arm(label)
+        try:
+            desired = desired_settings(arm, vm, host)
+        except ArmImpossible as error:
+            yield Finding(error.rule, "block", error.what, error.fix or "")
+            continue
+        if desired.get("memoryAffinity"):
+            yield Finding(
+                "A03",
+                "warn",
+                "Memory affinity is deprecated since vSphere 6.0; nothing here shows that ESXi honours it.",
+                "Read its arms as experimental, or use numa_node_affinity.",
+            )
+
+
+def _vm(study: Study, vm: VmFacts) -> Iterator[Finding]:
+    if vm.is_template:
+        yield Finding("P01", "block", f"{vm.name} is a template; it cannot be powered on.", "Use a clone.")
+    if vm.question:
+        yield Finding(
+            "P02",
+            "block",
+            f"{vm.name} waits for an answer: {vm.question}",
+            "Answer it in the vSphere Client.",
+        )
+    if "ReconfigVM_Task" in vm.disabled_methods:
+        yield Finding(
+            "P03",
+            "block",
+            f"{vm.name} may not be reconfigured now: a backup or replication holds it.",
+            "Wait until it has ended.",
+        )
+    if vm.power is Power.SUSPENDED:
+        yield Finding(
+            "P04", "block", f"{vm.name} is suspended.", "Resume it, shut it down, then start again."
+        )
+    if study.sets_soft_numa and vm.power is not Power.ON:
+        yield Finding(
+            "S05",
+            "block",
+            f"an arm sets soft_numa, but {vm.name} is not on: SQL Server's own setting cannot be read.",
+            "Start the VM, or leave soft_numa out.",
+        )
+    if vm.power is Power.ON and not vm.tools_running:
+        yield Finding(
+            "P05",
+            "warn",
+            f"VMware Tools do not run in {vm.name}; its first shutdown waits for them.",
+            "Look whether the guest is still booting, or start Tools in it.",
+        )
+    if vm.has_snapshot:
+        yield Finding(
+            "P06",
+            "warn",
+            f"{vm.name} has a snapshot; its disks are slower than usual.",
+            "Delete it before measuring.",
+        )
+
+
+def _power(study: Study, host: HostFacts) -> Iterator[Finding]:
+    if study.power.guest_is_asked_to == "reboot" and host.release.key < VIRTUAL_NUMA_SINCE:
+        yield Finding(
+            "T18",
+            "block",
+            f"A reboot that ends powered off needs ESXi 8.0; {host.name} is {host.release.version}.",
+            "Leave guest_is_asked_to out of the study's power section.",
+        )
+
+
+def measurement_findings(study: Study) -> Iterator[Finding]:
+    """What of the design keeps a result from being a verdict, or a cell from ever beginning."""
+    if study.design.order == "fixed":
+        yield Finding(
+            "D01",
+            "warn",
+            "Fixed order: drift looks like an effect, so no verdict will be given.",
+            "Set order: randomised.",
+        )
+    if study.design.most_blocks < 6:
+        yield Finding(
+            "D02",
+            "warn",
+            f"{study.design.most_blocks} blocks: verdicts need at least 6.",
+            "Set blocks: 6 or more.",
+        )
+    never = why_never(study, assumed_cell_seconds(study))
+    if never:
+        yield Finding("D04", "block", never, LONGER)
+    caution = study.workload.caution()
+    if caution is not None:
+        yield Finding("D03", "warn", *caution)

@@ -1,0 +1,302 @@
+"""What around a VM and its SQL Server would spoil or break a study, as preflight's findings.
+
+A study may accept some of those that block (`accept`): they then warn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.endpoint import Identity, Likeness, compare
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.surroundings import ServerUse, Surroundings
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.target import Target
+from vnuma.engine.lease.sql_identity import STATED
+from vnuma.engine.preflight.findings import Finding
+from vnuma.errors import DriverMissing, EnvironmentProblem
+from vnuma.sqlserver.client.connect import connect
+from vnuma.sqlserver.instance import use
+from vnuma.sqlserver.instance.endpoint import answers
+
+_NAMED = 5
+_BY_ADDRESS = Identity()
+_RECENT_MINUTES = 10.0
+
+
+def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
+    """What vSphere shows around the VM."""
+    yield from _guardians(name, seen)
+    yield from _devices(name, seen)
+    if seen.host_trouble:
+        yield Finding(
+            "P36",
+            "block",
+            f"{name} could not be powered on again: {seen.host_trouble}",
+            "End the host's maintenance or reconnect it, or move the VM, then start again.",
+        )
+    if seen.neighbours:
+        yield Finding(
+            "P10",
+            "warn",
+            f"{len(seen.neighbours)} other VMs run on {host}: {_some(seen.neighbours)}.",
+            "Move them away while the study runs, or read the noise as theirs.",
+        )
+    if seen.moved_minutes_ago is not None and seen.moved_minutes_ago < _RECENT_MINUTES:
+        yield Finding(
+            "P19",
+            "warn",
+            f"{name} was moved to {host} {seen.moved_minutes_ago:.0f} minutes ago.",
+            "Find out who moves it, and keep it there while the study runs.",
+        )
+    if seen.free_licence:
+        yield Finding(
+            "P18",
+            "block",
+            f"{host} has the free hypervisor's licence, whose API only reads (RestrictedVersion).",
+            "Use a licensed or evaluation host.",
+        )
+
+
+def _guardians(name: str, seen: Surroundings) -> Iterator[Finding]:
+    """What else looks after the VM or works on it."""
+    if seen.fault_tolerance:
+        yield Finding(
+            "P08",
+            "block",
+            f"{name} is protected by Fault Tolerance; it can be neither reconfigured nor measured alone.",
+            "Study a clone, or turn Fault Tolerance off.",
+        )
+    if seen.running_tasks:
+        yield Finding(
+            "P09",
+            "block",
+            f"vSphere works on {name} at this moment: {_some(seen.running_tasks)}.",
+            "Wait until these tasks have ended.",
+        )
+    if seen.high_availability:
+        yield Finding(
+            "P11",
+            "warn",
+            f"vSphere HA guards {name}: after a failure of {name}'s host it starts on another one.",
+            "Set its HA restart priority to Disabled for the time of the study.",
+        )
+    if seen.change_tracking:
+        yield Finding(
+            "P12",
+            "warn",
+            f"Changed block tracking is on: a backup of {name} may begin in the middle of the study.",
+            "Suspend its backup job, or keep the study outside its hours: allowed_hours.",
+        )
+    if seen.managed_by:
+        yield Finding(
+            "P17",
+            "warn",
+            f"{name} is managed by {seen.managed_by}, which may undo or forbid changes.",
+            "Ask its administrator first.",
+        )
+
+
+def _devices(name: str, seen: Surroundings) -> Iterator[Finding]:
+    if seen.shared_disks:
+        yield Finding(
+            "P13",
+            "block",
+            f"{name} shares disks with other VMs: {_some(seen.shared_disks)}.",
+            "Study a clone with disks of its own.",
+        )
+    if seen.raw_disks:
+        yield Finding(
+            "P14",
+            "block",
+            f"{name} has raw disks (RDM): {_some(seen.raw_disks)}. A clone may still point at production's.",
+            "Study a clone on virtual disks.",
+        )
+    if seen.passthrough:
+        yield Finding(
+            "P15",
+            "warn",
+            f"{name} has passthrough devices, which need all memory reserved: {_some(seen.passthrough)}.",
+            "Keep memory_reservation: locked in every arm.",
+        )
+    if seen.virtual_tpm or seen.encrypted:
+        yield Finding(
+            "P16",
+            "warn",
+            f"{name} has {'a virtual TPM' if seen.virtual_tpm else 'encrypted disks'}: "
+            "each power-on needs vCenter's key provider.",
+            "Make sure that the key provider answers for as long as the study runs.",
+        )
+
+
+def around_server(
+    name: str, guest_name: str | None, found: ServerUse, *, test_clone: bool, identity: Identity = _BY_ADDRESS
+) -> Iterator[Finding]:
+    """What SQL Server says of who else needs it. `guest_name` is the guest's name as Tools say."""
+    if found.machine_name and guest_name and _short(found.machine_name) != _short(guest_name):
+        yield Finding(
+            "P27",
+            "warn" if identity.is_stated else "block",
+            f"The SQL Server of {name} runs on {found.machine_name}, but its guest is called {guest_name}.",
+            f"Correct vnuma_sql.host: another machine would be measured. {STATED}",
+        )
+    if found.replica_databases:
+        yield _hangs_on("P21", name, "an availability group", found.replica_databases)
+    elif found.availability_groups:
+        yield Finding(
+            "P21",
+            "warn",
+            f"Availability groups are enabled on {name}; no database is in one.",
+            "None needed.",
+        )
+    if found.clustered:
+        yield Finding(
+            "P22",
+            "block",
+            f"SQL Server on {name} is a failover cluster instance: its shutdown fails it over.",
+            "Study a stand-alone instance.",
+        )
+    if found.replicated:
+        yield _hangs_on("P23", name, "replication", found.replicated)
+    if found.log_shipped:
+        yield _hangs_on("P24", name, "log shipping", found.log_shipped)
+    if found.backups:
+        yield Finding(
+            "P25",
+            "block",
+            f"Backups run on {name}: {_some(found.backups)}.",
+            "Wait until they have ended.",
+        )
+    if found.sessions:
+        yield Finding(
+            "P26",
+            "warn" if test_clone else "block",
+            f"{len(found.sessions)} sessions of others are open on {name}: "
+            f"{_some(tuple(dict.fromkeys(found.sessions)))}.",
+            "Close them; each power-cycle ends them, and their work is noise.",
+        )
+    if found.not_seen:
+        yield Finding(
+            "P20",
+            "warn",
+            f"This login cannot look at {', '.join(found.not_seen)} of {name}: not evaluated.",
+            "Grant it VIEW SERVER STATE, and for log shipping SELECT on msdb.dbo.log_shipping_%.",
+        )
+
+
+def same_machine(name: str, where: str, found: Likeness) -> Iterator[Finding]:
+    """What the facts say of whether SQL Server at `where` runs in this VM."""
+    if found.address == "contradicts":
+        yield Finding(
+            "P31",
+            "block",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[0]}.",
+            f"Correct vnuma_sql.host. {STATED}",
+        )
+    if found.uptime == "contradicts":
+        yield Finding(
+            "P32",
+            "block",
+            f"{where} is not the SQL Server of {name}: {found.contradictions[-1]}.",
+            "Correct vnuma_sql.host: no server that started before the VM's power-on runs in it.",
+        )
+    if found.missing and not found.contradictions:
+        yield Finding(
+            "P33",
+            "warn",
+            f"Not proven yet that {where} is the SQL Server of {name}: {found.missing}.",
+            "None needed for a run: its first power-cycle proves it, and nothing is written before.",
+        )
+
+
+def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Finding]:
+    """Ask SQL Server who else uses it; what cannot be asked is one finding that says why.
+
+    Raises DriverMissing.
+    """
+    server = sql_server(target)
+    if vm.power is not Power.ON:
+        answer = answers(server) if vm.power is Power.OFF else None
+        return [
+            Finding(
+                "P32",
+                "block",
+                f"{server.where} is not the SQL Server of {vm.name}: the VM is off, and {answer.what}.",
+                "Correct vnuma_sql.host.",
+            )
+            if answer
+            else _not_looked_at(vm.name, "it is powered off.")
+        ]
+    try:
+        with connect(server) as connection:
+            found = use.read_use(connection)
+    except DriverMissing:  # it is this machine's, and no cell could do without
+        raise
+    except EnvironmentProblem as error:
+        return [_not_looked_at(vm.name, error.what)]
+    known_by = target.sql.known_by
+    findings = around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by)
+    if seen.running is None or found.side is None:
+        return list(findings)
+    likeness = compare(seen.running, found.side, known_by)
+    return [*findings, *same_machine(vm.name, server.where, likeness)]
+
+
+def open_wires(target: Target) -> Iterator[Finding]:
+    """What the inventory gives away on the way to SQL Server, as somebody asked for by name."""
+    sql = target.sql
+    if sql.encrypt == "no":
+        yield Finding(
+            "P35",
+            "warn",
+            f"The session with SQL Server on {target.name} is not encrypted (encrypt: no): whoever is on the "
+            "way reads and changes it, and gets the password by denying encryption.",
+            "Write encrypt: mandatory, and name the CA of its certificate in vnuma_sql.ca_file.",
+        )
+    elif sql.trust_server_certificate:
+        yield Finding(
+            "P35",
+            "warn",
+            f"The certificate of SQL Server on {target.name} is not verified (trust_server_certificate: "
+            "true): whoever is on the way can pose as it, and gets the password.",
+            "Name the CA of its certificate in vnuma_sql.ca_file, and leave trust_server_certificate out.",
+        )
+
+
+def _not_looked_at(name: str, why: str) -> Finding:
+    """SQL Server could not be asked who else uses it."""
+    return Finding(
+        "P20",
+        "warn",
+        f"Who else uses SQL Server on {name} is not evaluated: {why}",
+        "Power the VM on and start again, if anybody may depend on it.",
+    )
+
+
+def accepted(study: Study, finding: Finding) -> Finding:
+    """The finding as the study takes it: one that it accepts warns."""
+    if finding.severity == "block" and finding.id in study.accept:
+        return replace(finding, severity="warn", what=f"{finding.what} Accepted by the study.")
+    return finding
+
+
+def _hangs_on(id_: str, name: str, what: str, databases: tuple[str, ...]) -> Finding:
+    return Finding(
+        id_,
+        "block",
+        f"Databases on {name} are part of {what}: {_some(databases)}.",
+        "Study a clone on a network of its own, taken out of it.",
+    )
+
+
+def _some(names: tuple[str, ...]) -> str:
+    listed = ", ".join(names[:_NAMED])
+    return listed if len(names) <= _NAMED else f"{listed} and {len(names) - _NAMED} more"
+
+
+def _short(name: str) -> str:
+    """Windows cuts its NetBIOS name, which MachineName is, after 15 characters; Tools may give the domain."""
+    return name.partition(".")[0].casefold()[:15]

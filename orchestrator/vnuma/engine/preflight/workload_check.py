@@ -1,0 +1,49 @@
+"""Can the study's workload run on this SQL Server? Asked before the first change."""
+
+from __future__ import annotations
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.target import Target
+from vnuma.engine.instance import tcp_ports
+from vnuma.engine.preflight.findings import Finding
+from vnuma.errors import DriverMissing, EnvironmentProblem, PrivilegeMissing
+from vnuma.sqlserver.client.connect import connect
+from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.registry import workload_named
+
+WORKLOAD = "P29"
+
+
+def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding]:
+    """What keeps the workload from running, each a block; a server that cannot be asked is a warning.
+
+    Raises DriverMissing.
+    """
+    if vm.power is not Power.ON:
+        return [_not_asked(study, f"{vm.name} is powered off.")]
+    workload = workload_named(study.workload.name)
+    found: list[Obstacle] = []
+    try:
+        server = sql_server(target)
+        with connect(server) as connection:
+            found += workload.obstacles(connection, study.workload, study.dataset)
+            found += tcp_ports.obstacles(study, server, connection)
+    except PrivilegeMissing as error:  # as every cell would meet it
+        found.append(Obstacle(error.what, error.fix or ""))
+    except DriverMissing:
+        raise
+    except EnvironmentProblem as error:
+        return [_not_asked(study, error.what)]
+    return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]
+
+
+def _not_asked(study: Study, why: str) -> Finding:
+    return Finding(
+        WORKLOAD,
+        "warn",
+        f"Whether the workload {study.workload.name} can run is not evaluated: {why}",
+        "Power the VM on and start again: else the first cell tells.",
+    )

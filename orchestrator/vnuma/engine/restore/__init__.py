@@ -1,0 +1,1 @@
+"""Restore what a run changed, and prove it by reading it back."""

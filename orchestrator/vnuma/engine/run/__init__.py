@@ -1,0 +1,1 @@
+"""A run from start to end: supervision, the next cell, stopping, resuming, progress."""

@@ -1,0 +1,125 @@
+"""The one place that knows order, resuming, stopping and limits: which cell comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.lease.context import VmContext
+from vnuma.engine.lease.hours import why_closed
+from vnuma.engine.lease.liveness import is_alive
+from vnuma.engine.run.retry_policy import FOR_PEOPLE, LASTING, failed_cells, what_lasts
+from vnuma.errors import VmHeld
+from vnuma.store import attempts, cells, leases, runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
+from vnuma.store.states import CellState, Outcome
+from vnuma.store.types import utc_now
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """No cell to claim now. `final`: none will come either; `why` is for people."""
+
+    why: str
+    final: bool = True
+
+
+Clock = Callable[[], datetime]
+
+
+def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
+    """Claim the next cell of this VM, or say why there is none.
+
+    Raises LeaseLost when this play is no longer the VM's holder, VmHeld when a dead run has left
+    its measurement on this host open.
+    """
+    why = why_no_more(context.store, context.run, context.study, context.vm, clock)
+    why = why or _ended_by_rule(context)
+    if why:
+        return Nothing(why)
+    with context.store.write() as connection:
+        claimed = claim_within(connection, context.run, context.study, context.vm, context.token)
+    if claimed is None:
+        return Nothing("every cell has ended")
+    if isinstance(claimed, Busy):
+        _refuse_to_wait_for_the_dead(context.store, claimed)
+        return Nothing(claimed.reason, final=False)
+    return claimed
+
+
+def claim_within(connection: Connection, run: Run, study: Study, vm: Vm, token: int) -> Claim | Busy | None:
+    """What `claim` does in one transaction. Raises LeaseLost."""
+    # One play works on a VM, step by step: an attempt still open here lost its process.
+    cells.interrupt_attempts(connection, run.id, vm.id, token)
+    return cells.claim_next(
+        connection,
+        run.id,
+        vm.id,
+        token=token,
+        max_attempts=study.limits.attempts_per_cell,
+        exclusive_host=study.design.neighbours == "take_turns",
+        uncounted=LASTING,
+    )
+
+
+def _ended_by_rule(context: VmContext) -> str | None:
+    """Why the declared rule ends the run before the next cell; None to go on."""
+    design = context.study.design
+    if design.precision is None and design.max_hours is None:
+        return None
+    following = next_cell(context.store, context.run, context.study, context.vm)
+    if following is None:
+        return None
+    from vnuma.engine.run import stop_rule
+
+    return stop_rule.settle(context, following)
+
+
+def _refuse_to_wait_for_the_dead(store: Store, busy: Busy) -> None:
+    """Waiting for a measurement that nobody will end would last for ever. Raises VmHeld."""
+    with store.read() as connection:
+        other = runs.get_run(connection, busy.run_name)
+    if not is_alive(other):
+        raise VmHeld(
+            f"{busy.reason}, but no process looks after {busy.run_name} any more.",
+            fix=f"vnuma restore {busy.vm_name}, then go on.",
+        )
+
+
+def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc_now) -> str | None:
+    """Why this VM gets no further cell now, whatever is left.
+
+    A stop, a guest that hangs, a question that nobody has answered, an account that may not do what each
+    cell needs, too many failures, or allowed hours that end before a cell would.
+    """
+    with store.read() as connection:
+        asked = runs.get_run(connection, run.name).stop_requested
+        past = attempts.lines_of_run(connection, run.id, vm.id)
+        lease = leases.get_lease(connection, vm.vm_key)
+    if asked:
+        return "the run was asked to stop"
+    ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
+    if ended and not vm.at_baseline and ended[-1].reason in FOR_PEOPLE:
+        return f"{vm.name} {FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
+    lasting = what_lasts(past)
+    if lasting and lease and lasting.token == lease.token:
+        return f"another attempt would only repeat what ended the last one: {lasting.detail}"
+    failed = len(failed_cells(past, study))
+    if failed > study.limits.max_failed_cells:
+        return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
+    return why_closed(study, past, clock())
+
+
+def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
+    """The cell that the next claim would take, without taking it."""
+    with store.read() as connection:
+        planned = cells.cells_of_run(connection, run.id, vm.id)
+        past = attempts.lines_of_run(connection, run.id, vm.id)
+    given_up = failed_cells(past, study)
+    open_states = {CellState.PENDING, CellState.FAILED}
+    return next((cell for cell in planned if cell.state in open_states and cell.id not in given_up), None)

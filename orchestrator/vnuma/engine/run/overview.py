@@ -1,0 +1,88 @@
+"""All runs at a glance, read from the store."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.engine.lease.context import store_url
+from vnuma.engine.lease.left_vms import left_vms
+from vnuma.engine.lease.liveness import is_alive
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.store import runs
+from vnuma.store.open import open_store
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One run in one line. `event` is the latest thing that happened, in words."""
+
+    run: str
+    state: str
+    simulated: str | None
+    alive: bool
+    valid: int
+    total: int
+    vms: str
+    left_s: float | None
+    retries: int
+    event: str
+
+
+@dataclass(frozen=True)
+class Away:
+    """A VM that is not at its baseline; `in_use`: its run is alive."""
+
+    vm: str
+    run: str
+    in_use: bool
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Runs, oldest first, and VMs that are not at their baseline."""
+
+    runs: tuple[RunLine, ...]
+    not_at_baseline: tuple[Away, ...]
+
+
+def overview(url: str | None, only: str | None = None) -> Overview:
+    """Read it. Raises InputError for a run that is not there."""
+    store = open_store(store_url(url))
+    with store.read() as connection:
+        wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
+        progresses = [progress_of(connection, run.name) for run in wanted]
+        away = left_vms(connection)
+    return Overview(
+        tuple(_line(progress) for progress in progresses),
+        tuple(Away(vm.name, run.name, is_alive(run)) for vm, run in away),
+    )
+
+
+def _line(progress: Progress) -> RunLine:
+    names = [vm.name for vm in progress.vms]
+    run = progress.run
+    return RunLine(
+        run=run.name,
+        state=str(run.state),
+        simulated=run.simulated,
+        alive=is_alive(run),
+        valid=progress.valid,
+        total=progress.total,
+        vms=names[0] if len(names) == 1 else f"{len(names)} VMs",
+        left_s=progress.left_s,
+        retries=progress.retries,
+        event=_event(progress),
+    )
+
+
+def _event(progress: Progress) -> str:
+    busy = [vm for vm in progress.vms if vm.step]
+    if busy:
+        return "; ".join(f"{vm.label} {vm.step}" for vm in busy)
+    ruled = [vm.ended_by for vm in progress.vms if vm.ended_by]
+    if ruled:
+        return ruled[-1]
+    restored = [vm.restore_words for vm in progress.vms if vm.restore_words]
+    if restored:
+        return restored[-1].splitlines()[0]
+    return "not begun"

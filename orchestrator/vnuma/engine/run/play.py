@@ -1,0 +1,102 @@
+"""One ansible-runner call on the study's playbook, under a clean environment."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from vnuma.assets import asset
+from vnuma.engine.access.environment import clean_environment, write_extra_variables
+from vnuma.engine.run.play_order import Lanes
+from vnuma.errors import StoreError
+
+# A long-lived play grows by half a megabyte a cell, and what it forks becomes slower with it; a new one
+# takes two seconds. Ansible unrolls its loop beforehand, so a short run asks for no more turns than it needs.
+MAX_CELLS_PER_PLAY = 50
+
+
+_KEPT_OUTPUT = 4000
+
+ENDED_BY_SIGNAL = -1
+"""The exit status of a play that was killed: the runner knows none."""
+
+
+@dataclass(frozen=True)
+class Played:
+    """How a play ended: the runner's word, the exit status, and the end of its output."""
+
+    status: str
+    rc: int
+    output: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether the play itself says that it went through."""
+        return self.status == "successful" and self.rc == 0
+
+
+def play_study(
+    run: str,
+    wanted: Lanes,
+    inventory: Path,
+    private: Path,
+    folder: Path,
+    max_cells: int,
+    watch: Callable[[], bool],
+) -> Played:
+    """Run playbooks/study.yml on these VMs, with at most `max_cells` attempts for each.
+
+    `inventory` is the play's own, which `write_play_inventory` writes.
+
+    `watch` is called about once a second; when it returns True the play is cancelled. `folder` must
+    be new and private: a stale one would override variables.
+    """
+    folder.mkdir(mode=0o700)
+    heard = _Heard()
+    cells = min(max_cells, MAX_CELLS_PER_PLAY)
+    write_extra_variables(folder, vnuma_run=run, vnuma_hosts=wanted.order, vnuma_max_cells=cells)
+    import ansible_runner  # noqa: PLC0415 - half a second that only a run pays
+
+    with clean_environment(private.parent, private):
+        runner = ansible_runner.interface.init_runner(
+            private_data_dir=str(folder),
+            playbook=str(asset("playbooks/study.yml")),
+            inventory=str(inventory.resolve()),
+            forks=wanted.abreast,
+            settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
+            quiet=True,
+            cancel_callback=watch,
+            event_handler=heard.take,
+        )
+    try:
+        status, rc = runner.run()
+    except Exception as error:
+        # The runner leaves its play alive when it fails. Nothing but its frames holds the child: pexpect
+        # ends one that nobody holds.
+        traceback.clear_frames(error.__traceback__)
+        if isinstance(error, ValueError):  # an event's file that was cut short
+            raise _unreadable(error) from None
+        raise
+    return Played(str(status), ENDED_BY_SIGNAL if rc is None else int(rc), heard.text)
+
+
+@dataclass
+class _Heard:
+    """The end of what the play printed, kept in memory: putting VMs back must not need room on a disk."""
+
+    text: str = ""
+
+    def take(self, event: Mapping[str, Any]) -> bool:
+        """Called with each event; False: the runner writes none of them to a file."""
+        if event.get("stdout"):
+            self.text = f"{self.text}{event['stdout']}\n"[-_KEPT_OUTPUT:]
+        return False
+
+
+def _unreadable(error: ValueError) -> StoreError:
+    return StoreError(
+        f"What the play said could not be read ({error}).", fix="Make room in vnuma's home: df -h"
+    )

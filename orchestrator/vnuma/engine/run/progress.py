@@ -1,0 +1,185 @@
+"""Where a run stands, read from the store: what the progress display, `status` and AWX all show."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from sqlalchemy import Connection
+
+from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.vcenter_retry import RETRY
+from vnuma.engine.run.retry_policy import failed_cells, waits_for_people, what_lasts, without_result
+from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store.rows import AttemptLine, Cell, Run, Vm
+from vnuma.store.types import utc_now
+
+
+@dataclass(frozen=True)
+class VmProgress:
+    """One VM: its cells, and what is being done to it now."""
+
+    name: str
+    host: str
+    ended: int
+    valid: int
+    total: int
+    label: str | None
+    block: int | None
+    """Of the present attempt; between two, of the latest one. None before the first."""
+    step: str | None
+    since: datetime | None
+    repeated: int
+    last: tuple[tuple[str, str], ...]
+    """(label, outcome in words) of the latest ended attempts, newest first."""
+    note: str | None
+    """The latest attempt that did not count: block, arm, outcome and reason."""
+    left_s: float | None
+    at_baseline: bool
+    restore_words: str | None
+    restore_failed: bool = False
+    """Putting it back was tried and did not succeed: a person has to look."""
+    ended_by: str | None = None
+    """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
+    note_detail: str | None = None
+    """What happened in that attempt, and what to do, as its error said it."""
+    lasting: AttemptLine | None = None
+    """The latest attempt, where any other would end as it did until a person has put that right."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """A whole run."""
+
+    run: Run
+    vms: tuple[VmProgress, ...]
+    blocks: int
+    retries: int = 0
+    """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
+
+    @property
+    def total(self) -> int:
+        """Cells in all."""
+        return sum(vm.total for vm in self.vms)
+
+    @property
+    def valid(self) -> int:
+        """Cells with their valid attempt."""
+        return sum(vm.valid for vm in self.vms)
+
+    @property
+    def ended(self) -> int:
+        """Cells that need no further attempt."""
+        return sum(vm.ended for vm in self.vms)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left for the slowest VM; None until a cell was timed."""
+        known = [vm.left_s for vm in self.vms if vm.left_s is not None]
+        return max(known) if known else None
+
+
+def progress_of(connection: Connection, run_name: str) -> Progress:
+    """Read a run's progress."""
+    run = runs.get_run(connection, run_name)
+    every = attempts.lines_of_run(connection, run.id)
+    planned = cells.cells_of_run(connection, run.id)
+    troubled = any(without_result(attempt) for attempt in every)
+    failed = failed_cells(every, study_of(connection, run)) if troubled else set()
+    rows = [
+        _vm(
+            vm,
+            [cell for cell in planned if cell.vm_id == vm.id],
+            [attempt for attempt in every if attempt.vm_id == vm.id],
+            failed,
+            asked=run.stop_requested is not None,
+        )
+        for vm in vms.vms_of_run(connection, run.id)
+    ]
+    kept = (cell.block for cell in planned if cell.state != "skipped")
+    return Progress(run, tuple(rows), max(kept, default=0), facts.count_of_run(connection, run.id, RETRY))
+
+
+def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], *, asked: bool) -> VmProgress:
+    now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
+    ended = sorted(
+        (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
+    )
+    ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
+    planned = [cell for cell in planned if cell.state != "skipped"]
+    done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
+    trouble = _trouble(ended, past, asked=asked)
+    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
+    return VmProgress(
+        name=vm.name,
+        host=vm.esxi_host,
+        ended=done,
+        valid=sum(cell.state == "valid" for cell in planned),
+        total=len(planned),
+        label=now.label if now else None,
+        block=_block(now, ended),
+        step=now.step if now else None,
+        since=now.step_at if now else None,
+        repeated=sum(attempt.number > 1 for attempt in past),
+        last=tuple((attempt.label, _outcome(attempt, past, failed)) for attempt in ended[:3]),
+        note=_note(trouble, past, failed),
+        left_s=_left(ended, now, len(planned) - done),
+        at_baseline=vm.at_baseline,
+        restore_words=detail.get("words"),
+        restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
+        ended_by=ended_by,
+        note_detail=trouble.detail if trouble else None,
+        lasting=what_lasts(past),
+    )
+
+
+def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
+    """The latest attempt that did not count; a stop is no news to who asked for it, nor once made up for."""
+    for attempt in ended:
+        no_news = attempt.reason == "stop_requested" and (asked or not _is_last(attempt, past))
+        if attempt.outcome != "valid" and not no_news:
+            return attempt
+    return None
+
+
+def _block(now: AttemptLine | None, ended: list[AttemptLine]) -> int | None:
+    latest = now or next(iter(ended), None)
+    return latest.block if latest else None
+
+
+def _note(trouble: AttemptLine | None, past: list[AttemptLine], failed: set[int]) -> str | None:
+    if trouble is None:
+        return None
+    reason = "" if trouble.reason == trouble.outcome else f", {trouble.reason}".replace("_", " ")
+    what = f"block {trouble.block}, {trouble.label}: {trouble.outcome}{reason}"
+    if _is_last(trouble, past):
+        return f"{what}; given up" if trouble.cell_id in failed else what
+    return f"{what}; tried again"
+
+
+def _outcome(attempt: AttemptLine, past: list[AttemptLine], failed: set[int]) -> str:
+    """How an attempt ended; of one without a result, what becomes of its cell while the run goes on."""
+    if not without_result(attempt):
+        return str(attempt.outcome)
+    if not _is_last(attempt, past):
+        return f"{attempt.outcome}, tried again"
+    if attempt.cell_id in failed:
+        return f"{attempt.outcome}, given up"
+    return f"{attempt.outcome}, {'waits for a person' if waits_for_people(attempt) else 'tried again'}"
+
+
+def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:
+    return all(other.id <= attempt.id for other in past if other.cell_id == attempt.cell_id)
+
+
+def _left(ended: list[AttemptLine], now: AttemptLine | None, cells_left: int) -> float | None:
+    """Cells left times the median duration of ended attempts, less what the present one has used."""
+    durations = [
+        (a.ended_at - a.started_at).total_seconds() for a in ended if a.ended_at and a.outcome == "valid"
+    ]
+    if not durations:
+        return None
+    used = (utc_now() - now.started_at).total_seconds() if now else 0.0
+    each = median(durations)
+    return max(0.0, cells_left * each - min(used, each))

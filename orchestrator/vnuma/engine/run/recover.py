@@ -1,0 +1,71 @@
+"""After a death: find runs without a living supervisor and make them ready to go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.context import home_folder
+from vnuma.engine.lease.left_vms import left_vms
+from vnuma.engine.lease.liveness import is_alive, refuse_if_alive, take_from_dead
+from vnuma.engine.restore.restore_target import restore_any
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.store import runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState
+
+
+@dataclass(frozen=True)
+class Found:
+    """A run whose controller died: what it was doing when it did."""
+
+    run: Run
+    progress: Progress
+    words: str
+
+
+def reopen(store: Store, name: str) -> Found:
+    """Make a run ready to go on. Taking its VMs over settles what was unfinished.
+
+    Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive.
+    """
+    with store.read() as connection:
+        run = runs.get_run(connection, name)
+        runs.refuse_imported(connection, run.id)
+        progress = progress_of(connection, run.name)
+    refuse_if_alive(run)
+    words = _what_it_did(progress)
+    with store.write() as connection:
+        runs.request_stop(connection, run.id, None)
+    return Found(run, progress, words)
+
+
+def _what_it_did(progress: Progress) -> str:
+    busy = [vm for vm in progress.vms if vm.step]
+    if not busy:
+        return "no cell was under way"
+    return "; ".join(f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in busy)
+
+
+def put_back_dead(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
+    """Put back those of these VMs that a dead run left changed; sentences about what was done.
+
+    Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
+    """
+    said = []
+    with store.read() as connection:
+        left = left_vms(connection)
+    for vm, run in left:
+        if vm.name not in targets or is_alive(run):
+            continue
+        with store.read() as connection:
+            study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
+        take_from_dead(store, run)
+        done = restore_any(store, run, study, vm, targets[vm.name], home=home_folder())
+        with store.write() as connection:
+            runs.set_run_state(connection, run.id, RunState.STOPPED)
+        said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")
+    return said

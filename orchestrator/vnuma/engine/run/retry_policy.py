@@ -1,0 +1,85 @@
+"""When a cell without a result is given up, and what another attempt would only repeat."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.lease.attempt import reason_word
+from vnuma.engine.lease.foreign_change_check import SomebodysChange
+from vnuma.errors import (
+    AccountRefused,
+    CertificateRejected,
+    DriverMissing,
+    HostNotReady,
+    InputError,
+    PrivilegeMissing,
+    QuestionPending,
+    ShutdownTimeout,
+    WrongServer,
+)
+from vnuma.store.rows import AttemptLine
+from vnuma.store.states import Outcome
+
+_WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
+
+
+FOR_PEOPLE = {
+    ShutdownTimeout.reason: "did not shut down",
+    QuestionPending.reason: "waits for an answer in vCenter",
+    SomebodysChange.reason: "was changed by somebody else",
+}
+"""Reasons of an attempt that another attempt would only repeat, with what they say of the VM: it is left
+as it is."""
+
+LASTING = frozenset(
+    reason_word(kind)
+    for kind in (
+        AccountRefused,
+        PrivilegeMissing,
+        CertificateRejected,
+        DriverMissing,
+        HostNotReady,
+        InputError,
+        WrongServer,
+    )
+)
+"""Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
+
+The VM is put back and gets no further cell; a run that is resumed tries again. Such an attempt uses up
+none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
+pass by itself. The last that is tried is (AccountRefused).
+"""
+
+
+def what_lasts(past: Sequence[AttemptLine]) -> AttemptLine | None:
+    """The latest of a VM's attempts, if any other would end as it did; None if it did not end so.
+
+    It binds whoever holds the VM with that attempt's token: who takes the VM over later tries again.
+    """
+    latest = max(past, key=lambda attempt: attempt.id, default=None)
+    return latest if latest and _lasts(latest) else None
+
+
+def failed_cells(past: Sequence[AttemptLine], study: Study) -> set[int]:
+    """Cells that have used up their attempts without a valid one."""
+    tries = Counter(attempt.cell_id for attempt in past if without_result(attempt) and not _lasts(attempt))
+    valid = {attempt.cell_id for attempt in past if attempt.outcome is Outcome.VALID}
+    return {
+        cell for cell, count in tries.items() if cell not in valid and count >= study.limits.attempts_per_cell
+    }
+
+
+def without_result(attempt: AttemptLine) -> bool:
+    """Did it end without what its cell needs? An interrupted one was not let end."""
+    return attempt.outcome in _WITHOUT_RESULT
+
+
+def waits_for_people(attempt: AttemptLine) -> bool:
+    """Whether a person has to act before another attempt at its cell makes sense."""
+    return without_result(attempt) and (attempt.reason in FOR_PEOPLE or _lasts(attempt))
+
+
+def _lasts(attempt: AttemptLine) -> bool:
+    return without_result(attempt) and attempt.reason in LASTING

@@ -1,0 +1,75 @@
+"""How a run ended, and the error that tells its exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vnuma.engine.lease.hours import LONGER, Closed
+from vnuma.engine.restore.restore_outcome import Restored
+from vnuma.engine.run.progress import Progress
+from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a run ended: where its cells stand, what was put back, and what could not be."""
+
+    progress: Progress
+    restored: tuple[Restored, ...]
+    problems: tuple[Exception, ...]
+    interrupted: bool
+    play_output: str = ""
+    closed: Closed | None = None
+    """Why the allowed hours end it before its last cell."""
+
+    @property
+    def tells_what_lasts(self) -> bool:
+        """Whether its error says what keeps VMs from further cells: nothing else decides the exit code."""
+        return not (self.problems or self.closed or self.interrupted)
+
+    @property
+    def worst(self) -> Exception | None:
+        """The problem that decides the exit code."""
+        return worst(self.problems) if self.problems else None
+
+    def raise_for_outcome(self) -> None:
+        """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
+        if self.worst:
+            raise self.worst
+        run, valid, total = self.progress.run.name, self.progress.valid, self.progress.total
+        if self.closed:
+            later = f"vnuma run --resume {run}, within the allowed hours."
+            anew = f"{LONGER} That takes a new run."
+            raise CellsMissing(
+                f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
+                fix=anew if self.closed.for_good else later,
+            )
+        if self.interrupted:
+            raise Interrupted(
+                f"Stopped: {valid} of {total} cells, all kept.", fix=f"vnuma run --resume {run}"
+            )
+        if valid < total:
+            raise _missing(self.progress)
+
+
+def worst(problems: Sequence[Exception]) -> Exception:
+    """What decides the exit code: a VM not at its baseline outranks everything else."""
+    return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+
+
+def _missing(progress: Progress) -> CellsMissing:
+    """Cells without a valid attempt: by VMs that a person has to help first, or by their attempts."""
+    run = progress.run.name
+    what = f"{run}: {progress.total - progress.valid} of {progress.total} cells have no valid attempt."
+    whys = {vm.name: (vm.lasting.detail or "").partition("\n") for vm in progress.vms if vm.lasting}
+    if not whys:
+        return CellsMissing(
+            what, fix=f"vnuma results {run} says why; vnuma run --resume {run} uses the attempts left."
+        )
+    ends = [
+        f"{name} got no further cell, since each would end like this one: {why}"
+        for name, (why, _, _) in whys.items()
+    ]
+    fixes = dict.fromkeys(" ".join(fix.split()) for _, _, fix in whys.values() if fix)
+    return CellsMissing(" ".join([what, *ends]), fix=" ".join([*fixes, f"Then: vnuma run --resume {run}"]))

@@ -1,0 +1,180 @@
+"""Start a run: checks before the first row in the store, rows before the first change to a VM."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+
+from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.access.connections import sql_server, vcenter
+from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
+from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
+from vnuma.engine.instance.machine_lease import take_machine
+from vnuma.engine.lease.baseline import refuse_if_marked, take_over
+from vnuma.engine.lease.vcenter_retry import Patience, persist, tell_of_vm
+from vnuma.engine.preflight.client_machine import client_findings
+from vnuma.engine.preflight.findings import refuse_blocked, worst_first
+from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
+from vnuma.engine.preflight.permit import Permit
+from vnuma.engine.preflight.plan import VmPlan, plan_vm
+from vnuma.engine.preflight.preflight import LOCK
+from vnuma.errors import InputError
+from vnuma.store import cells, facts, runs, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import NewCell, Run, Vm
+from vnuma.store.states import RunState
+from vnuma.vsphere import read
+from vnuma.vsphere.connect import connect
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A study that passed its preflight on every VM."""
+
+    study: Study
+    text: str
+    targets: dict[str, AnyTarget]
+    plans: dict[str, VmPlan | MachinePlan]
+    permit: Permit
+
+
+def plan_all(
+    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
+) -> dict[str, VmPlan | MachinePlan]:
+    """The study on every VM and machine, in the study's order. Changes nothing."""
+    machines = {name: target for name, target in targets.items() if isinstance(target, Machine)}
+    asked = plan_machines(study, machines, inventory)
+    plans = {
+        name: asked[name] if isinstance(target, Machine) else plan_vm(study, target, permit)
+        for name, target in targets.items()
+    }
+    return plans | _with_client(study, targets, plans, inventory)
+
+
+def _with_client(
+    study: Study,
+    targets: Mapping[str, AnyTarget],
+    plans: Mapping[str, VmPlan | MachinePlan],
+    inventory: Path,
+) -> dict[str, VmPlan | MachinePlan]:
+    """The plans of VMs whose SQL Server is called from another machine, with what was found of that one."""
+    if study.workload.caller is None:
+        return {}
+    vms = {name: plan for name, plan in plans.items() if isinstance(plan, VmPlan)}
+    on = {name: in_vcenter(targets[name]) for name, plan in vms.items() if plan.vm.power is Power.ON}
+    found = client_findings(inventory, study.workload.caller, on)
+    return {
+        name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
+        for name, plan in vms.items()
+    }
+
+
+def prepare(
+    study: Study,
+    text: str,
+    targets: Mapping[str, AnyTarget],
+    permit: Permit | None = None,
+    inventory: Path = Path("inventory"),
+) -> Prepared:
+    """Plan the study on every VM and refuse it if anything blocks. Changes nothing.
+
+    Raises InputError for one VM under two names, PreflightBlocked with every blocking finding, VmHeld
+    when another controller has a VM.
+    """
+    permit = permit or Permit()
+    plans = plan_all(study, targets, permit, inventory)
+    _refuse_twice(plans)
+    findings = [finding for plan in plans.values() for finding in plan.findings]
+    if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
+        for plan in plans.values():
+            if isinstance(plan, VmPlan):
+                refuse_if_marked(plan.vm)
+    refuse_blocked(findings)
+    return Prepared(study, text, dict(targets), plans, permit)
+
+
+def _refuse_twice(plans: Mapping[str, VmPlan | MachinePlan]) -> None:
+    """Two names of one VM would take it from each other. Raises InputError."""
+    names: dict[str, str] = {}
+    for name, plan in plans.items():
+        first = names.setdefault(plan.key, name)
+        if first != name:
+            raise InputError(
+                f"{first} and {name} are the same VM, {plan.path}.", fix="Name each VM once in the study."
+            )
+
+
+def _client(target: Target) -> dict[str, object]:
+    """What times depend on at this end: the driver, and what it encrypts."""
+    server = sql_server(target)
+    return {**asdict(server.driver), "encryption": server.encryption}
+
+
+def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
+    """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
+    study = prepared.study
+    sql = next((target for target in prepared.targets.values() if isinstance(target, Target)), None)
+    scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
+    with store.write() as connection:
+        saved = runs.save_study(connection, study.name, prepared.text)
+        run = runs.create_run(
+            connection,
+            saved,
+            seed=study.design.seed,
+            simulated=scenario,
+            driver=_client(sql) if sql else None,
+            inventory=str(inventory.resolve()),
+            ticket=prepared.permit.ticket,
+        )
+        for index, (name, plan) in enumerate(prepared.plans.items()):
+            row = vms.add_vm(
+                connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
+            )
+            order = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
+            cells.add_cells(
+                connection,
+                row.id,
+                [NewCell(cell.arm, cell.label, cell.block, cell.position) for cell in order],
+            )
+            for scope, document in plan.documents().items():
+                facts.add_vm_facts(connection, row.id, scope, document)
+    return run
+
+
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: Patience) -> int:
+    """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
+    if isinstance(target, Machine):
+        return take_machine(store, run, vm)
+
+    def once(_tries: int) -> int:
+        with store.read() as connection:
+            now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
+        with connect(vcenter(target)) as session:
+            ref = read.find_vm(session, target.vm)
+            return take_over(store, run, now, session, ref, guest=partial(guest_inside, study, target))
+
+    return persist(once, patience, tell_of_vm(store, vm, "taking over"))
+
+
+def guest_inside(study: Study, target: Target) -> dict[str, object]:
+    """The guest's own settings that the study changes, as they are now."""
+    parts = (soft_numa, process_affinity, resource_pool, tcp_ports)
+    return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}
+
+
+def take_all(
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], patience: Patience
+) -> dict[str, int]:
+    """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
+    with store.read() as connection:
+        rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
+    tokens = {}
+    for name, target in targets.items():
+        tokens[name] = take(store, run, study, rows[name], target, patience)
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.RUNNING)
+    return tokens

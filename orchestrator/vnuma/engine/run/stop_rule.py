@@ -1,0 +1,90 @@
+"""Does a VM's run end here? The declared rule, asked between two blocks and nowhere else.
+
+It looks at the width of intervals and at hours, never at what the intervals say. Every look is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.percent import percent_text
+from vnuma.engine.lease.context import VmContext
+from vnuma.store import attempts, cells, facts
+from vnuma.store.rows import AttemptLine, Cell
+
+if TYPE_CHECKING:
+    from vnuma.analysis.stopping import StopDecision
+
+SCOPE = "stopping"
+"""Scope of the facts that hold what each look saw."""
+
+
+@dataclass(frozen=True)
+class Look:
+    """What the rule saw before a block: hours of work so far, and the intervals where it asks for them."""
+
+    hours: float
+    hours_with_next: float | None
+    precision: StopDecision | None
+
+    def reason(self, study: Study) -> str | None:
+        """Why no further block is run; None to go on."""
+        if self.precision and self.precision.stop and self.precision.widest is not None:
+            wanted, widest = study.design.precision or 0.0, self.precision.widest
+            return (
+                f"precise: after {self.precision.blocks} blocks every 95% half-width is at most "
+                f"{percent_text(wanted)} (widest {widest * 100:.2f}%)"
+            )
+        limit = study.design.max_hours
+        if limit is not None and self.hours_with_next is not None and self.hours_with_next > limit:
+            return (
+                f"max_hours: {self.hours:.1f} h of work so far, "
+                f"and one more block would likely pass {limit:g} h"
+            )
+        return None
+
+
+def settle(context: VmContext, following: Cell) -> str | None:
+    """Ask the rule before `following`; with a reason to stop, give up the cells that are left.
+
+    Returns that reason, None to go on. In the middle of a block the rule is not asked.
+    """
+    with context.store.read() as connection:
+        planned = cells.cells_of_run(connection, context.run.id, context.vm.id)
+        past = attempts.lines_of_run(connection, context.run.id, context.vm.id)
+    if following.block == 1 or any(attempt.block >= following.block for attempt in past):
+        return None
+    look = Look(
+        _hours(past),
+        _hours_with_next(past, following.block),
+        _precision(context, planned, past) if context.study.design.precision else None,
+    )
+    reason = look.reason(context.study)
+    with context.store.write() as write:
+        if reason:
+            cells.skip_cells(
+                write, context.vm.id, context.token, label=None, reason=reason, from_block=following.block
+            )
+        document = {**asdict(look), "stopped": reason}
+        facts.add_vm_facts(write, context.vm.id, SCOPE, {f"before block {following.block}": document})
+    return reason
+
+
+def _precision(context: VmContext, planned: Sequence[Cell], past: Sequence[AttemptLine]) -> StopDecision:
+    from vnuma.engine.run.precision import look_at  # noqa: PLC0415 - a second of numpy and scipy for each cell
+
+    return look_at(context, planned, past)
+
+
+def _hours(past: Sequence[AttemptLine]) -> float:
+    """Hours of attempts that ended, without the pauses between a stop and its resumption."""
+    return sum((a.ended_at - a.started_at).total_seconds() for a in past if a.ended_at) / 3600
+
+
+def _hours_with_next(past: Sequence[AttemptLine], block: int) -> float:
+    """Hours with one more block as long as those before it were on average."""
+    hours = _hours(past)
+    return hours + hours / (block - 1)

@@ -1,0 +1,291 @@
+"""Supervise a run: plays on its cells, progress out of the store, every VM put back at the end."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.access.connections import api_versions, shared_logins
+from vnuma.engine.access.play_inventory import write_play_inventory
+from vnuma.engine.access.private_folder import private_folder
+from vnuma.engine.access.secrets import Private, resolve_all
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.context import home_folder
+from vnuma.engine.lease.hours import Closed, closed
+from vnuma.engine.lease.liveness import heard_of, look_after, require_own
+from vnuma.engine.lease.reserve import spare_descriptors
+from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.lease.window import is_over
+from vnuma.engine.restore.restore_outcome import Restored, may_be_away
+from vnuma.engine.restore.restore_target import restore_any
+from vnuma.engine.run.play import Played, play_study
+from vnuma.engine.run.play_order import Lanes, lanes
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.run_outcome import Ended, worst
+from vnuma.engine.run.start import take_all
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
+from vnuma.store import attempts, leases, runs, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState, StopRequest
+from vnuma.store.types import utc_now
+
+# A launch that ends without one more ended cell is tried again this often before the run gives up.
+MAX_FRUITLESS_LAUNCHES = 3
+
+Watch = Callable[[Progress], None]
+
+
+@dataclass
+class Asked:
+    """How often the user asked to stop. Set by a signal handler, which may do nothing else."""
+
+    count: int = 0
+    passed_on: int = field(default=0)
+    broken: Exception | None = None
+    """What failed beside the play while it ran: raised once the play has ended."""
+
+
+def supervise(
+    store: Store,
+    url: str,
+    run: Run,
+    study: Study,
+    targets: Mapping[str, AnyTarget],
+    inventory: Path,
+    watch: Watch,
+) -> Ended:
+    """Run every cell that is left and put every VM back, whatever happens in between.
+
+    Raises VmHeld when another process looks after the run.
+    """
+    look_after(store, run)
+    output = ""
+    failure: list[Exception] = []
+    tokens: dict[str, int] = {}
+    with _signals() as asked, store.kept_open():
+        try:
+            output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
+            failure.append(of_system(error) if isinstance(error, OSError) else error)
+        finally:
+            lost = any(isinstance(error, LeaseLost) for error in failure)
+            ours = _still_ours(store, run, targets, tokens) if lost else targets
+            with heard_of(store, run):
+                restored, problems = put_back(store, run, study, ours)
+            problems += failure
+            try:
+                shut = None if asked.count else _closed(store, run, study)
+                progress = _look(store, run) if lost else _close(store, run, problems, asked, shut)
+            except Exception as error:
+                raise worst([*problems, error]) from error
+    interrupted = asked.count > 0 or _stopped(progress)
+    return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
+
+
+def put_back(
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
+) -> tuple[list[Restored], list[Exception]]:
+    """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
+    restored: list[Restored] = []
+    problems: list[Exception] = []
+    try:
+        with store.read() as connection:
+            ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
+            rows = [row for row in ours if _held(connection, row.vm_key, run)]
+    except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
+        lost = may_be_away(", ".join(targets), error)
+        first = error.fix if isinstance(error, VnumaError) else None
+        lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
+        return [], [lost]
+    for row in rows:
+        try:
+            restored.append(restore_any(store, run, study, row, targets[row.name], home=home_folder()))
+        except VnumaError as error:
+            problems.append(error)
+    return restored, problems
+
+
+def _still_ours(
+    store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int]
+) -> dict[str, AnyTarget]:
+    """The VMs that nobody has taken since this process did: what it was frozen for is not known to it."""
+    with store.read() as connection:
+        held = {
+            row.name: leases.get_lease(connection, row.vm_key) for row in vms.vms_of_run(connection, run.id)
+        }
+    ours = {name for name, lease in held.items() if lease and lease.token == tokens.get(name)}
+    return {name: target for name, target in targets.items() if name in ours}
+
+
+def _held(connection: Connection, vm_key: str, run: Run) -> bool:
+    lease = leases.get_lease(connection, vm_key)
+    return lease is not None and lease.run_id == run.id
+
+
+def _launch_until_done(
+    store: Store,
+    url: str,
+    run: Run,
+    study: Study,
+    targets: Mapping[str, AnyTarget],
+    inventory: Path,
+    watch: Watch,
+    asked: Asked,
+    tokens: dict[str, int],
+) -> str:
+    """Launch plays until every VM has no more cells; each launch is bounded, and so is their number.
+
+    A VM that only a person can help is in no later one. `tokens` are those that are held, by VM. Raises
+    LeaseLost when another process has taken the run.
+    """
+    fruitless, output, going = 0, "", dict(targets)
+    while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
+        before = _look(store, run)
+        require_own(store, run)
+        with private_folder(home_folder()) as folder, spare_descriptors():
+            secrets = resolve_all(going.values())
+            with heard_of(store, run):
+                tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
+            versions = api_versions(going.values())
+            callers = [study.workload.caller] if study.workload.caller else []
+            hosts = write_play_inventory(folder, inventory, going, callers)
+            logins = shared_logins()
+            private = Private(
+                url,
+                str(home_folder()),
+                run.name,
+                secrets,
+                tokens=dict(tokens),
+                api_versions=versions,
+                logins=str(logins.folder) if logins and logins.folder else None,
+                inventory=str(hosts),
+            ).write(folder)
+            try:
+                played = play_study(
+                    run.name,
+                    _lanes(store, run, study, going),
+                    hosts,
+                    private,
+                    folder / "runner",
+                    _turns_needed(before),
+                    lambda: _tick(store, run, study, watch, asked),
+                )
+            finally:
+                if asked.broken:  # it ended the play, whatever the runner then met
+                    raise asked.broken
+        output = played.output
+        after = _look(store, run)
+        watch(after)
+        if _over(after, played, going):
+            break
+        going = _without_lasting(going, before, after)
+        fruitless = 0 if after.ended > before.ended else fruitless + 1
+    return output
+
+
+def _without_lasting(
+    going: Mapping[str, AnyTarget], before: Progress, after: Progress
+) -> dict[str, AnyTarget]:
+    """The VMs that this launch did not find to need a person; what an earlier run met may be right by now."""
+    known = {None, *(vm.lasting for vm in before.vms)}
+    ended = {vm.name for vm in after.vms if vm.lasting not in known}
+    return {name: target for name, target in going.items() if name not in ended}
+
+
+def _lanes(store: Store, run: Run, study: Study, going: Collection[str]) -> Lanes:
+    with store.read() as connection:
+        rows = [vm for vm in vms.vms_of_run(connection, run.id) if vm.name in going]
+    return lanes(rows, together=study.design.neighbours == "together")
+
+
+def _turns_needed(progress: Progress) -> int:
+    """Attempts that one VM may take in a play: its cells that are left, half as many repeats, and the end."""
+    left = max((vm.total - vm.valid for vm in progress.vms), default=0)
+    return left + left // 2 + 2
+
+
+def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
+    """Whether there is nothing left to launch: all VMs are back, one cannot be, or a stop was asked for."""
+    if progress.run.stop_requested or any(vm.restore_failed for vm in progress.vms):
+        return True
+    return played.ok and all(vm.at_baseline for vm in progress.vms if vm.name in going)
+
+
+def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:
+    """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
+    try:
+        require_own(store, run)
+        with store.write() as connection:
+            if asked.count > asked.passed_on:
+                runs.request_stop(connection, run.id, StopRequest.NOW)
+                asked.passed_on = asked.count
+            if is_over(study, utc_now()):
+                runs.request_stop(connection, run.id, StopRequest.NOW)
+        watch(_look(store, run))
+    except Exception as error:  # noqa: BLE001 - the runner would leave its play alive
+        asked.broken = error
+        return True
+    return asked.count > 1
+
+
+def _look(store: Store, run: Run) -> Progress:
+    with store.read() as connection:
+        return progress_of(connection, run.name)
+
+
+def _closed(store: Store, run: Run, study: Study) -> Closed | None:
+    """Why the allowed hours give the run no further cell now; None when none is left, or when they do."""
+    with store.read() as connection:
+        past = attempts.lines_of_run(connection, run.id)
+        progress = progress_of(connection, run.name)
+    return closed(study, past, utc_now()) if progress.ended < progress.total else None
+
+
+def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut: Closed | None) -> Progress:
+    """Settle the run's state."""
+    progress = _look(store, run)
+    if any(isinstance(problem, RestoreConflict) for problem in problems):
+        state = RunState.CONFLICT
+    elif any(isinstance(problem, NotAtBaseline) for problem in problems):
+        state = RunState.FAILED
+    elif asked.count or shut or _stopped(progress):
+        state = RunState.STOPPED
+    else:
+        state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
+    try:
+        with store.write() as connection:
+            runs.set_run_state(connection, run.id, state)
+            runs.clear_supervisor(connection, run.id)
+    except StoreError as error:
+        problems.append(error)
+    return _look(store, run)
+
+
+def _stopped(progress: Progress) -> bool:
+    return progress.run.stop_requested is not None
+
+
+@contextmanager
+def _signals() -> Iterator[Asked]:
+    """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
+    asked = Asked()
+
+    def ask(_number: int, _frame: object) -> None:
+        asked.count += 1
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    # Under nohup a hang-up is ignored, and stays so.
+    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    previous = {number: signal.signal(number, ask) for number in heard}
+    try:
+        yield asked
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)

@@ -1,0 +1,82 @@
+"""A play that no `vnuma run` supervises: launched by hand, or by AWX.
+
+Such a play takes each VM over itself before its first cell, says while it works that it lives, and
+settles the run's state when it has put the last VM back. Its process is the workers' parent.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.liveness import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
+from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.run.progress import progress_of
+from vnuma.engine.run.start import take as take_vm
+from vnuma.errors import NotAtBaseline, RestoreConflict
+from vnuma.store import leases, runs
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RunState
+
+
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int:
+    """Lease, mark and baseline for this play, as a supervisor takes them; the fencing token.
+
+    Raises VmHeld when another process looks after the run, or another run has the VM.
+    """
+    look_after(store, run, _this_play())
+    with heard_of(store, run, _this_play()):
+        token = take_vm(store, run, study, vm, target, Patience(study.power.vcenter_retry_s))
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, RunState.RUNNING)
+    return token
+
+
+def refuse_if_looked_after(run: Run) -> None:
+    """Raise VmHeld when a process that is not this play looks after the run."""
+    refuse_if_alive(run, _this_play())
+
+
+@contextmanager
+def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
+    """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
+    look_after(store, run, _this_play())
+    with heard_of(store, run, _this_play(), every_s):
+        yield
+
+
+def lease_token(store: Store, run: Run, vm: Vm) -> int | None:
+    """The token with which the run holds this VM now; None when it does not hold it."""
+    with store.read() as connection:
+        lease = leases.get_lease(connection, vm.vm_key)
+    return lease.token if lease and lease.run_id == run.id else None
+
+
+def settle(store: Store, run: Run) -> None:
+    """Once every VM is back: finished, stopped with cells left, or failed with cells given up."""
+    with store.read() as connection:
+        progress = progress_of(connection, run.name)
+    if not all(vm.at_baseline for vm in progress.vms):
+        return
+    if progress.valid == progress.total:
+        state = RunState.FINISHED
+    else:
+        state = RunState.FAILED if progress.ended == progress.total else RunState.STOPPED
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state)
+        runs.clear_supervisor(connection, run.id)
+
+
+def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
+    """A VM could not be put back: the run waits for a person, by a conflict or by what failed."""
+    state = RunState.CONFLICT if isinstance(why, RestoreConflict) else RunState.FAILED
+    with store.write() as connection:
+        runs.set_run_state(connection, run.id, state)
+
+
+def _this_play() -> Keeper:
+    return Keeper(os.getppid())

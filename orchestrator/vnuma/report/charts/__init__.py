@@ -1,0 +1,1 @@
+"""A run as charts, interactive and as pictures."""

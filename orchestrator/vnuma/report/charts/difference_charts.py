@@ -1,0 +1,161 @@
+"""Differences from the reference with their intervals, over all sizes and at each.
+
+Each chart names its unit, n and direction. Arms keep the order of the study and one shape throughout.
+Published figures are hollow, ours filled; the band too small to matter is shaded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import altair as alt
+
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.wording import limits, percent, signed
+from vnuma.domain.workloads.replicate import none_valid
+from vnuma.domain.workloads.sizes import sized
+from vnuma.report.charts.svg import BAND, INK, LETTER, MUTED, OURS, SHAPES, Figure, Layers, draw
+from vnuma.report.model.words import faster_side, level_words, places
+
+Rows = list[dict[str, object]]
+
+_ROW = 30
+"""Height of a row in pixels."""
+
+
+def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
+    """All sizes together: every arm's difference from the reference with its interval."""
+    rows = _difference_rows(analysis.arms, None, analysis.table[0].cells[0].arm)
+    reference = analysis.table[0].cells[0].arm
+    level = level_words(analysis.arms[0].verdict.level) if analysis.arms else ""
+    chart = _differences(rows, _extent([analysis.arms], ()), analysis, width, with_text=False)
+    words = f"Difference from {reference} in percent over all sizes, {level} intervals; "
+    words += f"{faster_side(analysis.measure)}. "
+    return draw(chart, key=key, title=f"Difference from {reference}, all sizes", words=words + _said(rows))
+
+
+def by_size(
+    analysis: Analysis,
+    published: Mapping[int, Mapping[str, float]],
+    size_word: str,
+    *,
+    key: str,
+    width: int = 140,
+) -> list[Figure]:
+    """For each size: every arm's difference from the reference, with the published one beside it.
+
+    `published` are somebody else's figures, by size and arm, in the unit of the measure.
+    """
+    reference = analysis.table[0].cells[0].arm
+    width = max(80, width - LETTER * max(0, max(len(cell.arm) for cell in analysis.table[0].cells) - 5))
+    known = [_published(published.get(size.size, {}), reference) for size in analysis.sizes]
+    extent = _extent([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
+    figures = []
+    for size, paper in zip(analysis.sizes, known, strict=True):
+        rows = _difference_rows(size.arms, paper, reference)
+        chart = _differences(rows, extent, analysis, width, with_text=True)
+        level = level_words(size.arms[0].verdict.level) if size.arms else ""
+        words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; "
+        words += f"{faster_side(analysis.measure)}. "
+        title = sized(size.size, size_word)
+        figures.append(draw(chart, key=f"{key}-{size.size}", title=title, words=words + _said(rows)))
+    return figures
+
+
+def _difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | None, reference: str) -> Rows:
+    shown = list(arms)
+    margins = places([arm.verdict.interval for arm in shown], shown[0].verdict.margin if shown else 0.01)
+    rows: Rows = [{"arm": reference, "value": 0.0, "label": "reference"}]
+    for arm, decimals in zip(shown, margins, strict=True):
+        verdict = arm.verdict
+        row: dict[str, object] = {"arm": arm.arm, "label": none_valid(verdict.replicate)}
+        if verdict.ratio is not None:
+            row |= {"value": percent(verdict.ratio), "label": signed(verdict.ratio, decimals)}
+        if verdict.ratio is not None and verdict.interval is not None:
+            row |= {"low": percent(verdict.interval.low), "high": percent(verdict.interval.high)}
+            row["label"] = f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
+        if published and arm.arm in published:
+            row["published"] = published[arm.arm]
+        rows.append(row)
+    return rows
+
+
+def _published(known: Mapping[str, float], reference: str) -> dict[str, float]:
+    """Published differences from the reference in percent at one size."""
+    if reference not in known:
+        return {}
+    return {arm: (x / known[reference] - 1) * 100 for arm, x in known.items() if arm != reference}
+
+
+def _extent(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> tuple[float, float]:
+    """One scale for all charts that stand side by side, the equivalence band always in it."""
+    values, margin = list(more), 1.0
+    for arm in (arm for group in groups for arm in group):
+        margin = max(margin, arm.verdict.margin * 100)
+        values += [percent(x) for x in (arm.verdict.ratio,) if x is not None]
+        if arm.verdict.interval:
+            values += [percent(arm.verdict.interval.low), percent(arm.verdict.interval.high)]
+    low, high = min([-1.5 * margin, *values]), max([1.5 * margin, *values])
+    room = (high - low) * 0.04
+    return low - room, high + room
+
+
+def _differences(
+    rows: Rows, extent: tuple[float, float], analysis: Analysis, width: int, *, with_text: bool
+) -> Layers:
+    arms = [str(row["arm"]) for row in rows]
+    margin = analysis.arms[0].verdict.margin if analysis.arms else 0.01
+    height = _ROW * len(rows)
+    scale = alt.Scale(domain=list(extent), nice=False, zero=False)
+    x = alt.X("value:Q", scale=scale, title=_difference_title(analysis))
+    x = x.axis(
+        tickCount=max(3, width // 55),
+        grid=True,
+        labelExpr="(datum.value > 0 ? '+' : '') + datum.label",
+        labelFlush=False,
+    )
+    y = alt.Y("arm:N", sort=arms, title=None, scale=alt.Scale(domain=arms))
+    y = y.axis(ticks=False, domain=False, labelPadding=8)
+    band = [{"low": (1 / (1 + margin) - 1) * 100, "high": margin * 100}]
+    values = alt.InlineData(values=rows)
+    measured = [row for row in rows if "value" in row]
+    layers: list[alt.Chart] = [
+        alt.Chart(alt.InlineData(values=band))
+        .mark_rect(color=BAND)
+        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q"),
+        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=MUTED).encode(x="zero:Q"),
+        alt.Chart(alt.InlineData(values=[row for row in rows if "low" in row]))
+        .mark_rule(color=OURS, strokeWidth=2.5)
+        .encode(x="low:Q", x2="high:Q", y=y),
+        alt.Chart(alt.InlineData(values=measured))
+        .mark_point(filled=True, size=90, opacity=1, color=OURS)
+        .encode(x=x, y=y, shape=arm_shapes(arms)),
+        alt.Chart(alt.InlineData(values=[row for row in rows if "published" in row]))
+        .mark_point(filled=False, size=46, opacity=1, color=INK, strokeWidth=1.5, yOffset=10, shape="diamond")
+        .encode(x="published:Q", y=y),
+    ]
+    if with_text:
+        layers.append(
+            alt.Chart(values)
+            .mark_text(align="left", baseline="middle")
+            .encode(x=alt.value(width + 8), y=y, text="label:N")
+        )
+    # Text is measured in another font than the reader's: leave it room.
+    padding = {"left": 6, "top": 6, "bottom": 6, "right": 46 if with_text else 10}
+    return alt.layer(*layers).properties(width=width, height=height, padding=padding)
+
+
+def _difference_title(analysis: Analysis) -> str:
+    """The axis says which way is which."""
+    left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
+    return f"← {left} · difference, % · {right} →"
+
+
+def arm_shapes(arms: Sequence[str]) -> alt.Shape:
+    """One shape an arm, the same in every chart."""
+    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
+    return alt.Shape("arm:N", scale=alt.Scale(domain=list(arms), range=shapes), legend=None)
+
+
+def _said(rows: Rows) -> str:
+    return "; ".join(f"{row['arm']} {row['label']}" for row in rows) + "."

@@ -1,0 +1,169 @@
+"""The page's charts as pictures of their own: SVG, PNG and PDF, light or dark, each saying what it is."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal
+
+import vl_convert
+from markupsafe import escape
+
+from vnuma.analysis.result import Analysis
+from vnuma.assets import asset
+from vnuma.domain.workloads.replicate import plural
+from vnuma.report.charts import difference_charts
+from vnuma.report.charts.host_drawing import host_figures, host_map
+from vnuma.report.charts.order_chart import order
+from vnuma.report.charts.scaling_chart import scaling_charts
+from vnuma.report.charts.strip_chart import strip_unit, strips
+from vnuma.report.charts.svg import Figure
+from vnuma.report.charts.topology_drawing import drawing
+from vnuma.report.model.arm_topologies import topologies_of
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import banner, boots_words, direction, faster_side, named
+from vnuma.report.published.published_comparison import published_exact
+
+Scheme = Literal["light", "dark"]
+
+FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
+"""Fonts that a converter and a word processor have; a browser's own font is not theirs."""
+_MARGIN, _LINE, _LETTER, _TITLE_LETTER = 16, 17, 6.3, 8.0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One chart as SVG text of its own; `name` is good for a file."""
+
+    name: str
+    svg: str
+
+    @property
+    def png(self) -> bytes:
+        """At twice its size in pixels."""
+        return vl_convert.svg_to_png(self.svg, scale=2.0)
+
+    @property
+    def pdf(self) -> bytes:
+        """As vectors."""
+        return vl_convert.svg_to_pdf(self.svg)
+
+
+def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:
+    """Every chart of the deciding analyses, VM by VM."""
+    several = len(loaded.result.primary) > 1
+    for analysis in loaded.result.primary:
+        prefix = f"{plain(analysis.vm)}-" if several else ""
+        for name, figure, note in _figures(loaded, analysis):
+            yield Picture(f"{prefix}{name}", standalone(figure, note, loaded, scheme))
+
+
+def _figures(loaded: LoadedRun, analysis: Analysis) -> Iterator[tuple[str, Figure, str]]:
+    """(name, chart, what it is: unit, n and direction)."""
+    if not analysis.points:
+        return
+    reference = loaded.study.reference
+    boots = boots_words(analysis, reference)
+    measure, size_word = analysis.measure, loaded.result.design.size_word
+    metric, better = f"{named(measure)}, form {analysis.form}", direction(measure)
+    difference = (
+        f"{metric}; difference from {reference} in %, {faster_side(measure)}; {boots}; lines: intervals that "
+    )
+    published = published_exact(analysis, loaded.study)
+    difference += "hold for all arms together; shaded: too small to matter"
+    yield "forest", difference_charts.forest(analysis, key="forest", width=560), difference
+    for size, figure in zip(
+        analysis.sizes,
+        difference_charts.by_size(analysis, published, size_word, key="size", width=320),
+        strict=True,
+    ):
+        theirs = loaded.published if size.size in published else None
+        hollow = f"; hollow: {theirs.title}" if theirs else ""
+        yield f"size-{size.size}", figure, difference + hollow
+    drawn_strips = strips(analysis, size_word, key="runs", width=560, height=260)
+    for size, figure in zip(analysis.sizes, drawn_strips, strict=True):
+        unit = strip_unit(analysis, size.size)
+        one, all_ = analysis.replicate, plural(analysis.replicate)
+        note = f"{metric}, {unit}, {better}; {boots}; marks: {one} medians, strokes: timed iterations, "
+        yield f"iterations-{size.size}", figure, f"{note}bars: each arm's median; {all_} in the order run"
+    if drawn := order(analysis, key="order", width=780):
+        note = f"{metric}; each {analysis.replicate} from the mean of its column in %, {better}; {boots}; "
+        yield "order", drawn, f"{note}what slopes here is time, not topology"
+    for number, figure in enumerate(scaling_charts(loaded, analysis.vm, key="scaling", width=560), start=1):
+        yield f"scaling-{number}", figure, figure.words.partition(". ")[0]
+    vm = loaded.vm(analysis.vm)
+    host = host_map(loaded, vm) if vm else None
+    for number, figure in enumerate(host_figures(host, key="host") if host else (), start=1):
+        yield f"host-{number}", figure, figure.words
+    for index, arm in enumerate(topologies_of(loaded, vm) if vm else ()):
+        note = f"{arm.counted} of {arm.planned} boots counted; vNUMA nodes: guest saw {arm.seen_words}, "
+        figure = drawing(arm, key=f"topology-{index}")
+        yield f"topology-{plain(arm.arm)}", figure, f"{note}predicted {arm.predicted_words}"
+
+
+def standalone(figure: Figure, note: str, loaded: LoadedRun, scheme: Scheme) -> str:
+    """The chart with its title, what it is, and whether it is simulated, as an SVG document."""
+    width, height = _size(figure.svg)
+    inner = str(figure.svg).replace("<svg", f'<svg x="{_MARGIN}" y="{{y}}"', 1)
+    outer = max(width + 2 * _MARGIN, 420)
+    heading = textwrap.wrap(f"{loaded.run.name}: {figure.title}", int((outer - 2 * _MARGIN) / _TITLE_LETTER))
+    notes = textwrap.wrap(note, int((outer - 2 * _MARGIN) / _LETTER))
+    simulated = textwrap.wrap(banner(loaded.simulated), int((outer - 2 * _MARGIN) / (_LETTER * 1.15)))
+    y, lines = _MARGIN + 4, []
+    for kind, texts in (("title", heading), ("simulated", simulated), ("note", notes)):
+        for text in texts:
+            y += _LINE
+            lines.append(f'<text class="{kind}" x="{_MARGIN}" y="{y - 4}">{escape(text)}</text>')
+    y += 8
+    total = y + height + _MARGIN
+    document = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{outer:.0f}" height="{total:.0f}" '
+        f'viewBox="0 0 {outer:.0f} {total:.0f}"><style>{_style()}</style>'
+        f'<rect width="100%" height="100%" fill="var(--paper)"/>{"".join(lines)}'
+        f"{inner.replace('{y}', str(y), 1)}</svg>"
+    )
+    colours = palette(scheme)
+    document = re.sub(r"var\(--([a-z-]+)\)", lambda match: colours.get(match[1], match[0]), document)
+    return document.replace("system-ui, sans-serif", FONT)
+
+
+def _size(svg: str) -> tuple[float, float]:
+    head = re.match(r"<svg[^>]*>", svg)
+    if head is None:
+        raise ValueError("a chart begins with <svg")
+    width, height = (re.search(rf'\b{name}="([\d.]+)"', head[0]) for name in ("width", "height"))
+    if width is None or height is None:
+        raise ValueError("a chart has a width and a height")
+    return float(width[1]), float(height[1])
+
+
+@lru_cache(maxsize=2)
+def palette(scheme: Scheme) -> dict[str, str]:
+    """The page's own colours by name: its style sheet is the one place where they stand."""
+    blocks = re.findall(r":root \{(.*?)\}", _sheet(), flags=re.DOTALL)
+    named = dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[0]))
+    if scheme == "dark":
+        named |= dict(re.findall(r"--([a-z-]+): (#[0-9a-f]{6})", blocks[1]))
+    return named
+
+
+def _style() -> str:
+    own = (
+        f"text.title {{ font: bold 15px {FONT}; fill: var(--ink); }}"
+        f"text.simulated {{ font: bold 12px {FONT}; fill: var(--warn); }}"
+        f"text.note {{ font: 12px {FONT}; fill: var(--muted); }}"
+    )
+    return own + "".join(line for line in _sheet().splitlines() if line.startswith(".topology"))
+
+
+@lru_cache(maxsize=1)
+def _sheet() -> str:
+    return (asset("templates") / "style.css").read_text(encoding="utf-8")
+
+
+def plain(name: str) -> str:
+    """A name that any file system takes."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "_", name)

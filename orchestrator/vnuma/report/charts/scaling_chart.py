@@ -1,0 +1,87 @@
+"""Scaling curves as charts: a throughput over its load, one line an arm or a size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+
+import altair as alt
+
+from vnuma.domain.workloads.replicate import medians
+from vnuma.report.charts.svg import INK, LETTER, OURS, SHAPES, Figure, draw, label_room
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.scaling import Curve, curves
+from vnuma.report.model.words import boots_words, direction, named
+
+_DASHES = ([1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [12, 3], [4, 2, 1, 2], [1, 3], [8, 2, 8, 6])
+"""Lines are told apart by their marks and dashes, which print and do not need colour."""
+
+_WIDE_RANGE = 8
+"""Loads that span this factor stand on a logarithmic axis: they are chosen by doubling."""
+
+
+def scaling_charts(loaded: LoadedRun, vm: str, *, key: str, width: int) -> list[Figure]:
+    """A chart for each form and load of the VM; none without a throughput measured at two loads."""
+    found = curves(loaded, vm)
+    return [
+        _chart(list(mine), f"{key}-{form}-{number}", width, _of(loaded, vm, form))
+        for number, ((form, _), mine) in enumerate(groupby(found, key=lambda item: (item.form, item.over)))
+    ]
+
+
+def _of(loaded: LoadedRun, vm: str, form: str) -> str:
+    """What is drawn: "Throughput, form seek, calls/s, higher is better; median of boot medians; 6 boots"."""
+    measure = loaded.result.design.measure(form)
+    analysis = loaded.result.analysis(vm, form, measure.key)
+    boots = "" if analysis is None else f"; {boots_words(analysis, loaded.study.reference)}"
+    what = f"{named(measure)}, form {form}, {measure.unit}, {direction(measure)}"
+    return f"{what}; {medians(loaded.result.design.replicate)}{boots}"
+
+
+def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
+    form, over, unit = found[0].form, found[0].over, found[0].unit
+    lines = [curve.at for curve in found]
+    rows = [{"line": curve.at, "x": load, "y": rate} for curve in found for load, rate in curve.found.points]
+    loads = sorted({float(str(row["x"])) for row in rows})
+    kind = "log" if min(loads) > 0 and max(loads) / min(loads) >= _WIDE_RANGE else "linear"
+    scale = alt.Scale(type="log", base=2, nice=False) if kind == "log" else alt.Scale(zero=False, nice=False)
+    x = alt.X("x:Q", scale=scale, title=over).axis(values=loads, format=",d", grid=True, labelFlush=False)
+    y = alt.Y("y:Q", scale=alt.Scale(zero=True), title=f"{unit}, higher is better")
+    y = y.axis(tickCount=5, minExtent=label_room(max(float(str(row["y"])) for row in rows)))
+    longest = max(map(len, lines))
+    legend = alt.Legend(
+        orient="top",
+        columns=max(1, width // (48 + LETTER * longest)),
+        symbolFillColor=OURS,
+        symbolStrokeColor=OURS,
+        symbolSize=90,
+    )
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(lines))]
+    dashes = [_DASHES[i % len(_DASHES)] for i in range(len(lines))]
+    values = alt.InlineData(values=rows)
+    chart = alt.layer(
+        alt.Chart(values)
+        .mark_line(color=INK, strokeWidth=1.4)
+        .encode(
+            x=x,
+            y=y,
+            detail="line:N",
+            strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=lines, range=dashes), legend=None),
+        ),
+        alt.Chart(values)
+        .mark_point(filled=True, size=70, opacity=1, color=OURS)
+        .encode(
+            x=x, y=y, shape=alt.Shape("line:N", scale=alt.Scale(domain=lines, range=shapes), legend=legend)
+        ),
+    )
+    chart = chart.resolve_legend(shape="independent", strokeDash="independent")
+    chart = chart.properties(width=width, height=240)
+    title = f"{unit} by {over}, form {form}"
+    words = f"{of}. " + " ".join(_said(found))
+    return draw(chart, key=key, title=title, words=words)
+
+
+def _said(found: Iterable[Curve]) -> Iterator[str]:
+    for curve in found:
+        points = ", ".join(f"{rate:,.4g} at {load:,}" for load, rate in curve.found.points)
+        yield f"{curve.at}: {points}."

@@ -1,0 +1,151 @@
+"""Every timed iteration at each size, boot by boot in the order run, with each arm's median."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import altair as alt
+
+from vnuma.analysis.result import Analysis, CellPoint
+from vnuma.domain.workloads.replicate import none_valid, plural
+from vnuma.domain.workloads.sizes import sized
+from vnuma.report.charts.difference_charts import Rows, arm_shapes
+from vnuma.report.charts.svg import GRID, LESS, LETTER, MUTED, OURS, Figure, draw, label_room
+from vnuma.report.model.words import direction
+
+MOST_ITERATIONS = 2_000
+"""Above this a strip plot shows the range of each boot's iterations instead of every one."""
+
+
+def strips(
+    analysis: Analysis, size_word: str, *, key: str, width: int = 285, height: int = 190
+) -> list[Figure]:
+    """For each size: every timed iteration, boot by boot in the order run, with each arm's median."""
+    return [
+        _strip(
+            analysis,
+            index,
+            title=sized(table.size, size_word),
+            key=f"{key}-{table.size}",
+            width=width,
+            height=height,
+        )
+        for index, table in enumerate(analysis.table)
+    ]
+
+
+def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, height: int) -> Figure:
+    arms = [cell.arm for cell in analysis.table[index].cells]
+    unit, divisor = _unit(analysis, index)
+    boots, iterations = _strip_rows(analysis.points, arms, index, divisor)
+    bars: Rows = [
+        {"x": lane - 0.42, "x2": lane + 0.42, "y": cell.median / divisor}
+        for lane, cell in enumerate(analysis.table[index].cells)
+        if cell.median is not None
+    ]
+    axis = f"{unit}, {direction(analysis.measure)}"
+    x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(arms) - 0.5], nice=False), axis=None)
+    # Without padding the marks of the highest and lowest boot lie half outside the plot.
+    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=8), title=axis)
+    y = y.axis(tickCount=5, minExtent=label_room(max((float(str(row["y"])) for row in bars), default=0.0)))
+    names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
+    lanes: Rows = [{"x": lane - 0.5} for lane in range(1, len(arms))]
+    layers = [
+        alt.Chart(alt.InlineData(values=lanes)).mark_rule(color=GRID).encode(x=x),
+        alt.Chart(alt.InlineData(values=bars))
+        .mark_rule(color=LESS, strokeWidth=2)
+        .encode(x=x, x2="x2:Q", y=y),
+        _iteration_layer(iterations, x, y),
+        alt.Chart(alt.InlineData(values=boots))
+        .mark_point(filled=True, size=44, opacity=1, color=OURS)
+        .encode(x=x, y=y, shape=arm_shapes(arms)),
+        _names(names, width).encode(x=x, y=alt.value(height + 8), text="arm:N"),
+    ]
+    chart = alt.layer(*layers).properties(width=width, height=height)
+    return draw(chart, key=key, title=title, words=_strip_words(analysis, index, unit, divisor))
+
+
+def _names(rows: Rows, width: int) -> alt.Chart:
+    """Names of the arms under their lanes; upright where they would run into each other."""
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows))
+    if max(len(str(row["arm"])) for row in rows) * LETTER * len(rows) > width:
+        chart = chart.mark_text(angle=270, align="right", baseline="middle")
+    else:
+        chart = chart.mark_text(baseline="top")
+    return chart
+
+
+def _strip_rows(
+    points: Sequence[CellPoint], arms: Sequence[str], index: int, divisor: float
+) -> tuple[Rows, Rows]:
+    """Boot medians and iterations; the boots of an arm stand from left to right in the order run."""
+    boots: Rows = []
+    iterations: Rows = []
+    for lane, arm in enumerate(arms):
+        mine = sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block))
+        step = 0.84 / max(1, len(mine))
+        for place, point in enumerate(mine):
+            x = lane - 0.42 + step * (place + 0.5)
+            boots.append({"arm": arm, "x": x, "y": point.medians[index] / divisor})
+            iterations += [
+                {"x": x - step * 0.36, "x2": x + step * 0.36, "y": ms / divisor}
+                for ms in point.iterations[index]
+            ]
+    if len(iterations) <= MOST_ITERATIONS:
+        return boots, iterations
+    ranges: Rows = [
+        {
+            "x": boot["x"],
+            "y": min(point.iterations[index]) / divisor,
+            "y2": max(point.iterations[index]) / divisor,
+        }
+        for lane, arm in enumerate(arms)
+        for boot, point in zip(
+            [boot for boot in boots if boot["arm"] == arm],
+            sorted((p for p in points if p.arm == arm), key=lambda p: (p.position or 0, p.block)),
+            strict=True,
+        )
+    ]
+    return boots, ranges
+
+
+def _iteration_layer(rows: Rows, x: alt.X, y: alt.Y) -> alt.Chart:
+    """A short stroke for every iteration, or an upright one from the fastest to the slowest of a boot."""
+    upright = bool(rows) and "y2" in rows[0]
+    ends = {"y2": "y2:Q"} if upright else {"x2": "x2:Q"}
+    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).mark_rule(
+        color=MUTED, strokeWidth=1.3, opacity=1
+    )
+    return chart.encode(x=x, y=y, **ends)
+
+
+def strip_unit(analysis: Analysis, size: int) -> str:
+    """The unit on the axis of that size's strip."""
+    return _unit(analysis, [table.size for table in analysis.table].index(size))[0]
+
+
+def _unit(analysis: Analysis, index: int) -> tuple[str, float]:
+    """Seconds instead of long milliseconds; any other unit as it is."""
+    unit, medians = analysis.measure.unit, [point.medians[index] for point in analysis.points]
+    if unit != "ms" or not medians or statistics.median(medians) < 10_000:
+        return unit, 1.0
+    return "s", 1000.0
+
+
+def _strip_words(analysis: Analysis, index: int, unit: str, divisor: float) -> str:
+    parts = []
+    for cell in analysis.table[index].cells:
+        if cell.median is None or cell.low is None or cell.high is None:
+            parts.append(f"{cell.arm} {none_valid(analysis.replicate)}")
+            continue
+        low, middle, high = (_short(x / divisor) for x in (cell.low, cell.median, cell.high))
+        spread = f"{plural(analysis.replicate)} {low} to {high} {unit}"
+        parts.append(f"{cell.arm} median {middle}, {spread} (n = {cell.boots})")
+    return f"Every timed iteration, form {analysis.form}, {direction(analysis.measure)}: {'; '.join(parts)}."
+
+
+def _short(value: float) -> str:
+    """Three digits at least, whole numbers with thousands comma."""
+    return f"{value:,.0f}" if value >= 100 else f"{value:.{max(0, 2 - int(math.log10(max(value, 1e-9))))}f}"

@@ -1,0 +1,117 @@
+"""Charts as inline SVG: their colours become the page's, and each has a title and its values in words."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import altair as alt
+import vl_convert
+from markupsafe import Markup, escape
+
+from vnuma.domain.vm.plain_text import escaped
+
+# A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
+INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
+OURS, LESS = "#050505", "#060606"
+_VARIABLES = {
+    INK: "ink",
+    MUTED: "muted",
+    GRID: "grid",
+    BAND: "band",
+    OURS: "ours",
+    LESS: "less",
+}
+FONT = "system-ui, sans-serif"
+
+Layers = alt.LayerChart | alt.FacetChart
+
+SHAPES = (
+    "circle",
+    "square",
+    "diamond",
+    "triangle-up",
+    "triangle-down",
+    "cross",
+    "triangle-right",
+    "triangle-left",
+)
+
+
+LETTER = 7
+"""Width of a letter in pixels, with room: a chart is laid out in another font than the reader's."""
+
+
+def label_room(largest: float) -> int:
+    """Pixels that an axis' labels need up to that value, so that its title stays beside them."""
+    decimals = 3 if largest < 1000 else 0
+    return LETTER * (len(f"{largest:,.0f}") + decimals) + 10
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A drawn chart: `svg` goes into the page; `title` names it, `words` say what it shows."""
+
+    svg: Markup
+    title: str
+    words: str
+
+
+def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
+    """Draw a chart. `key` makes the ids of its title and words unique in the page."""
+    specification = _printable({**chart.to_dict(), "config": _config(), "background": None})
+    version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
+    drawn = vl_convert.vegalite_to_svg(specification, vl_version=version)
+    return Figure(inline(drawn, key, title, words), title, words)
+
+
+def _printable(node: Any) -> Any:
+    """The specification without control characters: vl-convert aborts the process for one."""
+    if isinstance(node, str):
+        return escaped(node)
+    if isinstance(node, Mapping):
+        return {_printable(key): _printable(value) for key, value in node.items()}
+    return [_printable(item) for item in node] if isinstance(node, list) else node
+
+
+def inline(drawn: str, key: str, title: str, words: str) -> Markup:
+    """An SVG document as a picture inside HTML, named for screen readers."""
+    body = re.sub(r'\s(?:xmlns(?::xlink)?|version)="[^"]*"', "", drawn)
+    for colour, name in _VARIABLES.items():
+        body = body.replace(f'"{colour}"', f'"var(--{name})"')
+    head = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'
+    names = f'<title id="{key}-title">{escape(title)}</title><desc id="{key}-desc">{escape(words)}</desc>'
+    body = body.replace("<svg", head, 1)
+    return Markup(re.sub(r"(<svg[^>]*>)", lambda match: match[1] + names, body, count=1))
+
+
+def _config() -> dict[str, object]:
+    axis = {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "labelFont": FONT,
+        "titleFont": FONT,
+        "labelLimit": 190,
+    }
+    return {
+        "aria": False,
+        "axis": axis,
+        "axisY": {"labelColor": INK},
+        "view": {"stroke": None},
+        "text": {"font": FONT, "fontSize": 12, "color": INK},
+        "legend": {
+            "labelColor": INK,
+            "titleColor": MUTED,
+            "labelFont": FONT,
+            "labelFontSize": 12,
+            "title": None,
+        },
+    }

@@ -1,0 +1,195 @@
+"""What each arm asked for, what was predicted and what the guest saw."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.analysis.wording import listed
+from vnuma.domain.topology.topology import Topology
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import count
+from vnuma.store.rows import Attempt, Vm
+from vnuma.store.states import CellState, Outcome
+
+
+@dataclass(frozen=True)
+class ArmTopology:
+    """The three topologies of one arm on one VM.
+
+    Numbers of nodes are those of all boots that count, each with its number of boots; sizes are
+    those of the last such boot. Empty or None: not known.
+    """
+
+    arm: str
+    intended: Topology | str
+    """As the study says it: sockets x cores per socket, or `auto`."""
+    shape: Topology | None
+    """The sockets to draw: the intended ones, or those that ESXi chose where they are known."""
+    vcpus: int
+    read_back: tuple[str, ...]
+    predicted: tuple[int, ...]
+    alternatives: tuple[int, ...]
+    confidence: str
+    because: str
+    seen: tuple[tuple[int, int], ...]
+    seen_sizes: tuple[int, ...]
+    sql_nodes: tuple[tuple[int, int], ...]
+    sql_sizes: tuple[int, ...]
+    logged: tuple[tuple[str, int], ...]
+    """What vmware.log told, as "2, 2 parts on the host", with the number of boots whose log is evidence."""
+    logged_sizes: tuple[int, ...]
+    physical_sizes: tuple[int, ...]
+    """vCPUs of each physical domain (NUMA client) that the log placed the VM on."""
+    counted: int
+    planned: int
+    not_evaluated: tuple[str, ...]
+    notes: tuple[str, ...]
+    pages: tuple[float, ...]
+    """Each boot's share of memory-optimised pages on the vNUMA node that holds most of them."""
+
+    @property
+    def pages_words(self) -> str:
+        """Where the tables lie: as in "88 to 91% on one node"."""
+        if not self.pages:
+            return "not known"
+        low, high = (f"{share * 100:.0f}" for share in (min(self.pages), max(self.pages)))
+        return f"{low}% on one node" if low == high else f"{low} to {high}% on one node"
+
+    @property
+    def predicted_words(self) -> str:
+        """As in "2 (low; else 1)"."""
+        if not self.predicted:
+            return "not stored"
+        other = f"; else {listed([str(n) for n in self.alternatives], 'or')}" if self.alternatives else ""
+        return f"{len(self.predicted)} ({self.confidence}{other})"
+
+    @property
+    def seen_words(self) -> str:
+        """The node counts that the guest showed."""
+        return _counts(self.seen)
+
+    @property
+    def sql_words(self) -> str:
+        """SQLOS CPU nodes, soft-NUMA included."""
+        return _counts(self.sql_nodes)
+
+    @property
+    def log_words(self) -> str:
+        """Nodes and physical domains by vmware.log, and how many boots had a log that is theirs."""
+        boots = sum(number for _, number in self.logged)
+        if not boots:
+            return "not evaluated"
+        text = "; ".join(f"{words} ({count(n, 'boot')})" for words, n in self.logged)
+        if len(self.logged) == 1:
+            text = self.logged[0][0]
+        return (
+            text
+            if boots >= self.counted
+            else f"{text}; {self.counted - boots} of {self.counted} not evaluated"
+        )
+
+
+def topologies_of(loaded: LoadedRun, vm: Vm) -> list[ArmTopology]:
+    """The arms of the study as this VM had them; an arm that keeps a machine as it is has no shape."""
+    shaped = [label for label in loaded.study.labels if loaded.study.arm(label).topology != "keep"]
+    return [_arm(loaded, vm, label) for label in shaped]
+
+
+def _arm(loaded: LoadedRun, vm: Vm, label: str) -> ArmTopology:
+    arm = loaded.study.arm(label)
+    valid = [item for item in loaded.attempts_of(vm, Outcome.VALID) if item.arm == label]
+    mine = [cell for cell in loaded.cells_of(vm) if cell.arm == label]
+    predicted = _latest([item.predicted for item in loaded.attempts_of(vm) if item.arm == label])
+    guests = [guest for guest in (_guest(item) for item in valid) if guest]
+    last = guests[-1] if guests else {}
+    logs = [log for log in (_log(item) for item in valid) if log]
+    last_log = logs[-1] if logs else {}
+    pages = loaded.attempt_facts(vm, "memory", "xtp_pages_kb")
+    return ArmTopology(
+        arm=label,
+        intended=arm.topology,
+        shape=arm.topology if isinstance(arm.topology, Topology) else _chosen(last),
+        vcpus=arm.vcpu_count or loaded.study.vcpus or 0,
+        read_back=tuple(dict.fromkeys(_read_back(item) for item in valid)),
+        predicted=tuple(predicted.get("node_sizes", ())),
+        alternatives=tuple(predicted.get("alternatives", ())),
+        confidence=str(predicted.get("confidence", "")),
+        because=str(predicted.get("because", "")),
+        seen=tuple(sorted(Counter(int(guest["numa_nodes"]) for guest in guests).items())),
+        seen_sizes=_sizes(last, "memory_node_id"),
+        sql_nodes=tuple(sorted(Counter(int(guest["sql_cpu_nodes"]) for guest in guests).items())),
+        sql_sizes=_sizes(last, "node_id"),
+        logged=tuple(sorted(Counter(_log_words(log) for log in logs).items())),
+        logged_sizes=tuple(last_log.get("node_sizes", ())),
+        physical_sizes=tuple(last_log.get("physical_sizes", ())),
+        counted=sum(cell.state is CellState.VALID for cell in mine),
+        planned=len(mine),
+        pages=tuple(
+            max(kilobytes) / sum(kilobytes)
+            for kilobytes in (list(_document(pages.get(item.id)).values()) for item in valid)
+            if sum(kilobytes) > 0
+        ),
+        not_evaluated=_texts(valid, "not_evaluated"),
+        notes=_texts(valid, "notes"),
+    )
+
+
+def _chosen(guest: dict[str, Any]) -> Topology | None:
+    """The sockets that a guest showed; None where its SQL Server does not show them."""
+    sockets, cores = guest.get("sockets"), guest.get("cores_per_socket")
+    return Topology(int(sockets), int(cores)) if sockets and cores else None
+
+
+def _guest(attempt: Attempt) -> dict[str, Any]:
+    guest = _document(attempt.effective).get("guest")
+    return guest if isinstance(guest, dict) else {}
+
+
+def _log(attempt: Attempt) -> dict[str, Any]:
+    """The boot's log where it is evidence of that boot."""
+    log = _document(_document(attempt.effective).get("log"))
+    return log if log and log.get("not_evaluated") is None else {}
+
+
+def _log_words(log: dict[str, Any]) -> str:
+    domains = log.get("physical_domains")
+    return f"{log.get('vnuma_nodes')}" + (f", {count(domains, 'part')} on the host" if domains else "")
+
+
+def _texts(attempts: Sequence[Attempt], key: str) -> tuple[str, ...]:
+    """Different texts of the boots, each once."""
+    return tuple(dict.fromkeys(text for item in attempts for text in _document(item.effective).get(key, ())))
+
+
+def _sizes(guest: dict[str, Any], group: str) -> tuple[int, ...]:
+    """vCPUs in each of SQL Server's nodes, grouped by memory node or by CPU node."""
+    sizes: Counter[int] = Counter()
+    for node in guest.get("nodes", ()):
+        sizes[node[group]] += node["online_schedulers"]
+    return tuple(size for _, size in sorted(sizes.items()))
+
+
+def _read_back(attempt: Attempt) -> str:
+    """vSphere's own sockets x cores after the change."""
+    settings = _document(attempt.effective).get("vsphere") or {}
+    vcpus, cores = settings.get("numCPUs"), settings.get("numCoresPerSocket")
+    return str(Topology(vcpus // cores, cores)) if vcpus and cores else "not stored"
+
+
+def _latest(documents: Sequence[object]) -> dict[str, Any]:
+    return next((item for item in reversed(documents) if isinstance(item, dict)), {})
+
+
+def _document(value: object) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _counts(seen: Sequence[tuple[int, int]]) -> str:
+    if not seen:
+        return "not known"
+    if len(seen) == 1:
+        return str(seen[0][0])
+    return ", ".join(f"{nodes} ({count(boots, 'boot')})" for nodes, boots in seen)

@@ -1,0 +1,59 @@
+"""Whether the host had time for the VM while it was measured: vSphere's CPU ready and co-stop by boot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import count
+from vnuma.store.rows import Vm
+
+READY = "cpu.ready.summation"
+CO_STOP = "cpu.costop.summation"
+READY_LIMIT = 0.05
+CO_STOP_LIMIT = 0.03
+"""Shares of a vCPU's time above which administrators look for contention (usual thresholds, no standard)."""
+
+
+@dataclass(frozen=True)
+class Contention:
+    """The highest 20 seconds of any boot, as shares of one vCPU's time; `boots` had a sample."""
+
+    boots: int
+    ready: float
+    co_stop: float | None
+    """None where vSphere has no such counter."""
+
+    @property
+    def contended(self) -> bool:
+        """Whether either passes its usual threshold."""
+        return self.ready > READY_LIMIT or (self.co_stop or 0.0) > CO_STOP_LIMIT
+
+    @property
+    def words(self) -> str:
+        """As in "CPU ready at most 0.4% of a vCPU's time, co-stop at most 0.0%, in any 20 s (48 boots)"."""
+        co_stop = "not known" if self.co_stop is None else f"at most {self.co_stop * 100:.1f}%"
+        return (
+            f"CPU ready at most {self.ready * 100:.1f}% of a vCPU's time, co-stop {co_stop}, in any 20 s "
+            f"({count(self.boots, 'boot')})"
+        )
+
+
+def contention(loaded: LoadedRun, vm: Vm) -> Contention | str:
+    """Over every boot of a VM, or why it is not known."""
+    boots = loaded.attempt_facts(vm, "counters", "vm").values()
+    seen = [boot for boot in boots if isinstance(boot, Mapping) and READY in boot]
+    if not seen:
+        reasons = [str(boot["not_evaluated"]) for boot in boots if "not_evaluated" in boot]
+        return reasons[-1] if reasons else "vSphere's counters were not read"
+    vcpus = loaded.study.vcpus or 1  # only machines have none, and vSphere counts nothing of theirs
+    stopped = [_share(boot[CO_STOP], vcpus) for boot in seen if CO_STOP in boot]
+    ready = max(_share(boot[READY], vcpus) for boot in seen)
+    return Contention(len(seen), ready, max(stopped, default=None))
+
+
+def _share(series: Mapping[str, Any], vcpus: int) -> float:
+    """Milliseconds of all vCPUs in the highest sample as a share of one vCPU's time."""
+    return float(series["highest"]) / (1000 * float(series["interval_s"]) * vcpus)

@@ -1,0 +1,263 @@
+"""How far a result goes: what limits it, what was not run, what raised no alarm and what holds."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.drift import Drift, Slope
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.sentinel import NOT_RUN
+from vnuma.analysis.wording import listed, percent_up
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.provenance import says_nothing
+from vnuma.domain.workloads.sizes import sized
+from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
+from vnuma.report.model.contention import contention
+from vnuma.report.model.drift import drift_words
+from vnuma.report.model.executions import of_vm
+from vnuma.report.model.machine_words import PASSES, machine_of
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.saturation import MEANS, saturation_sentences
+from vnuma.report.model.trust import a_a_words, control_words, effective_count, lost_words
+from vnuma.report.model.words import ORDER_WORDS, count, lead, progress_words
+from vnuma.store.rows import Vm
+
+Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
+
+NETWORK_WAIT = "ASYNC_NETWORK_IO"
+_MOSTLY = 0.5
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One line of the block: `kind` is its word, `what` the point in short, `text` the rest."""
+
+    kind: Kind
+    what: str
+    text: str
+
+
+def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+    """Every statement about one VM's deciding analysis, what limits it first."""
+    statements = [
+        *_simulated(loaded),
+        *_passes(loaded, vm),
+        *_progress(loaded, analysis),
+        *_workload(loaded, vm, analysis),
+        *_saturated(loaded, vm),
+        *_same_nodes(loaded.study, topologies_of(loaded, vm)),
+        _a_a(loaded, analysis),
+        _control(analysis),
+        _order(loaded, analysis),
+        *([] if machine_of(loaded, vm) else [_sentinel(analysis), _contention(loaded, vm)]),
+        _effective(loaded, vm),
+        _put_back(vm),
+    ]
+    order: tuple[Kind, ...] = ("alarm", "limits it", "not run", "not evaluated", "no alarm", "holds")
+    return sorted(statements, key=lambda item: order.index(item.kind))
+
+
+def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
+    if loaded.simulated:
+        yield Statement("limits it", "No hardware was measured.", says_nothing(loaded.simulated))
+
+
+def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """What a machine's replicates are, and which arms it could not have."""
+    machine = machine_of(loaded, vm)
+    if machine:
+        yield Statement("limits it", "Passes, not boots.", PASSES)
+    for label, why in (machine.get("left_out") or {}).items():
+        yield Statement("not run", f"Arm {label} was left out.", str(why))
+
+
+def _progress(loaded: LoadedRun, analysis: Analysis) -> Iterator[Statement]:
+    if loaded.partial:
+        words = f"{progress_words(loaded)}; every figure on this page will change."
+        yield Statement("limits it", "The run is still going.", words)
+    if analysis.ended_by:
+        words = f"{analysis.ended_by[:1].upper()}{analysis.ended_by[1:]}. What the intervals say had no part."
+        yield Statement("holds", "It ended by its declared rule.", words)
+
+
+def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Statement]:
+    measured = _client_time(loaded, analysis)
+    if measured:
+        yield measured
+    for finding in loaded.vm_facts(vm, "preflight").values():
+        known = finding["id"] == "Q01" and measured is not None
+        if limits_the_result(finding) and not known:
+            what, more = lead(finding["what"])
+            yield Statement("limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip())
+    plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
+    spools = {name for plan in plans for name in plan.get("spools") or ()}
+    if spools:
+        names = listed(sorted(spools))
+        text = f"The plan reads one side of the join back from tempdb ({names}), not from the tables."
+        yield Statement("limits it", "A worktable was measured too.", text)
+    ran = next((i for i in of_vm(loaded.executions, vm.name) if i.form == analysis.form), None)
+    if ran and len(ran.plans) > 1:
+        text = f"Form {analysis.form} ran with {len(ran.plans)} plans: a difference may be the optimiser's."
+        yield Statement("limits it", "The plan changed.", text)
+
+
+def limits_the_result(finding: Mapping[str, str]) -> bool:
+    """Whether a finding of preflight bounds what figures mean: it stands here, and in no list of warnings."""
+    return finding["id"].startswith(("Q", "T04"))
+
+
+def _client_time(loaded: LoadedRun, analysis: Analysis) -> Statement | None:
+    """How much of the deciding form's time went to the client: as measured, so that Q01 need not guess.
+
+    The same join without sending its rows tells more than wait statistics: filling a packet is
+    processor time of the server, and only a client that is too slow shows as a wait.
+    """
+    share = next(
+        (
+            item.of(NETWORK_WAIT)
+            for item in loaded.waits
+            if (item.vm, item.form) == (analysis.vm, analysis.form)
+        ),
+        None,
+    )
+    waited = "" if share is None else f"; waiting for the network ({NETWORK_WAIT}) was {share * 100:.0f}%"
+    server = _without_rows(loaded, analysis)
+    if server is None:
+        if share is None or share < _MOSTLY:
+            return None
+        spent = f"{share * 100:.0f}% of the elapsed time of form {analysis.form}"
+        text = f"{spent} was spent waiting for the network."
+        return Statement("limits it", "The clock mostly timed the client.", text)
+    ours, theirs = analysis.table[-1].cells[0].median, server.table[-1].cells[0].median
+    if ours is None or theirs is None or theirs > ours * _MOSTLY:
+        return None
+    at = sized(analysis.table[-1].size, loaded.result.design.size_word)
+    text = (
+        f"The same join without its rows (form server) took {theirs / ours * 100:.0f}% of the time of form "
+        f"client ({loaded.study.reference}, {at}){waited}. Read the server form beside it."
+    )
+    return Statement("limits it", "Most of the time went into sending rows.", text)
+
+
+def _without_rows(loaded: LoadedRun, analysis: Analysis) -> Analysis | None:
+    """The cross join of a streaming form measured without sending its rows; None where there is none."""
+    if (loaded.study.workload.name, analysis.form) != ("cross_join", "client") or not analysis.points:
+        return None
+    server = loaded.result.analysis(analysis.vm, "server", analysis.metric)
+    return server if server is not None and server.points else None
+
+
+def _saturated(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
+    """One CPU that is the limit, in arms and forms that show it."""
+    for sentence in saturation_sentences(loaded, vm.name):
+        yield Statement("limits it", "One CPU is the limit.", f"{sentence} {MEANS}")
+
+
+def _same_nodes(study: Study, arms: list[ArmTopology]) -> Iterator[Statement]:
+    """Arms that gave the guest the same number of vNUMA nodes, and whose workload used them alike."""
+    groups: dict[tuple[int, object], list[str]] = defaultdict(list)
+    for arm in arms:
+        if len(arm.seen) == 1:
+            workload = study.workload_of(arm.arm)
+            groups[arm.seen[0][0], workload.chosen(workload.node_factors)].append(arm.arm)
+    for (nodes, _), names in groups.items():
+        if len(names) > 1:
+            what = f"{listed(names)} gave the guest the same number of vNUMA nodes ({nodes})."
+            yield Statement(
+                "limits it", what, "A difference between them cannot come from the number of nodes."
+            )
+
+
+def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    check = analysis.a_a
+    words = a_a_words(analysis, loaded.study.reference)
+    if not isinstance(check, AaCheck):
+        kind: Kind = "not evaluated" if loaded.study.design.a_a else "not run"
+        return Statement(kind, "The same against itself (A/A).", f"{words}.")
+    floor = f"Differences under {percent_up(check.noise_floor)} are within this instrument's noise."
+    kind = "alarm" if check.state == "alarm" else "limits it" if check.state == "note" else "no alarm"
+    return Statement(kind, "The same against itself (A/A).", f"{words}. {floor}")
+
+
+def _control(analysis: Analysis) -> Statement:
+    check = analysis.positive_control
+    words = f"{control_words(analysis)[0].upper()}{control_words(analysis)[1:]}."
+    if isinstance(check, ControlCheck):
+        return Statement("holds" if check.passed else "alarm", "A known effect.", words)
+    text = f"{words} Nothing in this run shows that it would have seen a known effect."
+    return Statement("not run", "A known effect.", text)
+
+
+def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
+    design = loaded.study.design
+    if design.order == "fixed":
+        text = "Every block ran the arms in the same order: drift looks like an effect, so no word is given."
+        return Statement("alarm", "Order and drift.", text)
+    blocks = count(analysis.blocks, "block")
+    order = ORDER_WORDS[design.order].removeprefix("in ")
+    words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
+    return Statement(_alarming(analysis.drift), "Order and drift.", words)
+
+
+def _sentinel(analysis: Analysis) -> Statement:
+    """The host's own drift, by a query that no arm is meant to change."""
+    watched, what = analysis.sentinel, "The host itself (sentinel)."
+    if not isinstance(watched, Drift):
+        kind: Kind = "not run" if watched == NOT_RUN else "not evaluated"
+        return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
+    return Statement(_alarming(watched), what, drift_words(watched))
+
+
+def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
+    """Did other work on the host take processor time away?"""
+    found, what = contention(loaded, vm), "Processor time on the host."
+    if isinstance(found, str):
+        return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")
+    return Statement("limits it" if found.contended else "no alarm", what, f"{found.words}.")
+
+
+def _alarming(drift: Drift | NotEvaluated) -> Kind:
+    slopes = (drift.between_blocks, drift.within_blocks) if isinstance(drift, Drift) else ()
+    known = [slope for slope in slopes if isinstance(slope, Slope)]
+    return "not evaluated" if not known else "limits it" if any(s.alarm for s in known) else "no alarm"
+
+
+def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
+    found = effective_count(loaded, vm)
+    lost = lost_words(loaded, vm)
+    more = f" {lost}." if lost else ""
+    if machine_of(loaded, vm):
+        kind: Kind = "holds" if found.as_intended == found.planned else "limits it"
+        return Statement(kind, "Placement.", f"{found.words}, by each node's FilePages.{more}")
+    if found.as_intended == found.planned:
+        text = f"{found.words}: in vSphere's read-back, in the guest and in SQL Server.{more}"
+        return Statement("holds", "Effective topology.", text)
+    return Statement("limits it", "Effective topology.", f"{found.words}.{more}")
+
+
+def _put_back(vm: Vm) -> Statement:
+    """Whether the VM is as it was before the run."""
+    detail = vm.restore_detail if isinstance(vm.restore_detail, dict) else {}
+    words = str(detail.get("words") or "")
+    first = words.splitlines()[0] if words else ""
+    if vm.restored_at is not None:
+        when = f"{vm.restored_at:%Y-%m-%d %H:%M} UTC"
+        return Statement("holds", "Put back.", f"{first or vm.restore_outcome} ({when}).")
+    if vm.restore_outcome is not None:
+        return Statement(
+            "alarm", "NOT put back.", f"{first or vm.restore_outcome} Next: vnuma restore {vm.name}"
+        )
+    if vm.baseline_at is None:
+        return Statement("holds", "Not changed yet.", f"{vm.name} is as it was.")
+    return Statement(
+        "not run", "Put back.", f"{vm.name} is still in the hands of this run; it is put back at its end."
+    )
+
+
+def _lower(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,0 +1,183 @@
+"""The methods paragraph with the study's own numbers, ready to be quoted."""
+
+from __future__ import annotations
+
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.sentinel import NOT_RUN
+from vnuma.analysis.wording import listed, percent_up
+from vnuma.domain.study.design import Design
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.percent import percent_text
+from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.report.model.machine_words import machine_of, method_words, scope_words
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import ORDER_WORDS, count, direction, named
+from vnuma.store.rows import Vm
+from vnuma.store.states import CellState
+
+_FORMS = {
+    "client": "rows streamed to the client and discarded there",
+    "server": "aggregated in the server, one row sent",
+    "into": "rows written to a temporary table",
+}
+
+
+def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
+    """What the answer is about: it travels with the first sentence."""
+    study = loaded.study
+    host = loaded.vm_facts(vm, "host")
+    servers = loaded.attempt_facts(vm, "boot", "server").values()
+    version = next((str(server.get("version")) for server in servers), "of unknown version")
+    counts = {arm.contrast.boots for arm in analysis.arms if not arm.verdict.left_out}
+    boots = _range(counts or {len(analysis.points)}, study)
+    order = ORDER_WORDS[study.design.order]
+    release = host.get("esxi", "of unknown release")
+    measure = analysis.measure
+    place = (
+        scope_words(loaded, vm)
+        if machine_of(loaded, vm)
+        else f"VM {vm.name} with {study.vcpus} vCPUs on {vm.esxi_host}, ESXi {release}, SQL Server {version}"
+    )
+    text = (
+        f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, form "
+        f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, "
+        f"blocks {order}; 95% intervals that hold for all arms together."
+    )
+    if loaded.simulated and not machine_of(loaded, vm):
+        return f"{text} Simulated, lab scenario {loaded.simulated}."
+    return text
+
+
+def _work(study: Study) -> str:
+    """The workload in words, with its sizes."""
+    work = study.workload
+    if work.name != "cross_join":
+        return work.summary()
+    low, high = min(work.sizes), max(work.sizes)
+    sizes = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f"in-memory cross joins, {sizes} {work.size_word}"
+
+
+def _ran(study: Study) -> str:
+    """The same with every size named."""
+    if study.workload.name != "cross_join":
+        return study.workload.summary()
+    sizes = listed([f"{size:,}" for size in study.workload.sizes])
+    return f"in-memory cross joins at {sizes} {study.workload.size_word}"
+
+
+def _form(study: Study, form: str) -> str:
+    """A form with what it does with the rows."""
+    return f"{form} ({_FORMS[form]})" if study.workload.name == "cross_join" else form
+
+
+def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
+    """How the figures came about."""
+    study, design = loaded.study, loaded.study.design
+    cells = loaded.cells_of(vm)
+    valid = sum(cell.state is CellState.VALID for cell in cells)
+    a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
+    hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
+    maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
+    if machine_of(loaded, vm):
+        return " ".join([*method_words(loaded, vm, analysis), _error(analysis), _equivalence(analysis)])
+    parts = [
+        f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
+        f"sockets x cores per socket unless named) were compared in "
+        f"{count(analysis.blocks, 'block')}: complete blocks {ORDER_WORDS[design.order]} "
+        f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
+        f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
+        "read back and powered on again on the same host; its topology was verified before measuring.",
+        f"A cell ran {_ran(study)}, {maxdop}, with "
+        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}"
+        f"{_clocked(analysis)}",
+        _beside(loaded, analysis),
+        "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
+        "replication is the power-cycle (boot), not the iteration.",
+        _error(analysis),
+        _equivalence(analysis),
+        _power(analysis),
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _clocked(analysis: Analysis) -> str:
+    """What gave the figure, and which way is better."""
+    measure = analysis.measure
+    if measure.key == "elapsed_ms":
+        return " under SET STATISTICS TIME."
+    return f"; the figure is {measure.name} in {measure.unit}, {direction(measure)}."
+
+
+def _beside(loaded: LoadedRun, analysis: Analysis) -> str:
+    """What ran beside the arms: the positive control and the drift sentinel."""
+    control, parts = loaded.study.control_arm, []
+    if control:
+        parts.append(
+            f"In {control}, the positive control, the tables were made under the process affinity of one "
+            "vNUMA node and read under that of another, proven by the memory clerk's pages by node."
+        )
+    if analysis.sentinel != NOT_RUN:
+        parts.append("Each boot also ran a short sentinel query, which only raises alarms.")
+    return " ".join(parts)
+
+
+def _stopping(design: Design, analysis: Analysis) -> str:
+    """When the study was to end, if that was not a fixed number of blocks."""
+    rules = []
+    if design.precision:
+        rules.append(f"when every 95% half-width is at most {percent_text(design.precision)}")
+    if design.max_hours:
+        rules.append(f"before {design.max_hours:g} hours of work")
+    if not rules:
+        return ""
+    ended = f" It ended by this rule: {analysis.ended_by}." if analysis.ended_by else ""
+    return (
+        f" Declared beforehand, between blocks and whatever the intervals say: to end "
+        f"{listed(rules, 'or')}, with at most {count(design.most_blocks, 'block')}.{ended}"
+    )
+
+
+def _error(analysis: Analysis) -> str:
+    noise = analysis.noise
+    if noise.cell_sd is None:
+        return "There were too few cells to estimate an error."
+    own = [
+        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
+    ]
+    arms = count(len(analysis.arms), "comparison")
+    text = (
+        f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
+        f"{analysis.df} degrees of freedom) with Dunnett intervals for {arms}"
+    )
+    if own:
+        return f"{text}; {listed(own)}, where the variance gate forbids pooling, by their own paired error."
+    return f"{text}; every column passed the variance gate."
+
+
+def _equivalence(analysis: Analysis) -> str:
+    if not analysis.arms:
+        return ""
+    verdict = analysis.arms[0].verdict
+    return (
+        f"Equivalent means that the {verdict.equivalence_level * 100:.4g}% simultaneous interval lies within "
+        f"{verdict.margin * 100:g}% on either side; words need {verdict.boots_needed} "
+        f"{plural(verdict.replicate)}."
+    )
+
+
+def _power(analysis: Analysis) -> str:
+    if isinstance(analysis.detectable_effect, NotEvaluated):
+        return ""
+    blocks = count(analysis.blocks, "block")
+    effect = percent_up(analysis.detectable_effect)
+    return f"With this spread, {blocks} likely (80%) detect a difference of {effect}."
+
+
+def _range(boots: set[int], study: Study) -> str:
+    low, high = min(boots), max(boots)
+    replicate = study.workload.replicate
+    if replicate == "boot":
+        return count(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
+    return counted(low, replicate) if low == high else f"{low} to {high} {plural(replicate)}"

@@ -1,0 +1,151 @@
+"""A run as reports see it: what the store holds, with the analysis of it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma import analysis
+from vnuma.analysis.records import Sample
+from vnuma.analysis.result import RunResult
+from vnuma.domain.study.study import Published, Study
+from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.provenance import mark
+from vnuma.errors import InputError
+from vnuma.gc_paused import gc_paused
+from vnuma.report.model.executions import ExecutionTotals, FormExecutions
+from vnuma.report.model.wait_totals import WaitShare, WaitTotals
+from vnuma.store import attempts, cells, facts, runs, vms
+from vnuma.store.analysed import cell_records
+from vnuma.store.open import Store
+from vnuma.store.rows import Attempt, Cell, Fact, Run, Vm
+from vnuma.store.states import Outcome, RunState
+from vnuma.store.timed import timed_batches
+
+_FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class LoadedRun:
+    """Everything a report is made of. Attempts are all of them, counted or not, in order of time."""
+
+    run: Run
+    study: Study
+    study_text: str
+    study_sha256: str
+    result: RunResult
+    vms: tuple[Vm, ...]
+    cells: tuple[Cell, ...]
+    attempts: tuple[Attempt, ...]
+    facts: tuple[Fact, ...]
+    waits: tuple[WaitShare, ...]
+    waits_by_arm: tuple[WaitShare, ...]
+    executions: tuple[FormExecutions, ...]
+
+    @property
+    def simulated(self) -> str | None:
+        """The lab's scenario; None for figures of real machines."""
+        return self.run.simulated
+
+    @property
+    def file_stem(self) -> str:
+        """How its files are called before their ending: RUN, or RUN.simulated.
+
+        Raises InputError for a name that would lead elsewhere: a store may hold one out of an archive.
+        """
+        name = self.run.name
+        if not _FILE_NAME.fullmatch(name):
+            raise InputError(
+                f"Run {self.run.id} is called {escaped(name)}, which is not a valid file name.",
+                fix="Name the file: -o FILE",
+            )
+        return f"{name}{mark(self.simulated)}"
+
+    @property
+    def partial(self) -> bool:
+        """Is the run still going? Its figures then change."""
+        return self.run.state in (RunState.PLANNED, RunState.RUNNING, RunState.STOPPING)
+
+    @property
+    def published(self) -> Published | None:
+        """Somebody else's figures for the same arms and sizes."""
+        return self.study.published
+
+    def vm(self, name: str) -> Vm | None:
+        """The VM of that inventory name."""
+        return next((vm for vm in self.vms if vm.name == name), None)
+
+    def cells_of(self, vm: Vm) -> tuple[Cell, ...]:
+        """The cells of one VM in the order planned."""
+        return tuple(cell for cell in self.cells if cell.vm_id == vm.id)
+
+    def attempts_of(self, vm: Vm, *outcomes: Outcome) -> tuple[Attempt, ...]:
+        """The attempts of one VM; with `outcomes`, those that ended so."""
+        return tuple(
+            item
+            for item in self.attempts
+            if item.vm_id == vm.id and (not outcomes or item.outcome in outcomes)
+        )
+
+    def not_counted(self, vm: Vm) -> tuple[Attempt, ...]:
+        """Attempts that ended without counting: invalid, failed and interrupted ones."""
+        return self.attempts_of(vm, Outcome.INVALID, Outcome.FAILED, Outcome.INTERRUPTED)
+
+    def vm_facts(self, vm: Vm, scope: str) -> dict[str, Any]:
+        """Facts of the VM in one scope by key, the latest of each."""
+        mine = (fact for fact in self.facts if fact.vm_id == vm.id and fact.attempt_id is None)
+        return {fact.key: fact.value for fact in mine if fact.scope == scope}
+
+    def attempt_facts(self, vm: Vm, scope: str, key: str) -> dict[int, Any]:
+        """One fact of each attempt of the VM, by attempt."""
+        return {
+            fact.attempt_id: fact.value
+            for fact in self.facts
+            if fact.vm_id == vm.id and fact.attempt_id and (fact.scope, fact.key) == (scope, key)
+        }
+
+
+def load_run(store: Store, run: str) -> LoadedRun:
+    """Read a run by name, id or `latest`, and analyse it.
+
+    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    """
+    with gc_paused():
+        return _loaded(store, run)
+
+
+def _loaded(store: Store, run: str) -> LoadedRun:
+    with store.read() as connection:
+        row = runs.get_run(connection, run)
+        text = runs.get_study(connection, row.study_id)
+        study = parse_study(text.yaml, f"study of {row.name}")
+        planned = cells.cells_of_run(connection, row.id)
+        tried = attempts.attempts_of_run(connection, row.id)
+        machines = vms.vms_of_run(connection, row.id)
+        known = facts.facts_of_run(connection, row.id)
+        waits = WaitTotals()
+        executions = ExecutionTotals()
+        timed: list[Sample] = []
+        for batch in timed_batches(connection, row.id):
+            waits.add(batch)
+            executions.add(batch)
+            timed += batch.samples
+    names = {vm.id: vm.name for vm in machines}
+    design = analysis.design_of(study, {cell.label for cell in planned})
+    result = analysis.analyse(timed, cell_records(planned, tried, names, known), design)
+    return LoadedRun(
+        row,
+        study,
+        text.yaml,
+        text.sha256,
+        result,
+        machines,
+        planned,
+        tried,
+        known,
+        waits.by_form(),
+        waits.by_arm(),
+        executions.forms(),
+    )

@@ -1,0 +1,194 @@
+"""How a throughput grows: over vCPUs at each size, and over sizes in each arm. Losses are marked."""
+
+from __future__ import annotations
+
+import statistics
+import textwrap
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.analysis.checks import BOOTS_FOR_WORDS
+from vnuma.analysis.losses import Loss, Unit, losses
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import amount
+from vnuma.domain.workloads.replicate import Replicate, plural
+from vnuma.domain.workloads.scaling import LOSS, Scaling, scaling
+from vnuma.domain.workloads.sizes import sized
+from vnuma.report.model.model import LoadedRun
+
+VCPUS = "vCPUs"
+
+_RULE = (
+    f"Negative scaling is a rate {LOSS:.0%} or more below the best one at a smaller load, where "
+    f"{BOOTS_FOR_WORDS} {{replicates}} or more show a loss: one-sided 95% intervals that hold for all pairs "
+    "of a curve's loads together, each curve by itself."
+)
+_SAME_ORDER = (
+    " Over {size_word}, a loss may also come with time: each {replicate} runs its loads in the order of the "
+    "study."
+)
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Medians of boot medians along one load: `over` what, `at` which other level, as in "20 connections".
+
+    `negative` are the loads at which a loss is shown; `unshown` says why others of `found.lower` are not.
+    """
+
+    form: str
+    over: str
+    at: str
+    unit: str
+    found: Scaling
+    losses: tuple[Loss, ...]
+    negative: tuple[int, ...]
+    unshown: str
+
+    @property
+    def words(self) -> str:
+        """One sentence."""
+        peak = f"peaks at {sized(self.found.peak, self.over)}"
+        text = f"{self.form}, over {self.over}, {self.at}: {peak} ({self._rate(self.found.peak_rate)})"
+        others = tuple(load for load in self.found.lower if load not in self.negative)
+        if self.negative:
+            text += f"; negative scaling at {self._less(self.negative)}"
+        if others:
+            text += f"; lower at {self._less(others)}, not shown: {self.unshown}"
+        return text if self.found.lower else f"{text}; no negative scaling found"
+
+    def _less(self, loads: tuple[int, ...]) -> str:
+        named = ", ".join(f"{load:,}" for load in loads)
+        return f"{named} {self.over}: up to {self.found.worst_loss(loads):.0%} less"
+
+    def _rate(self, rate: float) -> str:
+        return f"{amount(rate, self.unit)} {self.unit}"
+
+
+def curves(loaded: LoadedRun, vm: str) -> list[Curve]:
+    """Every curve of two points or more that a throughput of this VM gives."""
+    design = loaded.result.design
+    mine = [
+        item
+        for item in loaded.result.analyses
+        if item.vm == vm and item.measure.better == "higher" and item.measure == design.measure(item.form)
+    ]
+    return [
+        curve
+        for analysis in mine
+        for curve in (*_over_vcpus(loaded, analysis), *_over_sizes(loaded, analysis))
+    ]
+
+
+def scaling_note(loaded: LoadedRun, vm: str) -> str:
+    """What the mark means, for a page; empty without a curve."""
+    found, design = curves(loaded, vm), loaded.result.design
+    if not found:
+        return ""
+    order = _SAME_ORDER if any(curve.over != VCPUS for curve in found) else ""
+    return (_RULE + order).format(
+        replicate=design.replicate, replicates=plural(design.replicate), size_word=design.size_word
+    )
+
+
+def scaling_text(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
+    """The curves for the terminal, one paragraph; nothing without a throughput."""
+    found = curves(loaded, vm)
+    if found:
+        lines = (
+            textwrap.fill(curve.words, width, subsequent_indent="    ", initial_indent="  ")
+            for curve in found
+        )
+        yield "\n".join(["Scaling, by medians; losses are tested", *lines])
+
+
+def scaling_document(loaded: LoadedRun) -> list[dict[str, Any]]:
+    """The same for programs, unrounded."""
+    return [
+        {
+            "vm": vm,
+            "form": curve.form,
+            "over": curve.over,
+            "at": curve.at,
+            "unit": curve.unit,
+            "points": [list(point) for point in curve.found.points],
+            "peak": curve.found.peak,
+            "lower": list(curve.found.lower),
+            "negative": list(curve.negative),
+            "worst_loss": curve.found.worst_loss(tuple(load for load, _ in curve.found.points)),
+            "reason": curve.unshown or None,
+        }
+        for vm in loaded.study.vms
+        for curve in curves(loaded, vm)
+    ]
+
+
+def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
+    """Only where each number of vCPUs has one arm: else something else differs too. Paired by block."""
+    counts = {label: loaded.study.arm(label).vcpus for label in loaded.study.labels}
+    if len(set(counts.values())) < len(counts):
+        return
+    for index, row in enumerate(analysis.table):
+        medians = {
+            count: cell.median for cell in row.cells if (count := counts.get(cell.arm)) and cell.median
+        }
+        blocks: dict[int, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for point in analysis.points:
+            if count := counts.get(point.arm):
+                blocks[count][point.block].append(point.medians[index])
+        # The two columns of the reference are one arm: its rate in a block is their geometric mean.
+        rates = {
+            count: {block: statistics.geometric_mean(values) for block, values in of_count.items()}
+            for count, of_count in blocks.items()
+        }
+        withheld = f"words withheld, {analysis.withheld}" if analysis.withheld else ""
+        at = loaded.study.workload.size_label(row.size)
+        yield from _curve(analysis, (VCPUS, at), medians, rates, withheld)
+
+
+def _over_sizes(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
+    """Of each arm, within its boots; nothing where a size is no load."""
+    design = loaded.result.design
+    if not loaded.study.workload.sizes_are_loads:
+        return
+    for label in loaded.study.labels:
+        mine = [point for point in analysis.points if point.arm == label]
+        medians = {
+            row.size: cell.median
+            for row in analysis.table
+            for cell in row.cells
+            if cell.arm == label and cell.median
+        }
+        rates = {
+            size: {(point.label, point.block): point.medians[index] for point in mine}
+            for index, size in enumerate(design.sizes)
+        }
+        yield from _curve(analysis, (design.size_word, label), medians, rates, "")
+
+
+def _curve(
+    analysis: Analysis,
+    place: tuple[str, str],
+    medians: Mapping[int, float],
+    rates: Mapping[int, Mapping[Unit, float]],
+    withheld: str,
+) -> Iterator[Curve]:
+    found = scaling(medians)
+    if found is None:
+        return
+    tested = losses(rates)
+    shown = {loss.load for loss in tested if loss.shown} if not withheld else set()
+    negative = tuple(load for load in found.lower if load in shown)
+    why = "" if set(negative) == set(found.lower) else withheld or _why(tested, analysis.replicate)
+    over, at = place
+    yield Curve(analysis.form, over, at, analysis.measure.unit, found, tested, negative, why)
+
+
+def _why(tested: tuple[Loss, ...], replicate: Replicate) -> str:
+    """Why a loss that was measured is not one that was shown."""
+    fewest = min((loss.pairs for loss in tested), default=0)
+    if fewest < BOOTS_FOR_WORDS:
+        return f"{fewest} of {BOOTS_FOR_WORDS} {plural(replicate)}"
+    return f"within what {plural(replicate)} scatter"

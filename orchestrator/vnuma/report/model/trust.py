@@ -1,0 +1,122 @@
+"""What a result rests on: checks of the instrument, effective topologies, and what did not count."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter, defaultdict
+from dataclasses import dataclass
+
+from vnuma.analysis.checks import AaCheck, ControlCheck
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import a_a_sentence
+from vnuma.report.model.machine_words import machine_of
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import count
+from vnuma.store.rows import Attempt, Vm
+from vnuma.store.states import Outcome
+
+
+@dataclass(frozen=True)
+class EffectiveCount:
+    """Of `planned` cells: how many were seen to have their topology, and how many could not be judged."""
+
+    planned: int
+    as_intended: int
+    unseen: int
+    intended: str = "effective as intended"
+
+    @property
+    def words(self) -> str:
+        """As in "36 of 36 cells effective as intended"."""
+        text = f"{self.as_intended} of {self.planned} cells {self.intended}"
+        return f"{text}; {self.unseen} not evaluated" if self.unseen else text
+
+
+def effective_count(loaded: LoadedRun, vm: Vm) -> EffectiveCount:
+    """Judge the valid attempts of a VM by what was stored of each boot.
+
+    A pass over a machine is valid only with its placement proven.
+    """
+    if machine_of(loaded, vm):
+        valid = len(loaded.attempts_of(vm, Outcome.VALID))
+        return EffectiveCount(len(loaded.cells_of(vm)), valid, 0, "with the file's pages proven in place")
+    documents = [attempt.effective for attempt in loaded.attempts_of(vm, Outcome.VALID)]
+    seen = [document for document in documents if isinstance(document, dict)]
+    as_intended = sum(not document.get("mismatches") for document in seen)
+    return EffectiveCount(len(loaded.cells_of(vm)), as_intended, len(documents) - len(seen))
+
+
+def a_a_words(analysis: Analysis, reference: str) -> str:
+    """The A/A check in one sentence, or why there is none."""
+    check = analysis.a_a
+    if isinstance(check, AaCheck):
+        return a_a_sentence(check, reference)
+    return f"{reference} against itself (A/A): not evaluated, {check.reason}"
+
+
+def control_words(analysis: Analysis) -> str:
+    """The positive control: passed, failed, or not run."""
+    check = analysis.positive_control
+    if isinstance(check, ControlCheck):
+        found = "was found" if check.passed else "was NOT found"
+        return f"positive control {check.arm} {found} {check.expected}"
+    return (
+        "positive control not run"
+        if check.reason.startswith("not run")
+        else f"positive control: {check.reason}"
+    )
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How far an arm's boots lie from their median, over all sizes; ratios minus 1."""
+
+    arm: str
+    boots: int
+    low: float
+    high: float
+
+    @property
+    def words(self) -> str:
+        """As in "1x16 -0.4 to 1.2% (n = 12)"."""
+        low, high = (round(share * 100, 1) + 0.0 for share in (self.low, self.high))  # never "-0.0"
+        return f"{self.arm} {low} to {high}% (n = {self.boots})"
+
+
+def spreads(analysis: Analysis) -> list[Spread]:
+    """The arms in the order of the study, the reference's two columns together."""
+    values: dict[str, list[float]] = defaultdict(list)
+    for point in analysis.points:
+        values[point.arm].append(point.value)
+    made = []
+    for arm in [cell.arm for cell in analysis.table[0].cells]:
+        if values[arm]:
+            middle = statistics.median(values[arm])
+            low, high = min(values[arm]) / middle - 1, max(values[arm]) / middle - 1
+            made.append(Spread(arm, len(values[arm]), low, high))
+    return made
+
+
+def lost_words(loaded: LoadedRun, vm: Vm) -> str:
+    """How many attempts did not count, by outcome; empty if all did."""
+    lost = loaded.not_counted(vm)
+    if not lost:
+        return ""
+    outcomes = Counter(str(attempt.outcome) for attempt in lost)
+    kinds = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
+    return f"{count(len(lost), 'attempt')} did not count ({kinds}): kept in the store, never averaged in"
+
+
+def attempt_words(attempt: Attempt) -> str:
+    """One attempt that did not count, as in "block 3, 4x4, attempt 1: failed, connection_dropped: ..."."""
+    detail = " ".join((attempt.detail or "").split())
+    text = f"block {attempt.block}, {attempt.label}, attempt {attempt.number}: {attempt.outcome}"
+    text += f", {attempt.reason}" if attempt.reason and attempt.reason != str(attempt.outcome) else ""
+    return f"{text}: {detail}" if detail else text
+
+
+def repeated(loaded: LoadedRun, attempt: Attempt) -> bool:
+    """Was the same cell measured validly by another attempt?"""
+    return any(
+        other.cell_id == attempt.cell_id and other.outcome is Outcome.VALID for other in loaded.attempts
+    )

@@ -1,0 +1,190 @@
+"""Sentences that the terminal and the page share. Figures are worded by `analysis.wording`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from vnuma.analysis.by_size import apart_sentence
+from vnuma.analysis.checks import ControlCheck
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.measure import Measure
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import decimals, headline, limits, listed, sentence, together
+from vnuma.domain.study.design import Order
+from vnuma.domain.vm import provenance
+from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.report.model.model import LoadedRun
+from vnuma.store.states import CellState
+
+ORDER_WORDS: Mapping[Order, str] = {
+    "randomised": "in random order",
+    "latin_square": "in randomised Latin squares",
+    "williams": "in randomised Williams squares",
+    "fixed": "in FIXED order",
+}
+
+
+def named(measure: Measure) -> str:
+    """A measure at the beginning of a sentence: "Elapsed time"."""
+    return f"{measure.name[:1].upper()}{measure.name[1:]}"
+
+
+def direction(measure: Measure) -> str:
+    """Which way is better: every table and plot says it."""
+    return "lower is faster" if measure.better == "lower" else "higher is better"
+
+
+def faster_side(measure: Measure) -> str:
+    """The same of a difference drawn from left to right."""
+    return "left is faster" if measure.better == "lower" else "right is faster"
+
+
+def banner(scenario: str | None) -> str:
+    """The first line of every output about simulated figures; empty for real ones."""
+    return provenance.banner(scenario)
+
+
+def count(number: int, noun: str) -> str:
+    """`1 block`, `2 blocks`, `1,000 boots`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def lead(text: str) -> tuple[str, str]:
+    """What a finding is about, up to its first colon or full stop, and the rest of it."""
+    found = re.match(r"(.+?[:.])\s+(.+)", text, re.DOTALL)
+    return (found[1], found[2]) if found else (text, "")
+
+
+def level_words(level: float) -> str:
+    """A confidence level as people write it: 95%, 97.5%, 98.75%."""
+    return f"{level * 100:.4g}%"
+
+
+def places(intervals: Iterable[Interval | None], margin: float) -> list[int]:
+    """Decimals for each interval of a row: more where one needs them or where two would read alike."""
+    shown = list(intervals)
+    needed = [1 if item is None else decimals([item], margin) for item in shown]
+    texts = [None if item is None else limits(item, n) for item, n in zip(shown, needed, strict=True)]
+    for index, text in enumerate(texts):
+        alike = [
+            other
+            for other, twin in enumerate(texts)
+            if text and twin == text and shown[other] != shown[index]
+        ]
+        for other in alike:
+            needed[other] = needed[index] = 2
+    return needed
+
+
+def boots_words(analysis: Analysis, reference: str) -> str:
+    """How many boots each arm has: `6 boots an arm (12 for 1x16)`, or the range when arms differ."""
+    boots = {
+        arm: sum(p.arm == arm for p in analysis.points)
+        for arm in {p.arm for p in analysis.points} | {reference}
+    }
+    own = boots.pop(reference)
+    others = sorted(set(boots.values()))
+    if not others:
+        return f"{counted(own, analysis.replicate)} of {reference}"
+    if len(others) == 1:
+        same = own == others[0]
+        each = f"{counted(others[0], analysis.replicate)} an arm"
+        return each if same else f"{each} ({own} for {reference})"
+    return f"{others[0]} to {others[-1]} {plural(analysis.replicate)} an arm ({own} for {reference})"
+
+
+def progress_words(loaded: LoadedRun) -> str:
+    """`17 of 48 cells valid`."""
+    valid = sum(cell.state is CellState.VALID for cell in loaded.cells)
+    wanted = sum(cell.state is not CellState.SKIPPED for cell in loaded.cells)
+    return f"{valid} of {wanted} cells valid"
+
+
+def verdict_words(verdict: Verdict) -> str:
+    """A verdict in words; when they are withheld, with the estimate that carries no word."""
+    if verdict.withheld and verdict.ratio is not None and verdict.interval is not None:
+        margin = decimals([verdict.interval], verdict.margin)
+        estimate = f"{(verdict.ratio - 1) * 100:+.{margin}f}% ({limits(verdict.interval, margin)})"
+        return f"{headline(verdict)}; measured {estimate}"
+    return sentence(verdict)
+
+
+def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
+    """The first sentence of a report, as pieces of text; True marks those to stress.
+
+    Only arms that are fastest or equivalent to it are recommended, and only by `analysis.recommend`.
+    """
+    reference = loaded.study.reference
+    if not analysis.points:
+        return [("No cell gave a valid measurement", True), (": nothing can be said yet.", False)]
+    if analysis.withheld:
+        verdict = analysis.arms[0].verdict if analysis.arms else None
+        words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
+        return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
+    pieces = _recommended(analysis, reference)
+    control = loaded.study.control_arm
+    rest = [
+        arm
+        for arm in analysis.arms
+        if arm.arm not in (*analysis.recommended, control) and arm.verdict.word is not Word.EQUIVALENT
+    ]
+    sentences = _against(rest, reference, fastest=bool(pieces) and reference not in analysis.recommended)
+    text = " ".join(sentences)
+    if text:
+        pieces.append((f" {text}" if pieces else text, not pieces))
+    alone = [item for item in analysis.sizes_apart if item.arm != control]
+    if alone:
+        pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
+    pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
+    blind = blindness(analysis)
+    return [(blind, True), (" ", False), *pieces] if blind else pieces
+
+
+def blindness(analysis: Analysis) -> str:
+    """What stands at the top when the positive control showed nothing; empty otherwise."""
+    check = analysis.positive_control
+    if not isinstance(check, ControlCheck) or check.passed:
+        return ""
+    return (
+        f"The positive control {check.arm} was not found {check.expected}: this run may have missed other "
+        "effects too, and calls no other arm equivalent."
+    )
+
+
+def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
+    names = analysis.recommended
+    if not names:
+        return []
+    verdicts = {arm.arm: arm.verdict for arm in analysis.arms}
+    if names[0] != reference:
+        return [
+            ("Use ", False),
+            (names[0], True),
+            (f": {headline(verdicts[names[0]])} than {reference}.", False),
+        ]
+    if len(names) == 1:
+        return [("Use ", False), (reference, True), (": no arm was found faster.", False)]
+    equivalent = headline(verdicts[names[1]])
+    which = "the two are " if len(names) == 2 else f"to {reference} the others are "
+    return [
+        ("Use ", False),
+        (listed(names, "or"), True),
+        (f": {which}", False),
+        (equivalent, True),
+        (".", False),
+    ]
+
+
+def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> list[str]:
+    """The arms that are not recommended, grouped by verdict: one sentence a group."""
+    made = []
+    for word in (Word.FASTER, Word.SLOWER):
+        sharing = [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word]
+        if sharing:
+            made.append(together(sharing) + (f" than {reference}." if fastest else "."))
+    for word in (Word.UNDECIDED, Word.TOO_FEW):
+        group = [arm for arm in arms if arm.verdict.word is word]
+        made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]
+    return made

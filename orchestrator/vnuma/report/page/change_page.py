@@ -1,0 +1,130 @@
+"""The page for a change board: what a study changes on which VM, when, how it is put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vnuma.errors import InputError
+from vnuma.report.page.template import filled
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SettingLine:
+    """A setting that the study changes: as it is now, and every value it takes. It goes back to `now`."""
+
+    name: str
+    now: str
+    during: str
+
+
+@dataclass(frozen=True)
+class ArmLine:
+    """One arm in words: what the guest is predicted to see, or why the arm is impossible; and how sure.
+
+    Of a machine: whose CPUs read, and where the pages lie.
+    """
+
+    label: str
+    prediction: str
+    confidence: str
+
+
+@dataclass(frozen=True)
+class Risk:
+    """A finding of preflight: `severity` is block or warn."""
+
+    id: str
+    severity: str
+    what: str
+    help: str
+
+
+@dataclass(frozen=True)
+class VmChange:
+    """All that happens to one VM."""
+
+    name: str
+    path: str
+    where: str
+    kind: str
+    power: str
+    boots: str
+    duration: str
+    settings: Sequence[SettingLine]
+    arms: Sequence[ArmLine]
+    order: Sequence[str]
+    risks: Sequence[Risk]
+
+
+@dataclass(frozen=True)
+class ChangeWords:
+    """What differs between a page about VMs and one about machines that are measured as they are."""
+
+    kind: str
+    """Of study, at the head of the page: `vNUMA study`."""
+    each: str
+    """What happens to each VM or machine, after `Nothing has been changed yet.`"""
+    cycle: str
+    """What is repeated: `power-cycle`."""
+    cycles: str
+    columns: tuple[str, str]
+    """Heads of what is told of an arm, in ArmLine's order."""
+    no_setting: str
+
+
+VMS = ChangeWords(
+    "vNUMA study",
+    "Each VM below is reconfigured, power-cycled and measured again and again, and then put back as it was "
+    "before.",
+    "power-cycle",
+    "power-cycles",
+    ("The guest is predicted to see", "Confidence"),
+    "No setting; the VM is power-cycled only.",
+)
+MACHINES = ChangeWords(
+    "Page cache study",
+    "Each machine below is measured again and again as it is, with its page cache dropped before each pass; "
+    "it is neither reconfigured nor booted.",
+    "pass",
+    "passes",
+    ("Reads from", "Pages lie"),
+    "No setting.",
+)
+
+
+@dataclass(frozen=True)
+class ChangePage:
+    """The whole page. `banner` is empty for real machines."""
+
+    study: str
+    title: str
+    banner: str
+    facts: Pairs
+    steps: Sequence[str]
+    back: Sequence[str]
+    vms: Sequence[VmChange]
+    study_text: str
+    study_sha256: str
+    version: str
+    words: ChangeWords = VMS
+
+
+def write_change_page(page: ChangePage, path: Path) -> Path:
+    """Write the page: one file that needs no network and no scripts. Raises InputError."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(change_page_text(page), encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The document cannot be written to {path} ({error.strerror}).", fix="Name another file."
+        ) from error
+    return path
+
+
+def change_page_text(page: ChangePage) -> str:
+    """The page as text."""
+    return filled("change.html.j2", "style.css", "page.js", page=page)

@@ -1,0 +1,26 @@
+"""The page's table of contents."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vnuma.report.page.page import VmPart
+
+
+def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
+    """Links to the sections of the first VM, or to every VM when there are several."""
+    if len(parts) > 1:
+        return [(part.key, part.vm.name) for part in parts]
+    key = parts[0].key
+    names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
+    names += [("iterations", "Every iteration"), ("order", "Order and drift")]
+    names += [("topology", "Topology")] if parts[0].topologies else []
+    names += [("waits", "Waits")] if parts[0].waits else []
+    names += [("scaling", "Scaling")] if parts[0].scaling else []
+    names += [("figures", "Also measured")] if parts[0].figures else []
+    names += [("verified", "What the workload verified")] if parts[0].verified else []
+    names += [("warnings", "Warnings"), ("lost", "What did not count")]
+    names += [("published", "Beside the published figures")] if parts[0].published else []
+    names += [("methods", "Methods"), ("configuration", "What was run on what"), ("study", "Study file")]
+    names += [("again", "Do it again")]
+    return [(f"{key}-{name}" if name not in ("study", "again") else name, text) for name, text in names]

@@ -1,0 +1,296 @@
+"""What the page shows, ready for the templates: they only lay it out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count as counter
+
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.wording import growth_sentence, limits, listed, signed
+from vnuma.domain.workloads.replicate import medians, none_valid, plural
+from vnuma.domain.workloads.sizes import sized
+from vnuma.report.charts import difference_charts
+from vnuma.report.charts.host_drawing import host_figures, host_map
+from vnuma.report.charts.order_chart import order
+from vnuma.report.charts.scaling_chart import scaling_charts
+from vnuma.report.charts.strip_chart import strips
+from vnuma.report.charts.svg import Figure
+from vnuma.report.charts.topology_drawing import drawing
+from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
+from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.model.grid import GridTable
+from vnuma.report.model.limits import Statement, how_far
+from vnuma.report.model.methods import methods, scope
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.scaling import Curve, curves, scaling_note
+from vnuma.report.model.trust import attempt_words, repeated
+from vnuma.report.model.verified import Verified, verified
+from vnuma.report.model.warnings_list import Warning_, warnings_of
+from vnuma.report.model.words import (
+    answer,
+    boots_words,
+    direction,
+    faster_side,
+    level_words,
+    named,
+    places,
+    verdict_words,
+)
+from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
+from vnuma.report.tables.figures import figures_tables
+from vnuma.report.tables.size_table import SizeRow, margin_of, size_rows
+from vnuma.report.tables.waits import WaitsTable, waits_tables
+from vnuma.store.rows import Attempt, Vm
+
+MOST_VMS_WITH_CHARTS = 8
+"""Above this, charts by size are left out: the page would grow beyond what a browser likes."""
+MOST_VMS_WITH_SECONDARY = 2
+
+SYMBOLS = {Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
+UP, DOWN = "▲", "▼"
+"""Of slower and faster: where the figure went."""
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One arm in the first table."""
+
+    arm: str
+    kind: str
+    symbol: str
+    words: str
+    difference: str
+
+
+@dataclass(frozen=True)
+class FormPart:
+    """The figures of one form. `title` is its measure with the unit, `direction` the way that is better."""
+
+    form: str
+    title: str
+    measure: str
+    direction: str
+    sides: str
+    boots: str
+    published: bool
+    """Whether somebody else's figures are drawn beside ours."""
+    primary: bool
+    table: tuple[SizeRow, ...]
+    arms: tuple[tuple[str, int], ...]
+    """Each arm with its number of boots."""
+    level: str
+    by_size: tuple[Figure, ...]
+    strips: tuple[Figure, ...]
+
+
+@dataclass(frozen=True)
+class LostRow:
+    """An attempt that did not count."""
+
+    words: str
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class VmPart:
+    """All that the page says of one VM. `key` makes ids unique."""
+
+    key: str
+    vm: Vm
+    analysis: Analysis
+    answer: tuple[tuple[str, bool], ...]
+    scope: str
+    direction: str
+    sides: str
+    boots: str
+    replicates: str
+    """What n counts: boots, or passes."""
+    verdicts: tuple[VerdictRow, ...]
+    footnotes: tuple[str, ...]
+    more: tuple[str, ...]
+    forest: tuple[Figure, Figure] | None
+    how_far: tuple[Statement, ...]
+    forms: tuple[FormPart, ...]
+    order: tuple[Figure, Figure] | None
+    host: tuple[Figure, ...]
+    topologies: tuple[tuple[ArmTopology, Figure], ...]
+    waits: tuple[WaitsTable, ...]
+    scaling: tuple[Curve, ...]
+    scaling_note: str
+    scaling_charts: tuple[tuple[Figure, Figure], ...]
+    figures: tuple[GridTable, ...]
+    verified: tuple[Verified, ...]
+    warnings: tuple[Warning_, ...]
+    lost: tuple[LostRow, ...]
+    missing: tuple[str, ...]
+    published: tuple[PublishedRow, ...]
+    methods: str
+    numbers: tuple[ArmResult, ...]
+    configuration: tuple[tuple[str, Pairs], ...]
+    settings: tuple[SettingRow, ...]
+
+
+def vm_parts(loaded: LoadedRun) -> list[VmPart]:
+    """The page's VMs in the order of the study."""
+    numbers = counter(1)
+    return [
+        _vm_part(loaded, vm, analysis, f"vm{next(numbers)}")
+        for analysis in loaded.result.primary
+        for vm in loaded.vms
+        if vm.name == analysis.vm
+    ]
+
+
+def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
+    drawn = bool(analysis.points)
+    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (780, 270))
+    topologies = topologies_of(loaded, vm)
+    host = host_map(loaded, vm)
+    return VmPart(
+        key=key,
+        vm=vm,
+        analysis=analysis,
+        answer=tuple(answer(loaded, analysis)),
+        scope=scope(loaded, vm, analysis),
+        direction=direction(analysis.measure),
+        sides=faster_side(analysis.measure),
+        boots=boots_words(analysis, loaded.study.reference),
+        replicates=plural(analysis.replicate),
+        verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
+        footnotes=tuple(_footnotes(analysis)),
+        more=tuple(_more(analysis, loaded.result.design.size_word)),
+        forest=(
+            difference_charts.forest(analysis, key=f"{key}-forest-wide", width=560),
+            difference_charts.forest(analysis, key=f"{key}-forest-narrow", width=230),
+        )
+        if drawn
+        else None,
+        how_far=tuple(how_far(loaded, vm, analysis)),
+        forms=tuple(_forms(loaded, analysis, key)),
+        order=(wide, narrow) if wide and narrow else None,
+        host=tuple(host_figures(host, key=f"{key}-host")) if host else (),
+        waits=tuple(waits_tables(loaded, vm.name)),
+        scaling=tuple(curves(loaded, vm.name)),
+        scaling_note=scaling_note(loaded, vm.name),
+        scaling_charts=tuple(
+            zip(
+                scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=600),
+                scaling_charts(loaded, vm.name, key=f"{key}-scaling-narrow", width=230),
+                strict=True,
+            )
+        ),
+        figures=tuple(figures_tables(loaded, vm.name)),
+        verified=tuple(verified(loaded, vm)),
+        topologies=tuple((arm, drawing(arm, key=f"{key}-topology-{i}")) for i, arm in enumerate(topologies)),
+        warnings=tuple(warnings_of(loaded, vm, analysis)),
+        lost=tuple(_lost(loaded, attempt) for attempt in loaded.not_counted(vm)),
+        missing=tuple(
+            f"{item.label} in block {item.block}: {item.outcome}"
+            + (f", {item.reason}" if item.reason != item.outcome else "")
+            for item in analysis.missing
+        ),
+        published=tuple(_published(loaded, analysis)),
+        methods=methods(loaded, vm, analysis),
+        numbers=analysis.arms,
+        configuration=tuple(configuration(loaded, vm)),
+        settings=tuple(settings_rows(loaded, vm)),
+    )
+
+
+def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
+    rows = [VerdictRow(reference, "reference", "", "reference", "0")]
+    margins = places([arm.verdict.interval for arm in analysis.arms], margin_of(analysis))
+    for arm, decimals in zip(analysis.arms, margins, strict=True):
+        verdict = arm.verdict
+        kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
+        symbol = "" if verdict.withheld else _symbol(verdict)
+        rows.append(VerdictRow(arm.arm, kind, symbol, verdict_words(verdict), _difference(verdict, decimals)))
+    return rows
+
+
+def _symbol(verdict: Verdict) -> str:
+    if verdict.word in SYMBOLS:
+        return SYMBOLS[verdict.word]
+    return UP if (verdict.word is Word.SLOWER) == (verdict.better == "lower") else DOWN
+
+
+def _difference(verdict: Verdict, decimals: int) -> str:
+    if verdict.ratio is None:
+        return none_valid(verdict.replicate)
+    if verdict.interval is None:
+        return signed(verdict.ratio)
+    return f"{signed(verdict.ratio, decimals)} ({limits(verdict.interval, decimals)})"
+
+
+def _footnotes(analysis: Analysis) -> list[str]:
+    """Which intervals do not rest on the pooled error."""
+    own = [
+        arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
+    ]
+    if not own:
+        return []
+    whose = "the interval rests on its" if len(own) == 1 else "each interval rests on its arm's"
+    return [f"{listed(own)}: {whose} own paired error, not on the pooled one (variance gate)."]
+
+
+def _more(analysis: Analysis, size_word: str) -> list[str]:
+    """Arm by arm: whether the gap changes with size, and where it is largest."""
+    said: dict[str, list[str]] = {arm.arm: [] for arm in analysis.arms}
+    if isinstance(analysis.growth, tuple):
+        for item in analysis.growth:
+            said[item.arm].append(growth_sentence(item))
+    if len(analysis.sizes) > 1:
+        for gap in analysis.largest_gaps:
+            said[gap.arm].append(f"largest at {sized(gap.size, size_word)}: {signed(gap.ratio)}")
+    return [f"{arm}: {'; '.join(parts)}." for arm, parts in said.items() if parts]
+
+
+def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
+    parts = []
+    size_word = loaded.result.design.size_word
+    for analysis in _by_form(loaded, primary):
+        form, measure = analysis.form, analysis.measure
+        most = MOST_VMS_WITH_CHARTS if analysis.primary else MOST_VMS_WITH_SECONDARY
+        drawn = len(loaded.vms) <= most
+        published = published_exact(analysis, loaded.study)
+        parts.append(
+            FormPart(
+                form=form,
+                title=f"{named(measure)}, {medians(analysis.replicate)}, {measure.unit}",
+                measure=named(measure),
+                direction=direction(measure),
+                sides=faster_side(measure),
+                boots=boots_words(analysis, loaded.study.reference),
+                published=any(size in published for size in loaded.study.workload.sizes),
+                primary=analysis.primary,
+                table=tuple(size_rows(analysis)),
+                arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
+                level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
+                by_size=tuple(
+                    difference_charts.by_size(analysis, published, size_word, key=f"{key}-{form}-size")
+                )
+                if drawn
+                else (),
+                strips=tuple(strips(analysis, size_word, key=f"{key}-{form}-strip")) if drawn else (),
+            )
+        )
+    return parts
+
+
+def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:
+    """Each form of a VM in what it declares to measure, where there is anything to show."""
+    found = (
+        loaded.result.analysis(primary.vm, form, loaded.result.design.measure(form).key)
+        for form in loaded.study.workload.forms
+    )
+    return [analysis for analysis in found if analysis is not None and analysis.points]
+
+
+def _published(loaded: LoadedRun, primary: Analysis) -> list[PublishedRow]:
+    """Somebody else's figures beside ours, form by form."""
+    return [row for analysis in _by_form(loaded, primary) for row in published_rows(analysis, loaded.study)]
+
+
+def _lost(loaded: LoadedRun, attempt: Attempt) -> LostRow:
+    return LostRow(attempt_words(attempt), repeated(loaded, attempt))

@@ -1,0 +1,51 @@
+"""Write the page: one file that needs no network, no scripts and no browser of a certain make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from vnuma.errors import InputError
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import banner, progress_words
+from vnuma.report.page.contents import contents
+from vnuma.report.page.page import vm_parts
+from vnuma.report.page.template import filled
+from vnuma.report.published.published_comparison import NO_TEST
+
+
+def write_page(loaded: LoadedRun, output: Path | None) -> Path:
+    """Write the report; by default to reports/RUN.html, or reports/RUN.simulated.html for the lab's runs.
+
+    One of an emulated machine is RUN.emulated.html.
+
+    Raises InputError when the file cannot be written, or the run has no name for a file.
+    """
+    path = output or Path("reports") / f"{loaded.file_stem}.html"
+    page = page_text(loaded)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"The report cannot be written to {path} ({error.strerror}).", fix="Name another file: -o FILE"
+        ) from error
+    return path
+
+
+def page_text(loaded: LoadedRun) -> str:
+    """The page as text."""
+    parts = vm_parts(loaded)
+    return filled(
+        "report.html.j2",
+        "style.css",
+        "page.js",
+        loaded=loaded,
+        run=loaded.run,
+        study=loaded.study,
+        no_test=NO_TEST,
+        asks_for_topology=loaded.study.compares_shapes,
+        banner=banner(loaded.simulated),
+        progress=progress_words(loaded),
+        parts=parts,
+        contents=contents(parts),
+    )

@@ -1,0 +1,1 @@
+"""Published figures: re-analysed, and compared with a run's."""

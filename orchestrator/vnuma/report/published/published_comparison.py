@@ -1,0 +1,211 @@
+"""This study beside somebody else's published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.table import TableRow
+from vnuma.analysis.verdict import Verdict
+from vnuma.analysis.wording import amount, decimals, limits, percent, signed
+from vnuma.domain.study.study import Study
+from vnuma.domain.workloads.replicate import Replicate, none_valid
+
+WHERE_UNKNOWN = "not comparable"
+ALLOWED = "a bound that ours keeps"
+
+NO_TEST = (
+    "A published figure is often one run, rounded, and has no interval: outside ours is no proof of a "
+    "difference, inside none of agreement."
+)
+
+Bound = Literal["at most", "at least"]
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """One arm at one size, or over all sizes (`size` None) where only such a ratio was published.
+
+    `theirs` and `ours` are in `unit`; ratios are to our reference, whose own are None. None: not known.
+    `at_least`: their figure is a lower bound; `bound` is what that makes of their ratio.
+    """
+
+    form: str
+    size: int | None
+    arm: str
+    unit: str
+    replicate: Replicate
+    theirs: float | None
+    ours: float | None
+    their_ratio: float | None
+    verdict: Verdict | None
+    """Ours; None for the reference."""
+    at_least: bool = False
+    bound: Bound | None = None
+
+    @property
+    def where(self) -> str:
+        """Where their ratio lies, by our interval; empty for the reference."""
+        if self.verdict is None:
+            return ""
+        interval = self.verdict.interval
+        if self.their_ratio is None or interval is None:
+            return WHERE_UNKNOWN
+        if self.their_ratio < interval.low:
+            return ALLOWED if self.bound == "at least" else "below our interval"
+        if self.their_ratio > interval.high:
+            return ALLOWED if self.bound == "at most" else "above our interval"
+        return ALLOWED if self.bound else "inside our interval"
+
+    @property
+    def their_figure(self) -> str:
+        """Without its unit, as all texts here."""
+        if self.theirs is None:
+            return "ratio only"
+        figure = amount(self.theirs, self.unit)
+        return f"≥ {figure}" if self.at_least else figure
+
+    @property
+    def our_figure(self) -> str:
+        """The median of our boots."""
+        if self.size is None:
+            return "all sizes"
+        return none_valid(self.replicate) if self.ours is None else amount(self.ours, self.unit)
+
+    @property
+    def their_difference(self) -> str:
+        """From their reference, in percent."""
+        if self.verdict is None:
+            return "reference"
+        if self.their_ratio is None:
+            return "no reference"
+        sign = {"at most": "≤ ", "at least": "≥ ", None: ""}[self.bound]
+        return f"{sign}{percent(self.their_ratio):+.1f}%"
+
+    @property
+    def our_difference(self) -> str:
+        """From our reference, with its interval."""
+        if self.verdict is None:
+            return "reference"
+        if self.verdict.ratio is None or self.verdict.interval is None:
+            known = self.ours is not None or self.verdict.ratio is not None
+            return "no interval" if known else none_valid(self.replicate)
+        places = decimals([self.verdict.interval], self.verdict.margin)
+        return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.interval, places)})"
+
+
+def published_figures(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:
+    """Somebody else's figures of the analysis' form, in its unit: size -> arm -> figure."""
+    if study.published is None:
+        return {}
+    in_ms = analysis.primary and analysis.measure.key == "elapsed_ms"
+    own = study.published.figures.get(analysis.form, {})
+    return {**(study.published.elapsed_ms if in_ms else {}), **own}
+
+
+def published_exact(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:
+    """Those of them that are no bounds: a chart draws a point for each."""
+    return {
+        size: {arm: x for arm, x in figures.items() if arm not in _bounds(analysis, study, size)}
+        for size, figures in published_figures(analysis, study).items()
+    }
+
+
+def to_reference(ratios: Mapping[str, float], reference: str) -> Mapping[str, float]:
+    """Published ratios to our reference, whichever arm they were published to: that arm's is 1."""
+    base = ratios.get(reference, 1.0)
+    return {arm: ratio / base for arm, ratio in ratios.items()}
+
+
+def published_rows(analysis: Analysis, study: Study) -> list[PublishedRow]:
+    """Every size and arm of the analysis' form for which there is a published figure, ratios last."""
+    published = study.published
+    if published is None:
+        return []
+    figures = published_figures(analysis, study)
+    at_sizes = published.size_ratios.get(analysis.form, {})
+    return [
+        *(
+            row
+            for table, sizes in zip(analysis.table, analysis.sizes, strict=True)
+            for row in (
+                *_at_size(analysis, study, table, sizes.arms, figures.get(table.size, {})),
+                *_ratios_at(analysis, study, table, sizes.arms, at_sizes.get(table.size, {})),
+            )
+        ),
+        *_over_sizes(analysis, study, published.ratios.get(analysis.form, {})),
+    ]
+
+
+def _bounds(analysis: Analysis, study: Study, size: int) -> Sequence[str]:
+    """The arms whose published figure is a lower bound."""
+    return study.published.lower_bounds.get(analysis.form, {}).get(size, ()) if study.published else ()
+
+
+def _at_size(
+    analysis: Analysis,
+    study: Study,
+    table: TableRow,
+    arms: Sequence[ArmResult],
+    theirs: Mapping[str, float],
+) -> Iterator[PublishedRow]:
+    verdicts = {arm.arm: arm.verdict for arm in arms}
+    bounds, reference = _bounds(analysis, study, table.size), study.reference
+    base = theirs.get(reference)
+    for cell in table.cells:
+        if cell.arm in theirs:
+            yield PublishedRow(
+                form=analysis.form,
+                size=table.size,
+                arm=cell.arm,
+                unit=analysis.measure.unit,
+                replicate=analysis.replicate,
+                theirs=theirs[cell.arm],
+                ours=cell.median,
+                # A ratio of two lower bounds bounds nothing.
+                their_ratio=theirs[cell.arm] / base
+                if base and not (cell.arm in bounds and reference in bounds)
+                else None,
+                verdict=verdicts.get(cell.arm),
+                at_least=cell.arm in bounds,
+                bound="at least" if cell.arm in bounds else "at most" if reference in bounds else None,
+            )
+
+
+def _ratios_at(
+    analysis: Analysis,
+    study: Study,
+    table: TableRow,
+    arms: Sequence[ArmResult],
+    ratios: Mapping[str, float],
+) -> Iterator[PublishedRow]:
+    theirs = to_reference(ratios, study.reference)
+    ours = {cell.arm: cell.median for cell in table.cells}
+    for arm in arms:
+        if arm.arm in theirs:
+            yield _ratio_row(analysis, table.size, arm, ours.get(arm.arm), theirs[arm.arm])
+
+
+def _over_sizes(analysis: Analysis, study: Study, ratios: Mapping[str, float]) -> Iterator[PublishedRow]:
+    theirs = to_reference(ratios, study.reference)
+    for arm in analysis.arms:
+        if arm.arm in theirs:
+            yield _ratio_row(analysis, None, arm, None, theirs[arm.arm])
+
+
+def _ratio_row(
+    analysis: Analysis, size: int | None, arm: ArmResult, ours: float | None, ratio: float
+) -> PublishedRow:
+    return PublishedRow(
+        form=analysis.form,
+        size=size,
+        arm=arm.arm,
+        unit=analysis.measure.unit,
+        replicate=analysis.replicate,
+        theirs=None,
+        ours=ours,
+        their_ratio=ratio,
+        verdict=arm.verdict,
+    )

@@ -1,0 +1,1 @@
+"""A run as tables: on the screen, as CSV, LaTeX and Markdown."""

@@ -1,0 +1,1 @@
+"""A run and a calibration as text for a terminal."""

@@ -1,0 +1,231 @@
+"""The run as text for a terminal: at most 80 columns, no colour, the answer in words below the figures."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.workloads.replicate import medians, none_valid, plural
+from vnuma.report.export.json_export import as_json
+from vnuma.report.model.machine_words import machine_notes
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.saturation import saturation_text
+from vnuma.report.model.scaling import scaling_text
+from vnuma.report.model.trust import (
+    a_a_words,
+    attempt_words,
+    control_words,
+    effective_count,
+    lost_words,
+    spreads,
+)
+from vnuma.report.model.words import (
+    ORDER_WORDS,
+    banner,
+    blindness,
+    boots_words,
+    count,
+    direction,
+    level_words,
+    named,
+    places,
+    progress_words,
+    verdict_words,
+)
+from vnuma.report.published.published_comparison import NO_TEST
+from vnuma.report.published.published_comparison_text import beside_text
+from vnuma.report.tables.csv_export import as_csv
+from vnuma.report.tables.figures import figures_text
+from vnuma.report.tables.paper_table import paper_rows
+
+__all__ = ["as_csv", "as_json", "as_text"]
+
+WIDTH = 80
+_ATTEMPTS_SHOWN = 5
+_LABEL = 11
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+
+
+def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
+    """Table 1, verdicts and what they rest on. Below `width` columns tables become lines."""
+    parts = [_heading(loaded, width)]
+    for vm in loaded.study.vms:
+        parts += [part for part in _vm_parts(loaded, vm, width) if part]
+    parts.append("\n".join(_wrap(text, "  ", width) for text in _notes(loaded)))
+    return "\n\n".join(parts) + "\n"
+
+
+def _notes(loaded: LoadedRun) -> Iterator[str]:
+    """What the figures above are, for those who have not read the documentation."""
+    yield "Differences are within-block ratios: they need not equal the gap of medians."
+    if any(beside_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
+        yield NO_TEST
+    several = [found for found in loaded.result.primary if len(found.sizes) > 1]
+    verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
+    if verdicts:
+        level = level_words(verdicts[0].level)
+        yield f"Intervals at one size are {level} each, so that all sizes hold together at 95%."
+
+
+def _heading(loaded: LoadedRun, width: int) -> str:
+    lines = [banner(loaded.simulated)] if loaded.simulated else []
+    main = next(iter(loaded.result.primary), None)
+    design = loaded.study.design
+    order = ORDER_WORDS[design.order]
+    boots = f", {boots_words(main, loaded.study.reference)}" if main and main.points else ""
+    blocks = main.blocks if main else 0
+    shown = (
+        count(blocks, "block")
+        if blocks == design.most_blocks
+        else f"{blocks} of {count(design.most_blocks, 'block')}"
+    )
+    lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
+    lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
+    if main and blindness(main):
+        lines.append(_wrap(blindness(main), "  ", width))
+    if main and main.ended_by:
+        lines.append(_wrap(f"Ended by its rule: {main.ended_by}.", "  ", width))
+    if loaded.partial:
+        lines.append(f"The run is still going: {progress_words(loaded)}; figures will change.")
+    elif str(loaded.run.state) != "finished":
+        lines.append(f"The run is {loaded.run.state}: {progress_words(loaded)}.")
+    return "\n".join(lines)
+
+
+def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
+    if len(loaded.study.vms) > 1:
+        yield vm
+    reference, size_word = loaded.study.reference, loaded.result.design.size_word
+    for analysis in loaded.result.primary:
+        if analysis.vm == vm:
+            yield _figures(analysis, size_word, width, secondary=False)
+            yield _verdicts(analysis, width)
+            yield beside_text(loaded, analysis, width)
+    for form in loaded.study.workload.forms[1:]:
+        other = loaded.result.analysis(vm, form, loaded.result.design.measure(form).key)
+        if other and other.points:
+            yield _figures(other, size_word, width, secondary=True)
+            yield beside_text(loaded, other, width)
+    yield from scaling_text(loaded, vm, width)
+    yield from saturation_text(loaded, vm, width)
+    yield from figures_text(loaded, vm, width)
+    for analysis in loaded.result.primary:
+        if analysis.vm == vm:
+            yield _trust(loaded, analysis, reference, width)
+
+
+def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool) -> str:
+    """Medians with differences under them; the secondary form shows medians and percent alone."""
+    measure = analysis.measure
+    what = f"{measure.unit}, {medians(analysis.replicate)}, {direction(measure)}"
+    title = f"{named(measure)}, {what}"
+    if secondary:
+        title = f"Secondary, decides nothing: form {analysis.form}, {measure.name}, {what}"
+    if not analysis.points:
+        return f"{title}\n(no cell gave a valid measurement)"
+    rows = list(paper_rows(analysis, size_word, secondary=secondary))
+    widths = [
+        max([10 if i == 0 else 12, *(len(row.cells[i]) + 2 for row in rows)])
+        for i in range(len(rows[0].cells))
+    ]
+    label = max(_LABEL, *(len(row.label) for row in rows))
+    if label + sum(widths) > width:
+        return "\n".join([_wrap(title, "  ", width), *_lines(analysis, size_word, width)])
+    lines = [
+        f"{row.label:<{label}}" + "".join(f"{cell:>{w}}" for cell, w in zip(row.cells, widths, strict=True))
+        for row in rows
+    ]
+    return "\n".join([_wrap(title, "  ", width), *(line.rstrip() for line in lines)])
+
+
+def _lines(analysis: Analysis, size_word: str, width: int) -> Iterator[str]:
+    """The narrow form of the table: a line or two for each size and arm, nothing cut off."""
+    unit = analysis.measure.unit
+    for table, sizes in zip(analysis.table, analysis.sizes, strict=True):
+        reference = table.cells[0].median or 0.0
+        yield f"{size_word}: {table.size}"
+        for cell, verdict in zip(table.cells, [None, *(arm.verdict for arm in sizes.arms)], strict=True):
+            median = (
+                none_valid(analysis.replicate)
+                if cell.median is None
+                else f"{amount(cell.median, unit)} {unit}"
+            )
+            text = f"  {cell.arm}: {median}"
+            if verdict is None:
+                text += ", ref"
+            elif cell.difference is not None and cell.ratio is not None:
+                difference = signed_amount(cell.difference, unit, reference)
+                text += f", {difference} {unit}, {signed(cell.ratio)}"
+            if verdict and verdict.interval:
+                places_shown = places([verdict.interval], verdict.margin)[0]
+                text += f" ({level_words(verdict.level)}: {limits(verdict.interval, places_shown)})"
+            yield _wrap(text, "    ", width)
+
+
+_WIDEST_ARM = 18
+"""Longer names of arms push their sentence to the right."""
+
+
+def _verdicts(analysis: Analysis, width: int) -> str:
+    """One sentence an arm, on the mean over all sizes."""
+    longest = min(max((len(arm.arm) for arm in analysis.arms), default=0), _WIDEST_ARM) + 2
+    return "\n".join(
+        _wrap(f"{arm.arm:<{longest - 2}}  {verdict_words(arm.verdict)}", " " * longest, width)
+        for arm in analysis.arms
+    )
+
+
+def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) -> str:
+    indent = " " * 7
+    statements = [a_a_words(analysis, reference)]
+    vm = loaded.vm(analysis.vm)
+    if vm is not None:
+        effective = effective_count(loaded, vm).words
+        statements.append(f"{effective}; {control_words(analysis)}")
+    if analysis.points:
+        all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in spreads(analysis))
+        statements.append(
+            f"{plural(analysis.replicate)} around their arm's median, min to max: {all_spreads}"
+        )
+    statements += [
+        f"{item.what} {item.advice}" for item in analysis.cautions if item.id not in _SAID_ELSEWHERE
+    ]
+    lines = [_wrap(text, indent, width, first=indent) for text in statements]
+    if vm is not None:
+        lines += _lost(loaded, analysis, width)
+    return "\n".join(["Trust  " + lines[0].lstrip(), *lines[1:]])
+
+
+_SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "rank_dissent", "aa_note", "aa_alarm"})
+"""Cautions whose content already stands in a verdict or in the A/A sentence."""
+
+
+def _lost(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
+    """Attempts that did not count and cells without a value, each with its reason."""
+    vm = loaded.vm(analysis.vm)
+    lost = loaded.not_counted(vm) if vm else ()
+    texts = [lost_words(loaded, vm)] if vm and lost else []
+    texts += [f"  {attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
+    if len(lost) > _ATTEMPTS_SHOWN:
+        texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
+    missing = [item for item in analysis.missing if item.outcome != "not run"]
+    if missing:
+        cells = ", ".join(f"{item.label} in block {item.block} ({item.reason})" for item in missing[:10])
+        more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
+        texts.append(f"without a value: {cells}{more}")
+    return [_wrap(text, " " * 9, width, first=" " * 7) for text in texts]
+
+
+def _wrap(text: str, indent: str, width: int, *, first: str = "") -> str:
+    """Wrap without ever cutting a number, an arm or a name; a no-break space ends as a plain one."""
+    wrapped = textwrap.fill(
+        text,
+        width=width - 1,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapped.replace(_NO_BREAK, " ")

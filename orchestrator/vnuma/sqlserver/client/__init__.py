@@ -1,0 +1,1 @@
+"""Talking to SQL Server: driver, connection, deadline, statements and their times."""

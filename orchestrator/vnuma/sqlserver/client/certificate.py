@@ -1,0 +1,170 @@
+"""A look of our own at a SQL Server's encryption: what FreeTDS does not tell, and when a certificate ends.
+
+Only PRELOGIN and the TLS handshake are spoken, so nothing secret is sent. The messages are those of
+https://learn.microsoft.com/openspecs/windows_protocols/ms-tds
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from cryptography import x509
+
+from vnuma.domain.vm.certificates import rejection
+from vnuma.errors import CertificateRejected, SqlUnreachable
+from vnuma.sqlserver.client.failures import NO_ENCRYPTION, NO_ENCRYPTION_FIX
+from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, turn
+
+_PRELOGIN = 0x12
+_ENCRYPTION = 1
+_OFF, _ON, _NOT_SUPPORTED = 0, 1, 2
+_LARGEST = 65536
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """Where a SQL Server answers, and whose signature is trusted: a file's CAs, else the system's."""
+
+    host: str
+    port: int
+    ca_file: str | None = None
+    strict: bool = False
+
+    @property
+    def where(self) -> str:
+        """Host and port, for messages."""
+        return f"{self.host}:{self.port}"
+
+
+def why_refused(end: Endpoint, timeout_s: float) -> CertificateRejected | None:
+    """Why nobody may log in there; None where encryption and certificate are as they should be, or unseen."""
+    try:
+        _shake_hands(end, _context(end), timeout_s)
+    except ssl.SSLCertVerificationError as error:
+        certificate = shown(end, timeout_s)
+        if certificate is None:
+            return CertificateRejected(
+                f"{end.where} shows a certificate that is not trusted ({error.verify_message}). "
+                "Nothing was sent.",
+                fix="Name the CA that signed it in vnuma_sql.ca_file.",
+            )
+        return rejection(end.where, certificate, error.verify_code, end.ca_file, "vnuma_sql")
+    except _NotEncrypted:
+        return CertificateRejected(f"{end.where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
+    except (OSError, ValueError, LoginTimeoutError, SqlUnreachable):
+        return None
+    return None
+
+
+def shown(end: Endpoint, timeout_s: float) -> x509.Certificate | None:
+    """The certificate that the server shows, trusted or not; None when it does not show one."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    try:
+        der = _shake_hands(end, context, timeout_s)
+        return x509.load_der_x509_certificate(der) if der else None
+    except (OSError, ValueError, LoginTimeoutError, SqlUnreachable, _NotEncrypted):
+        return None
+
+
+class _NotEncrypted(Exception):
+    """The server answers PRELOGIN without the encryption that was asked for."""
+
+
+def _context(end: Endpoint) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=end.ca_file)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    return context
+
+
+def _shake_hands(end: Endpoint, context: ssl.SSLContext, timeout_s: float) -> bytes | None:
+    """Encrypt a connection, and leave; the server's certificate.
+
+    Raises OSError, ValueError, SqlUnreachable, LoginTimeoutError and _NotEncrypted.
+    """
+    until = time.monotonic() + timeout_s
+    with (
+        turn(addresses_of(end.host, end.port), until),
+        socket.create_connection((end.host, end.port), timeout=timeout_s) as link,
+    ):
+        wire = _Wire(link, until, wrapped=not end.strict)
+        if end.strict:
+            context.set_alpn_protocols(["tds/8.0"])
+        else:
+            wire.ask_for_encryption()
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        tls = context.wrap_bio(incoming, outgoing, server_hostname=end.host)
+        while True:
+            with suppress(ssl.SSLWantReadError):
+                tls.do_handshake()
+                return tls.getpeercert(binary_form=True)
+            wire.send(outgoing.read())
+            incoming.write(wire.receive())
+
+
+@dataclass
+class _Wire:
+    """A socket on which TLS travels inside packets of type PRELOGIN, as it does below TDS 8."""
+
+    link: socket.socket
+    until: float
+    wrapped: bool
+    waiting: bytes = field(default=b"")
+
+    def ask_for_encryption(self) -> None:
+        """Raises _NotEncrypted when the answer is another than that the session is encrypted."""
+        version, wish = bytes(6), bytes([_ON])
+        options = struct.pack(">BHHBHHB", 0, 11, len(version), _ENCRYPTION, 11 + len(version), 1, 0xFF)
+        self.send(options + version + wish)
+        if _encryption(self.receive()) in (_OFF, _NOT_SUPPORTED):
+            raise _NotEncrypted
+
+    def send(self, data: bytes) -> None:
+        self.link.settimeout(self._left())
+        head = struct.pack(">BBHHBB", _PRELOGIN, 1, 8 + len(data), 0, 1, 0)
+        self.link.sendall(head + data if self.wrapped else data)
+
+    def receive(self) -> bytes:
+        """The body of the next packet. Raises OSError when there is none in time."""
+        if not self.wrapped:
+            return self._some(_LARGEST)
+        head = self._exactly(8)
+        return self._exactly(max(0, struct.unpack(">H", head[2:4])[0] - 8))
+
+    def _exactly(self, count: int) -> bytes:
+        data = b""
+        while len(data) < count:
+            data += self._some(count - len(data))
+        return data
+
+    def _some(self, most: int) -> bytes:
+        self.link.settimeout(self._left())
+        data = self.link.recv(most)
+        if not data:
+            raise ConnectionResetError("the server closed the connection")
+        return data
+
+    def _left(self) -> float:
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the server did not finish its handshake in time")
+        return left
+
+
+def _encryption(options: bytes) -> int:
+    """What a PRELOGIN says of encryption. Raises ValueError for one that cannot be read."""
+    for at in range(0, len(options), 5):
+        if options[at] == 0xFF:
+            break
+        if at + 5 > len(options):
+            break
+        kind, offset, length = struct.unpack(">BHH", options[at : at + 5])
+        if kind == _ENCRYPTION and length >= 1 and offset < len(options):
+            return int(options[offset])
+    raise ValueError("a PRELOGIN without a word on encryption")

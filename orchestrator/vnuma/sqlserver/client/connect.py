@@ -1,0 +1,265 @@
+"""Connecting to SQL Server: the connection string, written once, and errors translated once."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from vnuma.errors import DriverMissing, InputError, LoginRefused, SqlUnreachable, VnumaError
+from vnuma.logins import Logins
+from vnuma.sqlserver.client.browser import port_of
+from vnuma.sqlserver.client.certificate import Endpoint, why_refused
+from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Link, known
+from vnuma.sqlserver.client.driver import Driver
+from vnuma.sqlserver.client.driver_files import CA_PLACE, DriverFiles, install, read_ca
+from vnuma.sqlserver.client.failures import ServerError, counts_against_account, natives, no_ticket, translate
+from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sockets import Address
+
+Encrypt = Literal["mandatory", "strict", "no"]
+
+APPLICATION = "vnuma"
+
+MOST_REFUSALS = 3
+"""Logins that are refused in a row before the account is left alone: domains lock it after three to ten."""
+
+__all__ = [
+    "APPLICATION",
+    "Encrypt",
+    "ServerError",
+    "SqlServer",
+    "connect",
+    "connection_string",
+    "driver_files",
+    "translate",
+]
+
+_VERIFIES_SINCE = (1, 0)
+"""FreeTDS since when a CA and the name are checked, and a server without encryption is refused.
+https://www.freetds.org/userguide/freetdsconf.html
+"""
+
+
+@dataclass(frozen=True)
+class SqlServer:
+    """How to reach one SQL Server.
+
+    `encrypt` has the names of Microsoft's driver: `mandatory` encrypts the session or does not log in,
+    `strict` is TDS 8 (SQL Server 2022 and later, msodbcsql18), `no` encrypts the login alone, and that
+    only where the server does. The certificate is verified by `ca_file`, else by the system's CAs,
+    unless `trust_server_certificate` says not to. With `kerberos` the caller's ticket logs in, and user
+    and password are not used.
+    """
+
+    host: str
+    port: int
+    user: str
+    password: str = field(repr=False)
+    driver: Driver
+    encrypt: Encrypt = "mandatory"
+    trust_server_certificate: bool = False
+    ca_file: str | None = None
+    kerberos: bool = False
+    instance: str = ""
+    """A named instance, whose port SQL Server Browser tells at each login; `port` is not used then."""
+    node_ports: tuple[int, ...] = ()
+    """Further ports of this server that may be mapped to NUMA nodes; empty: a study names them."""
+    logins: Logins | None = field(default=None, repr=False, compare=False)
+    """Where the run's processes count refused logins; None: they are not counted."""
+
+    @property
+    def where(self) -> str:
+        """Host and port, or host and instance, for messages."""
+        return f"{self.host}\\{self.instance}" if self.instance else f"{self.host}:{self.port}"
+
+    @property
+    def account(self) -> str:
+        """Server and login, as refusals are counted."""
+        return f"SQL Server {self.where} {self.user}"
+
+    @property
+    def encryption(self) -> str:
+        """What is encrypted, in words: it costs time, so times taken with another one are not compared."""
+        if self.encrypt == "no":
+            return "the login at most"
+        return f"{self.encrypt}, certificate {'verified' if self.verified else 'NOT verified'}"
+
+    @property
+    def verified(self) -> bool:
+        """Whether nobody but the server that the certificate names can read what is sent, or answer."""
+        return self.encrypt != "no" and not self.trust_server_certificate
+
+
+@contextmanager
+def connect(
+    server: SqlServer,
+    database: str = "master",
+    login_timeout_s: float = 5,
+    statement_timeout_s: float = STATEMENT_TIMEOUT_S,
+) -> Iterator[pyodbc.Connection]:
+    """A connection for the duration of a `with`, closed at its end.
+
+    Autocommit is on, as timing needs it: a transaction would add requests of its own. An account that was
+    refused MOST_REFUSALS times in a row is not tried again in this run.
+
+    Raises SqlUnreachable, LoginRefused, CertificateRejected, DriverMissing or ServerError, also for what the
+    driver raises inside the `with`; EnvironmentProblem for a CA file that cannot be used.
+    """
+    if server.logins:
+        server.logins.require_open(server.account)
+
+    until, asked = time.monotonic() + login_timeout_s, server
+
+    def prepare() -> tuple[frozenset[Address], str]:
+        nonlocal server
+        server = located(asked, until - time.monotonic())
+        install(driver_files(server))
+        return addresses_of(server.host, server.port), connection_string(server, database)
+
+    try:
+        connection, sockets = log_in(prepare, login_timeout_s)
+    except pyodbc.Error as error:
+        raise _not_logged_in(server, asked, error, until - time.monotonic()) from error
+    except LoginTimeoutError as error:
+        raise SqlUnreachable(
+            f"{asked.where}: SQL Server does not answer: {error}.",
+            fix="Is the guest up, or is it frozen? See its console, and SQL Server's error log.",
+        ) from error
+    if asked.logins:
+        asked.logins.accepted(asked.account)
+    try:
+        with known(connection, Link(asked.where, sockets, statement_timeout_s)):
+            yield connection
+    except pyodbc.Error as error:
+        raise translate(error, asked.where) from error
+    finally:
+        with suppress(pyodbc.Error):  # the server may be gone already; then there is nothing to close
+            connection.close()
+
+
+def located(server: SqlServer, timeout_s: float) -> SqlServer:
+    """The server with its port of now. Raises SqlUnreachable."""
+    if not server.instance:
+        return server
+    return replace(server, port=port_of(server.host, server.instance, timeout_s), instance="")
+
+
+def _not_logged_in(server: SqlServer, asked: SqlServer, error: pyodbc.Error, left_s: float) -> VnumaError:
+    """FreeTDS gives no reason when it is not content with a server's encryption; we look for ourselves."""
+    ours = translate(error, asked.where)
+    if counts_against_account(error):
+        return _counted(asked, ours)
+    silent = server.driver.kind == "freetds" and natives(error)[:1] == (0,)
+    if silent and server.verified and left_s > 0:
+        ours = why_refused(Endpoint(server.host, server.port, server.ca_file), left_s) or ours
+    if silent and server.kerberos and isinstance(ours, SqlUnreachable):
+        why = "FreeTDS gives no reason; most often a ticket is missing or has expired"
+        return no_ticket(asked.where, why)
+    return ours
+
+
+def _counted(server: SqlServer, error: VnumaError) -> VnumaError:
+    """A refused login, or AccountRefused when it was the last that this run tries."""
+    if server.logins is None or not isinstance(error, LoginRefused):
+        return error
+    with server.logins.alone(server.account):
+        return server.logins.refused(server.account, error, MOST_REFUSALS)
+
+
+def connection_string(server: SqlServer, database: str) -> str:
+    """The ODBC connection string. It holds the password: never log it."""
+    options = _freetds(server) if server.driver.kind == "freetds" else _microsoft(server)
+    options |= {"DATABASE": database, "APP": APPLICATION}
+    options |= (
+        {"Trusted_Connection": "yes"} if server.kerberos else {"UID": server.user, "PWD": server.password}
+    )
+    braced = _braced_freetds if server.driver.kind == "freetds" else _braced
+    pairs = {"DRIVER": server.driver.name, **options}.items()
+    # FreeTDS takes the last value's closing brace for part of it, unless a semicolon follows.
+    return "".join(f"{name}={braced(value)};" for name, value in pairs)
+
+
+def driver_files(server: SqlServer) -> DriverFiles:
+    """What the driver reads beside the connection string.
+
+    Raises DriverMissing for one that cannot verify, InputError and EnvironmentProblem.
+    """
+    ca = read_ca(server.ca_file) if server.ca_file and not server.trust_server_certificate else ""
+    if server.driver.kind != "freetds":
+        return DriverFiles(ca)
+    lines = {
+        "host": server.host,
+        "port": server.port,
+        "tds version": "7.4",
+        "encryption": "request" if server.encrypt == "no" else "require",
+    }
+    if server.verified:
+        _require_verification(server.driver)
+        lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
+    section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
+    return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")
+
+
+def _section_name(server: SqlServer) -> str:
+    """The server's section in freetds.conf. Raises InputError for a host that would end its line there."""
+    if not re.fullmatch(r"[\w.:%\-]{1,200}", server.host):
+        raise InputError(f"{server.host!r} is not a valid host name.", fix="Correct vnuma_sql.host.")
+    facts = (server.host, server.port, server.encrypt, server.verified, server.ca_file)
+    return "vnuma-" + hashlib.sha256(repr(facts).encode()).hexdigest()[:16]
+
+
+def _require_verification(driver: Driver) -> None:
+    found = tuple(int(part) for part in driver.version.split(".")) if driver.version else ()
+    if found < _VERIFIES_SINCE:
+        raise DriverMissing(
+            f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) is not "
+            "known to verify a server's certificate, so nobody logs in with it.",
+            fix="Install FreeTDS 1.0 or later, or msodbcsql18; vnuma_sql.driver names a library by its path.",
+        )
+
+
+def _microsoft(server: SqlServer) -> dict[str, str]:
+    if server.encrypt == "strict" and server.driver.kind != "msodbcsql18":
+        raise _no_strict(server.driver)
+    return {
+        "SERVER": f"tcp:{server.host},{server.port}",
+        "Encrypt": {"mandatory": "yes", "strict": "strict", "no": "no"}[server.encrypt],
+        "TrustServerCertificate": "yes" if server.trust_server_certificate else "no",
+        # A silent reconnection would lose SET STATISTICS TIME and with it the measurement.
+        "ConnectRetryCount": "0",
+    }
+
+
+def _freetds(server: SqlServer) -> dict[str, str]:
+    """Only a section of freetds.conf can say whom to trust; without the section FreeTDS finds no server."""
+    if server.encrypt == "strict":
+        raise _no_strict(server.driver)
+    return {"Servername": _section_name(server), "ClientCharset": "UTF-8"}
+
+
+def _no_strict(driver: Driver) -> DriverMissing:
+    return DriverMissing(
+        f"encrypt: strict needs msodbcsql18, but the driver found is {driver}.",
+        fix="Install msodbcsql18, or set encrypt: mandatory.",
+    )
+
+
+def _braced(value: str) -> str:
+    """A value in braces, as ODBC defines it: only a closing brace means anything, and it is doubled."""
+    return "{" + value.replace("}", "}}") + "}"
+
+
+def _braced_freetds(value: str) -> str:
+    """A value in braces, as FreeTDS reads it: up to the first `};`, and nothing can be doubled."""
+    if "};" in value:
+        raise InputError(
+            "FreeTDS cannot pass on a name or password that contains the characters };",
+            fix="Choose another, or install msodbcsql18.",
+        )
+    return "{" + value + "}"

@@ -1,0 +1,91 @@
+"""A deadline for every statement, kept even when the server has stopped answering.
+
+The drivers' own timeouts do not fire while rows are discarded. Cancelling from another thread is no
+way out either: a frozen guest never confirms it, and FreeTDS 1.3 can lose the wake-up and wait for
+ever. So the socket is shut down under the driver. That ends every call that waits on it, SQL Server
+rolls the statement back when it sees its client gone, and the connection is not used again anyway.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sockets import Sockets, has_ended, shut_down
+
+STATEMENT_TIMEOUT_S = 600.0
+"""For a statement that is not timed: enough to make or copy a large dataset's table."""
+
+
+@dataclass(frozen=True)
+class Link:
+    """What is known of an open connection beside the driver."""
+
+    where: str
+    """Its server as messages name it; a driver's own name for it may be anything."""
+    sockets: Sockets
+    timeout_s: float
+
+
+_links: dict[int, Link] = {}
+"""Connections that are open now, by identity: a pyodbc connection takes no attributes."""
+
+
+@contextmanager
+def known(connection: pyodbc.Connection, link: Link) -> Iterator[None]:
+    """Remember what a connection's driver does not tell while the block runs."""
+    _links[id(connection)] = link
+    try:
+        yield
+    finally:
+        del _links[id(connection)]
+
+
+def server_of(connection: pyodbc.Connection) -> str:
+    """The server at the other end, for messages."""
+    link = _links.get(id(connection))
+    return link.where if link else "SQL Server"
+
+
+@contextmanager
+def deadline(
+    connection: pyodbc.Connection, cursor: pyodbc.Cursor, timeout_s: float | None = None
+) -> Iterator[threading.Event]:
+    """End the cursor's work after a time, and the connection with it; the event says whether that happened.
+
+    An interrupted call may return without an exception: the event decides, not the driver. Without
+    `timeout_s` the connection's own statement timeout counts.
+    """
+    link = _links.get(id(connection), Link("", frozenset(), STATEMENT_TIMEOUT_S))
+    ended, passed = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if ended.wait(link.timeout_s if timeout_s is None else timeout_s):
+            return
+        passed.set()
+        if link.sockets:
+            shut_down(link.sockets)
+        else:  # a system that does not list its sockets
+            with suppress(pyodbc.Error):  # the statement may just have ended by itself
+                cursor.cancel()
+
+    watcher = threading.Thread(target=watch, name="deadline", daemon=True)
+    watcher.start()
+    try:
+        yield passed
+    finally:
+        ended.set()
+        # The cursor must outlive a cancel, and the sockets' numbers must not be given away before.
+        watcher.join()
+
+
+def is_cut(connection: pyodbc.Connection) -> bool:
+    """Whether the other side has ended the connection, or the driver has closed its socket.
+
+    False where the sockets are not known.
+    """
+    link = _links.get(id(connection))
+    return link is not None and bool(link.sockets) and all(has_ended(one) for one in link.sockets)

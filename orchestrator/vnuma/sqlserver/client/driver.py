@@ -1,0 +1,224 @@
+"""Which ODBC driver is used: looked for in a stated order, and recorded with every run.
+
+Times taken with different drivers are never compared: how fast a driver discards rows is part of
+what the client form measures.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import re
+from collections.abc import Iterator, Sequence
+from configparser import Error as ConfigError
+from configparser import RawConfigParser
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from vnuma.errors import DriverMissing
+from vnuma.sqlserver.client.odbc import FOLDER, pyodbc
+
+Kind = Literal["msodbcsql18", "msodbcsql17", "freetds"]
+
+ENVIRONMENT_VARIABLE = "VNUMA_ODBC_DRIVER"
+
+_REGISTERED: tuple[tuple[str, Kind], ...] = (
+    ("ODBC Driver 18 for SQL Server", "msodbcsql18"),
+    ("ODBC Driver 17 for SQL Server", "msodbcsql17"),
+    ("FreeTDS", "freetds"),
+)
+_FREETDS_PLACES = (
+    "usr/lib/x86_64-linux-gnu/odbc/libtdsodbc.so",
+    "usr/lib/aarch64-linux-gnu/odbc/libtdsodbc.so",
+    "usr/lib/odbc/libtdsodbc.so",
+    "usr/lib64/libtdsodbc.so.0",
+    "usr/lib64/libtdsodbc.so",
+    "usr/lib/libtdsodbc.so",
+    "usr/local/lib/libtdsodbc.so",
+    "opt/homebrew/lib/libtdsodbc.so",
+)
+LIBRARIES = tuple(f"/{place}" for place in _FREETDS_PLACES)
+"""Where distributions put FreeTDS."""
+
+_INI_PLACES = ("etc/odbcinst.ini", "usr/local/etc/odbcinst.ini", "opt/homebrew/etc/odbcinst.ini")
+_MISSING = "No ODBC driver for SQL Server found (looked for msodbcsql18, 17, FreeTDS)."
+_INSTALL = "Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel."
+
+
+@dataclass(frozen=True)
+class Driver:
+    """An ODBC driver. `name` is what the driver manager is given: a registered name or a library's path.
+
+    `version` is empty where it can only be asked after connecting; `path` is None for a registered
+    driver whose library is not named by an absolute path.
+    """
+
+    name: str
+    kind: Kind
+    version: str = ""
+    path: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.version}".strip()
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where drivers are looked for. Tests give folders of their own as `root` and `unpacked`."""
+
+    registered: tuple[str, ...] = field(default_factory=lambda: tuple(pyodbc.drivers()))
+    root: Path = Path("/")
+    wheel: Path | None = field(default_factory=lambda: _wheel_folder())
+    unpacked: Path = FOLDER
+
+
+def discover(preferred: str = "auto", *, machine: Machine | None = None) -> Driver:
+    """The driver to use: the first of msodbcsql18 and msodbcsql17 as registered, the FreeTDS that set-up
+    unpacked into this Python environment, FreeTDS as registered, FreeTDS at a distribution's known path,
+    and the library inside the wheel mssql-python-odbc.
+
+    `preferred` (else the environment variable VNUMA_ODBC_DRIVER) may name one instead: a kind, a
+    registered name, or the path of a library. Raises DriverMissing.
+    """
+    machine = machine or Machine()
+    wanted = preferred if preferred != "auto" else os.environ.get(ENVIRONMENT_VARIABLE, "auto")
+    if wanted in ("", "auto"):
+        found = next(_candidates(machine), None)
+        if found is None:
+            raise DriverMissing(_MISSING, fix=_INSTALL)
+        return found
+    if "/" in wanted:
+        return _from_path(Path(wanted))
+    for candidate in _candidates(machine):
+        if wanted.casefold() in (candidate.kind, candidate.name.casefold()):
+            return candidate
+    raise DriverMissing(
+        f"The ODBC driver '{wanted}' was asked for, but there is none of that name or kind.",
+        fix=f"Registered here: {', '.join(machine.registered) or 'none'}. {_INSTALL}",
+    )
+
+
+def elsewhere(own: Driver, registered: Sequence[str], libraries: Sequence[str]) -> Driver | None:
+    """The driver to use on another machine, of those registered there and of `LIBRARIES` that are there.
+
+    Our own where that machine has it too, else its first in the stated order; None where it has none.
+    """
+    there = [Driver(name, kind) for name, kind in _REGISTERED if name in registered]
+    there += [Driver(path, "freetds", path=path) for path in libraries]
+    same = [driver for driver in there if driver.kind == own.kind]
+    return next(iter([*same, *there]), None)
+
+
+def _candidates(machine: Machine) -> Iterator[Driver]:
+    """Every usable driver, in the stated order."""
+    registered = [driver for name, kind in _REGISTERED for driver in _registered(machine, name, kind)]
+    yield from (driver for driver in registered if driver.kind != "freetds")
+    # Set-up unpacks FreeTDS only where the machine has none that loads, whatever is registered.
+    yield from _freetds_in(machine.unpacked)
+    yield from (driver for driver in registered if driver.kind == "freetds")
+    yield from _freetds_in(machine.root)
+    if machine.wheel is not None:
+        for path in _wheel_libraries(machine.wheel):
+            yield Driver(str(path), "msodbcsql18", _version(path), str(path))
+
+
+def _registered(machine: Machine, name: str, kind: Kind) -> Iterator[Driver]:
+    """The driver registered by that name, unless its library is gone."""
+    if name in machine.registered:
+        path = _library_path(_registered_libraries(machine).get(name, ""), machine.root)
+        if path is None or path.exists():
+            yield Driver(name, kind, _version(path), str(path) if path else None)
+
+
+def _freetds_in(root: Path) -> Iterator[Driver]:
+    """FreeTDS where distributions put it."""
+    for place in _FREETDS_PLACES:
+        path = root / place
+        if path.exists():
+            yield Driver(str(path), "freetds", _version(path), str(path))
+
+
+def _library_path(library: str, root: Path) -> Path | None:
+    """Where a registered library is; a bare file name is looked for where distributions put it."""
+    if library.startswith("/"):
+        return Path(library)
+    places = (root / place for place in _FREETDS_PLACES)
+    return next((place for place in places if place.name == library and place.exists()), None)
+
+
+def _from_path(path: Path) -> Driver:
+    if not path.is_file():
+        raise DriverMissing(f"There is no ODBC driver at {path}.", fix=_INSTALL)
+    name = path.name.casefold()
+    if "tdsodbc" in name:
+        kind: Kind = "freetds"
+    elif "msodbcsql" in name:
+        kind = "msodbcsql17" if "17" in name else "msodbcsql18"
+    else:
+        raise DriverMissing(
+            f"{path} is neither a FreeTDS (libtdsodbc) nor a Microsoft (libmsodbcsql) driver.",
+            fix="Name one of these libraries.",
+        )
+    return Driver(str(path), kind, _version(path), str(path))
+
+
+def _registered_libraries(machine: Machine) -> dict[str, str]:
+    """Name to library as odbcinst.ini says; a file that cannot be read registers nothing."""
+    places = [machine.root / place for place in _INI_PLACES]
+    if folder := os.environ.get("ODBCSYSINI"):
+        places.insert(0, Path(folder) / "odbcinst.ini")
+    for place in places:
+        parser = RawConfigParser(strict=False)
+        try:
+            read = parser.read(place)
+        except (ConfigError, UnicodeDecodeError):
+            continue
+        if read:
+            return {name: parser.get(name, "Driver", fallback="") for name in parser.sections()}
+    return {}
+
+
+def _version(path: Path | None) -> str:
+    """The version that the library carries: in its file name (Microsoft) or inside it (FreeTDS)."""
+    if path is None:
+        return ""
+    name = path.resolve().name
+    if match := re.search(r"msodbcsql-?(\d+)\.?(\d*)\.so\.([\d.]+)", name):
+        return ".".join(part for part in match.groups() if part)
+    if match := re.search(r"msodbcsql\.?(\d+)\.dylib", name):
+        return match[1]
+    found = re.search(rb"freetds v([0-9]+(?:\.[0-9]+)+)", path.read_bytes()) if "tdsodbc" in name else None
+    return found[1].decode() if found else ""
+
+
+def _wheel_folder() -> Path | None:
+    """The folder of the wheel mssql-python-odbc, if it is installed beside us."""
+    spec = importlib.util.find_spec("mssql_python_odbc")
+    return Path(spec.origin).parent if spec and spec.origin else None
+
+
+def _wheel_libraries(folder: Path) -> list[Path]:
+    """The wheel's libraries for this system and processor, the distribution's own family first."""
+    machine = platform.machine().lower()
+    machine = {"amd64": "x86_64", "aarch64": "arm64"}.get(machine, machine)
+    system = "macos" if platform.system() == "Darwin" else "linux"
+    pattern = f"libs/{system}/**/libmsodbcsql*"
+    fitting = [path for path in sorted(folder.glob(pattern)) if machine in path.parts]
+    family = _family()
+    return sorted(fitting, key=lambda path: family not in path.parts)
+
+
+def _family() -> str:
+    """The wheel's word for this Linux distribution."""
+    try:
+        release = platform.freedesktop_os_release()
+    except OSError:
+        return "debian_ubuntu"
+    names = {release.get("ID", ""), *release.get("ID_LIKE", "").split()}
+    if names & {"rhel", "fedora", "centos"}:
+        return "rhel"
+    if names & {"suse", "opensuse", "sles"}:
+        return "suse"
+    return "alpine" if "alpine" in names else "debian_ubuntu"

@@ -1,0 +1,38 @@
+"""Was it the statement that failed, or the connection? FreeTDS alone does not say."""
+
+from __future__ import annotations
+
+from vnuma.errors import ConnectionDropped, SqlUnreachable, VnumaError
+from vnuma.sqlserver.client.deadline import is_cut, server_of
+from vnuma.sqlserver.client.failures import sentence, translate
+from vnuma.sqlserver.client.odbc import pyodbc
+
+
+def failure(error: pyodbc.Error, connection: pyodbc.Connection) -> VnumaError:
+    """What a driver's error at a statement means. SqlUnreachable says that the connection is gone.
+
+    The driver's code decides, and the state of the connection's socket. The server is not asked: while
+    results are pending a connection takes no other statement, and a frozen guest would not answer.
+    """
+    means = translate(error, where(connection))
+    if isinstance(means, SqlUnreachable) or is_cut(connection):
+        return broken(connection, sentence(error))
+    return means
+
+
+def broken(connection: pyodbc.Connection, how: str) -> SqlUnreachable:
+    """The error for a connection that is gone."""
+    return SqlUnreachable(
+        f"{where(connection)}: the connection broke: {how}.",
+        fix="Did the guest or SQL Server restart? See its error log.",
+    )
+
+
+def while_measuring(error: SqlUnreachable) -> ConnectionDropped:
+    """The same during a measurement, where SQL Server had answered a moment ago."""
+    return ConnectionDropped(error.what, fix=error.fix)
+
+
+def where(connection: pyodbc.Connection) -> str:
+    """The server's name for messages."""
+    return server_of(connection)

@@ -1,0 +1,111 @@
+"""Where and how the statement just timed was run: one small statement after it, never inside its batch.
+
+The scheduler is that of the batch which asks: SQL Server prefers a session's last one, and the node is
+the connection's. Everything else is the statement's own, from sys.dm_exec_query_stats.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import Row
+
+_VIEW = "sys.dm_exec_query_stats"
+# last_rows since 2012; DOP and grant since 2016 (and late service packs of 2012 and 2014).
+_STATISTICS = ("last_elapsed_time", "last_worker_time", "query_plan_hash", "last_dop", "last_grant_kb")
+_HASH = re.compile(r"0x[0-9A-Fa-f]{16}")
+_WHERE = (
+    "FROM sys.dm_exec_requests AS r JOIN sys.dm_os_schedulers AS s ON s.scheduler_id = r.scheduler_id "
+    "LEFT JOIN sys.dm_exec_query_stats AS q ON q.query_hash = {hash} WHERE r.session_id = @@SPID "
+    "ORDER BY q.last_execution_time DESC"
+)
+_LATEST = 3
+"""Rows looked at: sizes share a hash, and two executions may share a moment (datetime: 3.3 ms)."""
+
+NO_STATISTICS = "not in sys.dm_exec_query_stats: its plan was not kept, or its time is not the message's"
+
+NOT_SHOWN = "sys.dm_exec_requests does not show this session: the login may not see it"
+
+
+@dataclass(frozen=True)
+class Execution:
+    """One execution. Times in microseconds, `grant_kb` in kilobytes; None with `reason` says why not known.
+
+    `node_id` is SQL Server's own node (soft-NUMA included), `cpu_id` the guest's CPU.
+    """
+
+    scheduler_id: int | None
+    cpu_id: int | None
+    node_id: int | None
+    elapsed_us: int | None = None
+    cpu_us: int | None = None
+    plan_hash: str | None = None
+    dop: int | None = None
+    grant_kb: int | None = None
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What is asked on this server for one query; made once a boot."""
+
+    statement: str
+    statistics: tuple[str, ...]
+
+
+def known_statistics(connection: pyodbc.Connection) -> tuple[str, ...]:
+    """The columns of interest that this version has: asked once a boot."""
+    return columns.present(connection, _VIEW, _STATISTICS)
+
+
+def prepare(query_hash: str, known: tuple[str, ...]) -> Probe:
+    """The statement for a query with that hash."""
+    wanted = ["r.scheduler_id", "s.cpu_id", "s.parent_node_id", *(f"q.{name}" for name in known)]
+    found = query_hash if _HASH.fullmatch(query_hash) else "NULL"
+    return Probe(f"SELECT TOP ({_LATEST}) {', '.join(wanted)} {_WHERE.format(hash=found)}", known)
+
+
+def read(connection: pyodbc.Connection, probe: Probe, elapsed_ms: int) -> Execution:
+    """How the statement ran that took `elapsed_ms` by its message. Raises what a lost connection raises."""
+    kinds = (Maybe(int),) * 3 + (Maybe(answers.as_sent),) * len(probe.statistics)
+    return _execution(answers.rows(connection, probe.statement, *kinds), probe.statistics, elapsed_ms)
+
+
+def _execution(rows: Iterable[Row], names: tuple[str, ...], elapsed_ms: int) -> Execution:
+    every = list(rows)
+    if not every:
+        return Execution(None, None, None, reason=NOT_SHOWN)
+    scheduler, cpu, node = (_whole(value) for value in every[0][:3])
+    for row in every:
+        statistics: dict[str, Any] = dict(zip(names, row[3:], strict=True))
+        if _agrees(statistics.get("last_elapsed_time"), elapsed_ms):
+            return Execution(
+                scheduler,
+                cpu,
+                node,
+                elapsed_us=int(statistics["last_elapsed_time"]),
+                cpu_us=_whole(statistics.get("last_worker_time")),
+                plan_hash=_hex(statistics.get("query_plan_hash")),
+                dop=_whole(statistics.get("last_dop")),
+                grant_kb=_whole(statistics.get("last_grant_kb")),
+            )
+    return Execution(scheduler, cpu, node, reason=NO_STATISTICS)
+
+
+def _agrees(elapsed_us: object, elapsed_ms: int) -> bool:
+    """The same execution as the message's: within its rounding and 1% (results sent after the plan ended)."""
+    return isinstance(elapsed_us, int) and abs(elapsed_us / 1000 - elapsed_ms) <= 2 + elapsed_ms / 100
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+def _hex(value: object) -> str | None:
+    return f"0x{value.hex().upper()}" if isinstance(value, bytes) else None

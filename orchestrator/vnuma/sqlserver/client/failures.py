@@ -1,0 +1,188 @@
+"""What an ODBC error means: translated once, here, into one sentence and the next step."""
+
+from __future__ import annotations
+
+import re
+
+from vnuma.errors import (
+    AccountRefused,
+    CertificateRejected,
+    DriverMissing,
+    LoginRefused,
+    PrivilegeMissing,
+    SqlFailed,
+    SqlUnreachable,
+    VnumaError,
+)
+from vnuma.sqlserver.client.odbc import pyodbc
+
+_STATE = re.compile(r"[0-9A-Z]{5}")
+_NATIVE = re.compile(r"\((-?\d+)\)")
+_PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
+_SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
+
+_LOGIN = {18452, 18456, 18470, 18486, 18487, 18488}
+"""Refused logins, whose state is always 1 to the client: the reason stands in the server's error log alone.
+https://learn.microsoft.com/sql/relational-databases/errors-events/mssqlserver-18456-database-engine-error"""
+_SETTLED = {18470, 18486, 18487, 18488}
+"""The login is disabled or locked, or its password has expired or must be changed: a person has to act."""
+_STARTING = {18401, 18451, 18461, 17142, 17187, 6005}
+"""The server is upgrading itself, in single-user mode, paused, recovering or shutting down: it may answer
+later. It has not looked at the password."""
+_DATABASE = {922, 4060, 4064}
+"""The database is not there or not yet recovered, of which 18456 is a consequence: the password was right."""
+_PRIVILEGE = {229, 230, 262, 297, 300, 371, 916, 2571, 3906, 15247}
+_FREETDS_CUT = {20003, 20004, 20006, 20017}
+"""FreeTDS's own numbers for a connection that is gone: TDSETIME, TDSEREAD, TDSEWRIT, TDSESEOF.
+
+SQL Server may use the same numbers for its messages; FreeTDS raises its own with SQLSTATE 01000.
+Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/freetds/tds.h
+"""
+_KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
+_TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
+_ENTRA = re.compile(r"azure active directory|entra|fedauth", re.IGNORECASE)
+_NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
+NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
+NO_ENCRYPTION_FIX = (
+    "Nobody should sit between you and it: ask the DBA. Only by name, and readable on the way: encrypt: no."
+)
+_NOT_ENCRYPTED = re.compile(r"encryption not supported", re.IGNORECASE)
+_CERTIFICATE = re.compile(r"certificate", re.IGNORECASE)
+_LIBRARY = re.compile(r"can't open lib|specified driver could not be loaded|data source name not found", re.I)
+
+
+class ServerError(SqlFailed):
+    """SQL Server answered with an error; `native` is its message number, None if it gave none."""
+
+    def __init__(self, what: str, *, native: int | None, fix: str | None = None) -> None:
+        super().__init__(what, fix=fix)
+        self.native = native
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Keep `native` across processes."""
+        return (_rebuild, (self.what, self.native, self.fix))
+
+
+def _rebuild(what: str, native: int | None, fix: str | None) -> ServerError:
+    return ServerError(what, native=native, fix=fix)
+
+
+def sqlstate(error: pyodbc.Error) -> str:
+    """The five characters of SQLSTATE, empty if there are none.
+
+    A driver's error has them before its text; one that pyodbc itself raises, behind.
+    """
+    return next((part for part in _parts(error) if _STATE.fullmatch(part)), "")
+
+
+def natives(error: pyodbc.Error) -> tuple[int, ...]:
+    """The message numbers that SQL Server or the driver gave, in order."""
+    return tuple(int(number) for number in _NATIVE.findall(_text(error)))
+
+
+def sentence(error: pyodbc.Error) -> str:
+    """The first message without the brackets that drivers put around it."""
+    first = re.split(r";\s*\[(?=[0-9A-Z]{5}\])", _text(error), maxsplit=1)[0]
+    return " ".join(_SUFFIX.sub("", _PREFIX.sub("", first.strip())).split()).rstrip(".")
+
+
+def translate(error: pyodbc.Error, where: str) -> VnumaError:
+    """The error of ours that this one means. `where` names the server: `sql16:1433`.
+
+    SQLSTATE 08*, HYT*, a connection that was cut and a server that is still starting are SqlUnreachable:
+    after a boot they are waited for. A driver that cannot be loaded (01000, IM00*) never is.
+    """
+    state, numbers, text = sqlstate(error), natives(error), sentence(error)
+    if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
+        return DriverMissing(
+            f"The ODBC driver could not be loaded: {text}.",
+            fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
+        )
+    if _ENTRA.search(text):
+        return LoginRefused(
+            f"{where}: SQL Server wants an Entra ID login, which is not supported: {text}.",
+            fix="Ask the DBA for a SQL login, or use Kerberos (kerberos: true).",
+        )
+    if _KERBEROS.search(text):
+        return _no_kerberos(where, text)
+    if state.startswith("08") and _NOT_ENCRYPTED.search(text):
+        return CertificateRejected(f"{where} {NO_ENCRYPTION}.", fix=NO_ENCRYPTION_FIX)
+    if state.startswith("08") and _CERTIFICATE.search(text):
+        return CertificateRejected(
+            f"{where}: SQL Server's certificate is not trusted: {text}. Nothing was sent.",
+            fix="Name its CA in vnuma_sql.ca_file, and as vnuma_sql.host a name that the certificate has.",
+        )
+    if set(numbers) & _STARTING:
+        return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")
+    if 4060 in numbers:
+        return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
+    if set(numbers) & _LOGIN or state == "28000":
+        kind = AccountRefused if set(numbers) & _SETTLED else LoginRefused
+        return kind(
+            f"{where}: SQL Server refused the login: {text}.",
+            fix="Check user and password, and that the login is enabled and not locked.",
+        )
+    if set(numbers) & _PRIVILEGE:
+        return _privilege(where, text)
+    if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
+        return SqlUnreachable(
+            f"{where}: SQL Server does not answer: {text}.",
+            fix="Is the guest up, the port open and the address right?",
+        )
+    if 0 in numbers and _NO_REASON.search(text):
+        return SqlUnreachable(
+            f"{where}: the driver gives no reason, as FreeTDS does when the connection was cut.",
+            fix="Did the guest or SQL Server restart? See its error log.",
+        )
+    native = numbers[0] if numbers else None
+    number = f" (message {native})" if native is not None else ""
+    return ServerError(f"{where}: {text}{number}.", native=native)
+
+
+def counts_against_account(error: pyodbc.Error) -> bool:
+    """Whether SQL Server refused a password or an account, as lock-out policies count it.
+
+    A ticket that Kerberos does not have, or that a guest's clock is too far off for, is no such refusal.
+    """
+    numbers = set(natives(error))
+    other = _STARTING | _DATABASE
+    return bool(numbers & _LOGIN) and not numbers & other and not _KERBEROS.search(sentence(error))
+
+
+def _no_kerberos(where: str, text: str) -> LoginRefused:
+    """Without a ticket, with one that has expired, or with one that this server cannot use."""
+    if _TICKET.search(text):
+        return no_ticket(where, text)
+    return LoginRefused(
+        f"{where}: no Kerberos login: {text}.",
+        fix="Check the SPN MSSQLSvc/FQDN:PORT of the server (setspn -L), that vnuma_sql.host is that FQDN, "
+        "and both clocks; klist shows the ticket.",
+    )
+
+
+def no_ticket(where: str, why: str) -> LoginRefused:
+    """The ticket is missing or has expired; one for a night has to be renewed."""
+    return LoginRefused(
+        f"{where}: no Kerberos login: {why}.",
+        fix="kinit USER@REALM, then klist. For a night's run get a new one from a keytab before it expires: "
+        "k5start -K 60 -f KEYTAB -U, or kinit -k -t KEYTAB USER@REALM from cron.",
+    )
+
+
+def _privilege(where: str, text: str) -> PrivilegeMissing:
+    fix = "GRANT VIEW SERVER STATE TO the login; on SQL Server 2022 and later VIEW SERVER PERFORMANCE STATE."
+    if "EXECUTE permission" in text or text.startswith("User "):  # 229; 15247 and 2571
+        fix = "Ask an administrator for the right, or for membership of sysadmin for the study's time."
+    elif "SHOWPLAN" in text.upper():
+        fix = "GRANT SHOWPLAN in the database TO the login."
+    elif "CREATE DATABASE" in text.upper():
+        fix = "GRANT CREATE ANY DATABASE TO the login, or let an administrator prepare the dataset."
+    return PrivilegeMissing(f"{where}: the login lacks a permission: {text}.", fix=fix)
+
+
+def _text(error: pyodbc.Error) -> str:
+    return next((part for part in _parts(error) if not _STATE.fullmatch(part)), str(error))
+
+
+def _parts(error: pyodbc.Error) -> tuple[str, ...]:
+    return tuple(str(part) for part in error.args[:2])

@@ -1,0 +1,161 @@
+"""A deadline for every login, whatever state it is in, and the knowledge which socket is whose.
+
+Drivers do not end a login in time by themselves: Microsoft's waits for ever inside a TLS handshake. So
+the driver works in a thread of its own, and at the deadline its socket is shut down under it. Which socket
+that is follows from taking turns: a login to an address begins when every other one to it has its socket, so
+the one that then appears is its own. A driver opens one socket at a time to an address; with several
+addresses it may open several, so a login to those has its turn until it has ended.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from vnuma.errors import SqlUnreachable
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.sockets import Address, Sockets, all_sockets, connected_to, shut_down, still_open
+
+_LOOK_S = (0.002, 0.05)
+"""Between two looks for a socket: first, and at most."""
+_SLACK_S = 0.5
+"""Beyond the driver's own timeout, which tells more; and for a driver to return whose socket has gone."""
+
+
+class LoginTimeoutError(Exception):
+    """The login did not end by its deadline."""
+
+
+@dataclass
+class _Turn:
+    """A login under way to some addresses; `mine` is its socket as soon as it is seen."""
+
+    addresses: frozenset[Address]
+    before: Sockets
+    mine: Sockets = frozenset()
+
+    @property
+    def settled(self) -> bool:
+        """Whether what appears next is somebody else's socket."""
+        return len(self.addresses) == 1 and bool(self.mine) and still_open(self.mine)
+
+
+_turns: list[_Turn] = []
+_changed = threading.Condition()
+
+
+@contextmanager
+def turn(addresses: frozenset[Address], until: float) -> Iterator[_Turn]:
+    """Be the only one that opens a socket to these addresses, until it is known. Raises LoginTimeoutError."""
+    with _changed:
+        while any(one.addresses & addresses and not one.settled for one in _turns):
+            left = until - time.monotonic()
+            if left <= 0:
+                raise LoginTimeoutError("another login to it had not ended by then")
+            _changed.wait(min(left, _SLACK_S))
+        own = _Turn(addresses, all_sockets())
+        _turns.append(own)
+    try:
+        yield own
+    finally:
+        with _changed:
+            _turns.remove(own)
+            _changed.notify_all()
+
+
+def _look(own: _Turn) -> None:
+    """Take the socket that has appeared, where it can only be this login's."""
+    with _changed:
+        others = [one for one in _turns if one is not own and one.addresses & own.addresses]
+        found = connected_to(own.addresses, since=own.before)
+        found -= frozenset[tuple[int, int]]().union(*(one.mine for one in others))
+        # A neighbour that has lost its socket may be opening another.
+        if all(one.settled for one in others) and (len(found) == 1 or (found and len(own.addresses) > 1)):
+            own.mine = found
+            _changed.notify_all()
+
+
+@dataclass
+class _Attempt:
+    """What the driver's thread and the one that waits for it have in common."""
+
+    ended: threading.Event = field(default_factory=threading.Event)
+    own: _Turn | None = None
+    connection: pyodbc.Connection | None = None
+    error: BaseException | None = None
+    given_up: bool = False
+    handing_over: threading.Lock = field(default_factory=threading.Lock)
+
+
+def log_in(
+    prepare: Callable[[], tuple[frozenset[Address], str]], timeout_s: float
+) -> tuple[pyodbc.Connection, Sockets]:
+    """Connect, and tell the connection's sockets. `prepare` gives the addresses and the connection string.
+
+    Raises LoginTimeoutError at the deadline, what `prepare` raises, and pyodbc.Error. A driver that does not
+    come back even then is left behind in its thread; should it log in after all, it is logged out.
+    """
+    seconds = max(1, round(timeout_s))
+    until = time.monotonic() + seconds + _SLACK_S
+    attempt = _Attempt()
+
+    def work() -> None:
+        try:
+            addresses, string = prepare()
+            with turn(addresses, until) as attempt.own:
+                connection = pyodbc.connect(string, autocommit=True, timeout=seconds)
+                if not attempt.own.settled:
+                    _look(attempt.own)
+            with attempt.handing_over:
+                if attempt.given_up:
+                    connection.close()
+                else:
+                    attempt.connection = connection
+        except BaseException as error:  # noqa: BLE001 - it is raised where the caller waits
+            attempt.error = error
+        finally:
+            attempt.ended.set()
+
+    threading.Thread(target=work, name="login", daemon=True).start()
+    try:
+        in_time = _watched(attempt, until)
+    finally:
+        with attempt.handing_over:
+            attempt.given_up = attempt.connection is None
+    if attempt.connection is not None and attempt.own is not None:
+        return attempt.connection, attempt.own.mine if still_open(attempt.own.mine) else frozenset()
+    if attempt.error is not None and (in_time or isinstance(attempt.error, LoginTimeoutError)):
+        raise attempt.error
+    raise LoginTimeoutError(f"the login had not ended after {seconds} s")
+
+
+def _watched(attempt: _Attempt, until: float) -> bool:
+    """Whether the driver has ended by itself; else its socket is shut down."""
+    pause, longest = _LOOK_S
+    while (left := until - time.monotonic()) > 0:
+        if attempt.own is None or not attempt.own.mine:
+            left, pause = min(left, pause), min(2 * pause, longest)
+        if attempt.ended.wait(left):
+            return True
+        if attempt.own is not None and not attempt.own.settled:
+            _look(attempt.own)
+    if attempt.own is not None:
+        shut_down(attempt.own.mine)
+    attempt.ended.wait(_SLACK_S)
+    return False
+
+
+def addresses_of(host: str, port: int) -> frozenset[Address]:
+    """Where a name leads. Raises SqlUnreachable."""
+    try:
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a valid name"
+        raise SqlUnreachable(
+            f"{host}: the name is unknown here ({why}).", fix="Check vnuma_sql.host."
+        ) from error
+    return frozenset((str(place[0]).removeprefix("::ffff:"), port) for *_kind, place in found)

@@ -1,0 +1,269 @@
+"""A study's dataset: memory-optimised tables in a database of our own, made once and verified always."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from vnuma.errors import InputError
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client.failures import ServerError
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import fetch, run, value, where
+from vnuma.sqlserver.database import dataset_sql as sql
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.database.tables import TABLES, TRANSACTION_HISTORY, Table
+
+Durability = Literal["SCHEMA_AND_DATA", "SCHEMA_ONLY"]
+
+GENERATED = "generated"
+_LAYOUT = "1"
+"""Version of the tables and of the generated values: another number makes the dataset anew."""
+
+
+@dataclass(frozen=True)
+class DatasetSpec:
+    """What is wanted. `source` is `generated` or the name of an AdventureWorks database.
+
+    The numbers of rows are AdventureWorks' own, and count for generated rows only: a copy has as many
+    as its source. SCHEMA_ONLY rows are gone after every start of the server, and made again.
+    """
+
+    database: str = "vnuma_study"
+    source: str = GENERATED
+    transaction_history_rows: int = 113_443
+    sales_order_detail_rows: int = 121_317
+    durability: Durability = "SCHEMA_AND_DATA"
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables that it consists of."""
+        return TABLES
+
+    def rows_of(self, table: Table) -> int | None:
+        """How many rows to generate; None for a copy, which brings its own number."""
+        if self.source != GENERATED:
+            return None
+        return self.transaction_history_rows if table is TRANSACTION_HISTORY else self.sales_order_detail_rows
+
+    @property
+    def items(self) -> dict[str, str]:
+        """What of it the marker records: a dataset made for other items is made anew."""
+        rows = {f"{table.name}.asked": str(self.rows_of(table)) for table in self.tables}
+        return {"layout": _LAYOUT, "source": self.source, "durability": self.durability, **rows}
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """Number of rows and a checksum over all of them, as SQL Server computes it."""
+
+    rows: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """What is there. `changed`: this call made it; `generated`: its rows are synthetic."""
+
+    database: str
+    source: str
+    durability: str
+    generated: bool
+    changed: bool
+    tables: Mapping[str, TableFacts] = field(default_factory=dict)
+
+    @property
+    def max_size(self) -> int:
+        """Rows of the smaller table: TOP (n) cannot give more."""
+        return min(table.rows for table in self.tables.values())
+
+
+def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
+    """Make the dataset unless it is there as recorded, and verify it by count and checksum.
+
+    Idempotent: a second call changes nothing. Raises ForeignDatabase for a database that vnuma did
+    not create, InputError for a source that is none, ServerError, PrivilegeMissing.
+    """
+    _refuse_same_database(spec)
+    if not ownership.require_ours(connection, spec.database):
+        _require_memory_optimised(connection)
+        ownership.create(connection, spec.database)
+    with inside(connection, spec.database):
+        recorded = ownership.read_marker(connection)
+        present = {
+            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
+        }
+        if {**recorded, **spec.items, **_recorded(present)} == recorded and len(present) == len(spec.tables):
+            return _dataset(spec, present, changed=False)
+        ownership.write_marker(connection, {})
+        ensure_filegroup(connection, spec.database)
+        made = {table.name: _remake(connection, table, spec) for table in spec.tables}
+        ownership.write_marker(connection, {**spec.items, **_recorded(made)})
+        return _dataset(spec, made, changed=True)
+
+
+def verify(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
+    """Count and checksum the dataset, changing nothing. Raises ServerError if it is not as recorded."""
+    if not ownership.require_ours(connection, spec.database):
+        raise ServerError(
+            f"{where(connection)}: there is no database {spec.database}.",
+            native=None,
+            fix="vnuma dataset prepare",
+        )
+    with inside(connection, spec.database):
+        recorded = ownership.read_marker(connection)
+        present = {
+            table.name: _facts(connection, table) for table in spec.tables if _exists(connection, table)
+        }
+    wanted = {**spec.items, **_recorded(present)}
+    wrong = [item for item, text in wanted.items() if recorded.get(item) != text]
+    wrong += [table.full_name for table in spec.tables if table.name not in present]
+    if wrong:
+        raise ServerError(
+            f"{where(connection)}: the dataset in {spec.database} is not as recorded ({', '.join(wrong)}).",
+            native=None,
+            fix="Make it anew: vnuma dataset prepare",
+        )
+    return _dataset(spec, present, changed=False)
+
+
+def drop(connection: pyodbc.Connection, database: str) -> bool:
+    """Drop our database, ending other connections to it. False if there is none. Raises ForeignDatabase."""
+    if not ownership.require_ours(connection, database):
+        return False
+    name = sql.identifier(database)
+    run(connection, "USE [master]")
+    run(connection, f"ALTER DATABASE {name} SET SINGLE_USER WITH ROLLBACK IMMEDIATE")
+    run(connection, f"DROP DATABASE {name}")
+    return True
+
+
+def _remake(connection: pyodbc.Connection, table: Table, spec: DatasetSpec) -> TableFacts:
+    """Drop, create and fill one table, and prove what it holds."""
+    if value(connection, sql.schema_id(table.schema)) is None:
+        run(connection, f"CREATE SCHEMA {table.schema}")
+    if _exists(connection, table):
+        run(connection, f"DROP TABLE {table.full_name}")
+    run(connection, sql.create_table(table, spec.durability))
+    rows = spec.rows_of(table)
+    wanted = _copy(connection, table, spec.source) if rows is None else _generate(connection, table, rows)
+    made = _facts(connection, table)
+    if made.rows != wanted.rows or (wanted.checksum is not None and made.checksum != wanted.checksum):
+        raise ServerError(
+            f"{where(connection)}: {table.full_name} holds {made.rows:,} rows with checksum {made.checksum} "
+            f"instead of {wanted.rows:,} with {wanted.checksum}.",
+            native=None,
+            fix="Prepare it again; if that fails again, report it with SQL Server's error log.",
+        )
+    _require_storage(connection, table, spec.durability)
+    return made
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a table must hold once filled; the checksum is known only for a copy."""
+
+    rows: int
+    checksum: int | None
+
+
+def _generate(connection: pyodbc.Connection, table: Table, rows: int) -> _Wanted:
+    for statement in sql.generate(table, rows):
+        run(connection, statement)
+    return _Wanted(rows, None)
+
+
+def _copy(connection: pyodbc.Connection, table: Table, source: str) -> _Wanted:
+    """Copy in two steps: no statement touches the source and the memory-optimised table."""
+    full_name = f"{sql.identifier(source)}.{table.full_name}"
+    if value(connection, sql.object_id(full_name)) is None:
+        raise InputError(
+            f"dataset.source: {source} has no table {table.full_name} that this login can read.",
+            fix="Name an AdventureWorks database (OLTP) of this server, or use source: generated.",
+        )
+    _drop_staging(connection)
+    run(connection, sql.stage(table, source))
+    rows, checksum = answers.row(connection, sql.content(table, sql.STAGING), int, Maybe(int))
+    run(connection, sql.unstage(table))
+    _drop_staging(connection)
+    return _Wanted(rows, checksum or 0)
+
+
+def _drop_staging(connection: pyodbc.Connection) -> None:
+    if value(connection, sql.object_id(sql.STAGING)) is not None:
+        run(connection, f"DROP TABLE {sql.STAGING}")
+
+
+def _exists(connection: pyodbc.Connection, table: Table) -> bool:
+    return value(connection, sql.object_id(table.full_name)) is not None
+
+
+def _facts(connection: pyodbc.Connection, table: Table) -> TableFacts:
+    rows, checksum = answers.row(connection, sql.content(table, table.full_name), int, Maybe(int))
+    return TableFacts(rows, checksum or 0)  # the sum over no rows is NULL
+
+
+def _require_storage(connection: pyodbc.Connection, table: Table, durability: str) -> None:
+    found = fetch(connection, sql.storage(table))
+    if not found or not found[0][0] or found[0][1] != durability:
+        raise ServerError(
+            f"{where(connection)}: {table.full_name} is not memory-optimised with {durability}: {found}.",
+            native=None,
+        )
+
+
+def has_memory_optimised(connection: pyodbc.Connection) -> bool:
+    """Whether this SQL Server has memory-optimised tables."""
+    return bool(value(connection, sql.XTP_SUPPORTED) == 1)
+
+
+def _require_memory_optimised(connection: pyodbc.Connection) -> None:
+    if not has_memory_optimised(connection):
+        raise ServerError(
+            f"{where(connection)}: this SQL Server has no memory-optimised tables (In-Memory OLTP).",
+            native=None,
+            fix="Use SQL Server 2016 SP1 or later, or Developer or Enterprise edition.",
+        )
+
+
+def ensure_filegroup(connection: pyodbc.Connection, database: str) -> None:
+    """The current database, ours, can hold memory-optimised tables from now on."""
+    if not value(connection, sql.COUNT_FILEGROUPS):
+        run(connection, sql.add_filegroup(database))
+    if not value(connection, sql.COUNT_FILES):
+        run(connection, sql.add_file(database, str(value(connection, sql.DATA_PATH))))
+
+
+@contextmanager
+def inside(connection: pyodbc.Connection, database: str) -> Iterator[None]:
+    """Make the database current, and master again afterwards, so that the connection does not hold it."""
+    run(connection, f"USE {sql.identifier(database)}")
+    yield
+    run(connection, "USE [master]")
+
+
+def _refuse_same_database(spec: DatasetSpec) -> None:
+    if spec.source.casefold() == spec.database.casefold():
+        raise InputError(
+            f"dataset.source and dataset.database are both {spec.database}.",
+            fix="The copy needs a database of its own: vnuma creates it.",
+        )
+
+
+def _recorded(tables: Mapping[str, TableFacts]) -> dict[str, str]:
+    rows = {f"{name}.rows": str(facts.rows) for name, facts in tables.items()}
+    return rows | {f"{name}.checksum": str(facts.checksum) for name, facts in tables.items()}
+
+
+def _dataset(spec: DatasetSpec, tables: Mapping[str, TableFacts], *, changed: bool) -> DatasetFacts:
+    return DatasetFacts(
+        database=spec.database,
+        source=spec.source,
+        durability=spec.durability,
+        generated=spec.source == GENERATED,
+        changed=changed,
+        tables={table.full_name: tables[table.name] for table in spec.tables},
+    )

@@ -1,0 +1,135 @@
+"""The statements that make, fill, check and drop the dataset. Pure: text in, text out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from vnuma.sqlserver.database.tables import Column, Table
+
+MARKER = "dbo.vnuma_marker"
+STAGING = "dbo.vnuma_staging"
+FILEGROUP = "vnuma_xtp"
+CHUNK_ROWS = 100_000
+"""Rows that one INSERT generates: as many as five digits count."""
+
+XTP_SUPPORTED = "SELECT CAST(SERVERPROPERTY(N'IsXTPSupported') AS int) AS supported"
+DATA_PATH = "SELECT CAST(SERVERPROPERTY(N'InstanceDefaultDataPath') AS nvarchar(260)) AS data_path"
+PRODUCT_VERSION = "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version"
+CREATE_MARKER = (
+    f"CREATE TABLE {MARKER} (item nvarchar(100) NOT NULL PRIMARY KEY, value nvarchar(400) NOT NULL)"
+)
+INSERT_MARKER = f"INSERT INTO {MARKER} (item, value) VALUES (?, ?)"
+READ_MARKER = f"SELECT item, value FROM {MARKER}"
+CLEAR_MARKER = f"DELETE FROM {MARKER} WHERE item <> N'product'"
+COUNT_FILEGROUPS = "SELECT COUNT(*) AS filegroups FROM sys.filegroups WHERE type = N'FX'"
+COUNT_FILES = "SELECT COUNT(*) AS files FROM sys.database_files WHERE type = 2"
+
+# 0 to 99,999 from ten digits: works on every version, without a helper table.
+_NUMBERS = (
+    "WITH digit (d) AS (SELECT v.d FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS v (d)), "
+    "number (n) AS (SELECT {offset} + a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d "
+    "FROM digit AS a CROSS JOIN digit AS b CROSS JOIN digit AS c CROSS JOIN digit AS e CROSS JOIN digit AS f)"
+)
+
+
+def numbers(offset: int) -> str:
+    """A WITH clause whose `number (n)` counts from `offset`, CHUNK_ROWS rows long."""
+    return _NUMBERS.format(offset=offset)
+
+
+def identifier(name: str) -> str:
+    """A name in brackets, a closing bracket doubled."""
+    return "[" + name.replace("]", "]]") + "]"
+
+
+def literal(text: str) -> str:
+    """A Unicode string literal."""
+    return "N'" + text.replace("'", "''") + "'"
+
+
+def object_id(full_name: str) -> str:
+    """The statement that tells whether a table exists: NULL if not."""
+    return f"SELECT OBJECT_ID({literal(full_name)}, N'U') AS object_id"
+
+
+def marker_id(database: str) -> str:
+    """Whether a database carries our marker table."""
+    return f"SELECT OBJECT_ID({literal(f'{identifier(database)}.{MARKER}')}, N'U') AS marker"
+
+
+def schema_id(schema: str) -> str:
+    """Whether a schema exists."""
+    return f"SELECT SCHEMA_ID({literal(schema)}) AS schema_id"
+
+
+def create_database(database: str, major_version: int) -> Iterator[str]:
+    """Create the database. Query Store, on by default since 2022, would let plans change between runs."""
+    name = identifier(database)
+    yield f"CREATE DATABASE {name}"
+    yield f"ALTER DATABASE {name} SET RECOVERY SIMPLE"
+    if major_version >= 13:
+        yield f"ALTER DATABASE {name} SET QUERY_STORE = OFF"
+
+
+def add_filegroup(database: str) -> str:
+    """The filegroup that memory-optimised tables need; it can never be removed again."""
+    return f"ALTER DATABASE {identifier(database)} ADD FILEGROUP {FILEGROUP} CONTAINS MEMORY_OPTIMIZED_DATA"
+
+
+def add_file(database: str, data_path: str) -> str:
+    """Its container: a folder beside the database's data file."""
+    folder = literal(f"{data_path}{database}_xtp")
+    return (
+        f"ALTER DATABASE {identifier(database)} "
+        f"ADD FILE (NAME = {literal(FILEGROUP)}, FILENAME = {folder}) TO FILEGROUP {FILEGROUP}"
+    )
+
+
+def create_table(table: Table, durability: str) -> str:
+    """A memory-optimised table whose key is an ordered index: TOP (n) ... ORDER BY key needs no sort."""
+    columns = [_definition(column, table) for column in table.columns]
+    if len(table.key) > 1:
+        columns.append(f"PRIMARY KEY NONCLUSTERED ({', '.join(table.key)})")
+    body = ", ".join(columns)
+    return f"CREATE TABLE {table.full_name} ({body}) WITH (MEMORY_OPTIMIZED = ON, DURABILITY = {durability})"
+
+
+def _definition(column: Column, table: Table) -> str:
+    key = " PRIMARY KEY NONCLUSTERED" if table.key == (column.name,) else ""
+    return f"{column.name} {column.type} {'NULL' if column.nullable else 'NOT NULL'}{key}"
+
+
+def generate(table: Table, rows: int) -> Iterator[str]:
+    """INSERT statements that make up `rows` rows, the same on every server."""
+    values = ", ".join(column.generated for column in table.columns)
+    for offset in range(0, rows, CHUNK_ROWS):
+        yield (
+            f"{numbers(offset)} INSERT INTO {table.full_name} ({table.column_list}) "
+            f"SELECT {values} FROM number WHERE n < {rows}"
+        )
+
+
+def stage(table: Table, source: str) -> str:
+    """First step of a copy: into an ordinary table of ours. Reads the source, writes nothing there."""
+    return f"SELECT {table.column_list} INTO {STAGING} FROM {identifier(source)}.{table.full_name}"
+
+
+def unstage(table: Table) -> str:
+    """Second step: no other database may be named beside a memory-optimised table (message 41317)."""
+    return f"INSERT INTO {table.full_name} ({table.column_list}) SELECT {table.column_list} FROM {STAGING}"
+
+
+def content(table: Table, place: str) -> str:
+    """Number of rows and a checksum that does not depend on their order."""
+    return (
+        f"SELECT COUNT_BIG(*) AS row_count, "
+        f"SUM(CAST(BINARY_CHECKSUM({table.column_list}) AS bigint)) AS row_checksum FROM {place}"
+    )
+
+
+def storage(table: Table) -> str:
+    """Whether the table is memory-optimised, and its durability."""
+    return (
+        "SELECT is_memory_optimized, durability_desc FROM sys.tables "
+        f"WHERE object_id = OBJECT_ID({literal(table.full_name)}, N'U')"
+    )

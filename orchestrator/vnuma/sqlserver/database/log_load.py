@@ -1,0 +1,175 @@
+"""The published load against the log: two tables, two procedures that insert in a loop, and a common start.
+
+Tables and procedures are those of Adkin (2014), with two differences: a session's number is an argument (its
+@@SPID is not allowed in natively compiled procedures, and may repeat), and inserts are counted, not rows.
+Source: https://chrisadkin.io/ (NUMA, The LOGCACHE_ACCESS Spinlock and The Best Machine for OLTP Workloads)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run, value, where
+from vnuma.sqlserver.database.dataset_sql import identifier
+
+TABLES = {"disk": "dbo.MyBigTable", "native": "dbo.MyBigTableIm"}
+PROCEDURES = {"disk": "dbo.usp_insert", "native": "dbo.usp_insertIm"}
+START = "vnuma_start"
+"""The application lock that sessions wait for. It belongs to our database."""
+
+ARRIVE_S = 60
+"""How long a session waits for the start, and the start for all sessions."""
+
+_KEYS = 10_000_000_000
+"""Each session's own range of keys."""
+
+_COLUMNS = (
+    "c2 datetime NULL DEFAULT (getdate()), "
+    "c3 char(111) COLLATE SQL_Latin1_General_CP1_CI_AS NULL DEFAULT ('a'), "
+    "c4 int NULL DEFAULT (1), c5 int NULL DEFAULT (2), c6 bigint NULL DEFAULT (42)"
+)
+_DISK_TABLE = (
+    f"CREATE TABLE {TABLES['disk']} (c1 bigint NOT NULL, {_COLUMNS}, "
+    "CONSTRAINT PK_MyBigTable PRIMARY KEY CLUSTERED (c1) WITH (ALLOW_ROW_LOCKS = ON, ALLOW_PAGE_LOCKS = OFF))"
+)
+_NATIVE_TABLE = (
+    f"CREATE TABLE {TABLES['native']} (c1 bigint NOT NULL PRIMARY KEY NONCLUSTERED HASH "
+    f"WITH (BUCKET_COUNT = {{buckets}}), {_COLUMNS}) "
+    "WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_AND_DATA)"
+)
+_DISK_PROCEDURE = f"""CREATE PROCEDURE {PROCEDURES["disk"]} @session bigint, @inserts int
+AS
+BEGIN
+    SET NOCOUNT ON;
+    DECLARE @i int = 0, @k bigint = @session * {_KEYS};
+    WHILE @i < @inserts
+    BEGIN
+        INSERT INTO {TABLES["disk"]} (c1) VALUES (@k), (@k + 1);
+        SET @k += 2;
+        SET @i += 1;
+    END;
+END"""
+_NATIVE_PROCEDURE = f"""CREATE PROCEDURE {PROCEDURES["native"]} @session bigint, @inserts int
+WITH NATIVE_COMPILATION, SCHEMABINDING, EXECUTE AS OWNER
+AS
+BEGIN ATOMIC WITH (TRANSACTION ISOLATION LEVEL = SNAPSHOT, LANGUAGE = N'us_english')
+    DECLARE @i int = 0, @base bigint = @session * {_KEYS};
+    WHILE @i < @inserts
+    BEGIN
+        INSERT INTO {TABLES["native"]} (c1) VALUES (@base + @i);
+        SET @i += 1;
+    END;
+END"""
+_WAITING = (
+    "SELECT r.session_id, s.cpu_id FROM sys.dm_exec_requests AS r "
+    "JOIN sys.dm_os_schedulers AS s ON s.scheduler_id = r.scheduler_id "
+    "WHERE r.database_id = DB_ID() AND r.wait_type = N'LCK_M_S'"
+)
+_FILE = "SELECT name, size / 128 AS mb FROM sys.database_files WHERE type = ? ORDER BY file_id"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """When one session began and ended, by SQL Server's clock."""
+
+    began: datetime
+    ended: datetime
+
+
+def make(form: str, inserts: int) -> Iterator[str]:
+    """The form's table, empty, and its procedure; those that are there are dropped first."""
+    yield f"IF OBJECT_ID(N'{PROCEDURES[form]}', N'P') IS NOT NULL DROP PROCEDURE {PROCEDURES[form]}"
+    yield f"IF OBJECT_ID(N'{TABLES[form]}', N'U') IS NOT NULL DROP TABLE {TABLES[form]}"
+    if form == "disk":
+        yield _DISK_TABLE
+        yield _DISK_PROCEDURE
+    else:
+        yield _NATIVE_TABLE.format(buckets=buckets(inserts))
+        yield _NATIVE_PROCEDURE
+
+
+def buckets(rows: int) -> int:
+    """Of the hash index: the power of two that has one for each row, at most 2^30, the most there can be."""
+    return min(1 << max(rows - 1, 1023).bit_length(), 1 << 30)
+
+
+def session_batch(form: str, session: int, inserts: int) -> str:
+    """What one session sends: it waits for the start, inserts, and tells when it did."""
+    return (
+        "SET NOCOUNT ON; DECLARE @granted int, @began datetime2(7); "
+        f"EXEC @granted = sys.sp_getapplock @Resource = N'{START}', @LockMode = N'Shared', "
+        f"@LockOwner = N'Session', @LockTimeout = {ARRIVE_S * 1000}; "
+        "IF @granted < 0 THROW 50001, N'The start was not given.', 1; "
+        "SET @began = SYSUTCDATETIME(); "
+        f"EXEC {PROCEDURES[form]} @session = {session}, @inserts = {inserts}; "
+        "SELECT @began AS began, SYSUTCDATETIME() AS ended"
+    )
+
+
+def hold_start(connection: pyodbc.Connection) -> None:
+    """Take the lock that sessions wait for. Raises MeasurementFailed when somebody has it."""
+    granted = value(
+        connection,
+        f"DECLARE @granted int; EXEC @granted = sys.sp_getapplock @Resource = N'{START}', "
+        "@LockMode = N'Exclusive', @LockOwner = N'Session', @LockTimeout = 0; SELECT @granted AS granted",
+    )
+    if granted != 0:
+        raise MeasurementFailed(
+            f"{where(connection)}: sessions of another load still run (application lock {START}: {granted}).",
+            fix="Is another study at work in this database?",
+        )
+
+
+def give_start(connection: pyodbc.Connection) -> None:
+    """Let all sessions that wait go at once."""
+    run(connection, f"EXEC sys.sp_releaseapplock @Resource = N'{START}', @LockOwner = N'Session'")
+
+
+def call_off(connection: pyodbc.Connection, form: str) -> None:
+    """Let the sessions go without anything to run: their procedure is gone."""
+    run(connection, f"DROP PROCEDURE {PROCEDURES[form]}")
+    give_start(connection)
+
+
+def waiting_cpus(connection: pyodbc.Connection) -> dict[int, int]:
+    """The sessions that wait for the start, with the CPU that each runs on."""
+    return dict(answers.rows(connection, _WAITING, int, int))
+
+
+def count_rows(connection: pyodbc.Connection, form: str) -> int:
+    """Rows in the form's table: @@ROWCOUNT does not survive a natively compiled procedure."""
+    return answers.whole(connection, f"SELECT COUNT_BIG(*) AS counted FROM {TABLES[form]}")
+
+
+def set_durability(connection: pyodbc.Connection, database: str, durability: str) -> None:
+    """Force delayed durability on every transaction of our database, or forbid it."""
+    wanted = "FORCED" if durability == "delayed" else "DISABLED"
+    run(connection, f"ALTER DATABASE {identifier(database)} SET DELAYED_DURABILITY = {wanted}")
+
+
+def keep_log(connection: pyodbc.Connection, database: str) -> None:
+    """Full recovery, so that no checkpoint cuts the log in the middle of a load."""
+    run(connection, f"ALTER DATABASE {identifier(database)} SET RECOVERY FULL")
+    run(connection, f"BACKUP DATABASE {identifier(database)} TO DISK = N'NUL'")
+
+
+def cut_log(connection: pyodbc.Connection, database: str) -> None:
+    """Back the log up to nowhere, which empties it. Only ever done to our own database."""
+    run(connection, f"BACKUP LOG {identifier(database)} TO DISK = N'NUL'")
+
+
+def make_room(connection: pyodbc.Connection, database: str, *, data_mb: int, log_mb: int) -> None:
+    """Grow the database's data and log file to that size, unless they have it: not while a load is timed."""
+    for kind, wanted in ((0, data_mb), (1, log_mb)):
+        name, size = answers.row(connection, _FILE, str, int, parameters=(kind,))
+        if size < wanted:
+            quoted = name.replace("'", "''")
+            run(
+                connection,
+                f"ALTER DATABASE {identifier(database)} MODIFY FILE (NAME = N'{quoted}', SIZE = {wanted}MB)",
+            )

@@ -1,0 +1,85 @@
+"""Which database is ours. Nothing is ever written to, or dropped from, one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from vnuma.errors import EnvironmentProblem
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client.failures import ServerError
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run, value, where
+from vnuma.sqlserver.database import dataset_sql as sql
+
+_PRODUCT = ("product", "vnuma")
+_SYSTEM = frozenset({"master", "model", "msdb", "tempdb", "resource"})
+
+
+class ForeignDatabase(EnvironmentProblem):
+    """The database exists, and vnuma did not create it."""
+
+
+def state(connection: pyodbc.Connection, database: str) -> str | None:
+    """The database's state, such as ONLINE or RECOVERING; None if there is no such database."""
+    found = value(connection, "SELECT state_desc FROM sys.databases WHERE name = ?", database)
+    return None if found is None else str(found)
+
+
+def require_ours(connection: pyodbc.Connection, database: str) -> bool:
+    """Whether the database exists, proven to be ours by its marker; False if there is none.
+
+    Raises ForeignDatabase for anybody else's, ServerError for one that is not ONLINE, since
+    its marker cannot be read then.
+    """
+    if database.casefold() in _SYSTEM:
+        raise ForeignDatabase(
+            f"{database} is a system database of SQL Server.", fix="Name another in dataset.database."
+        )
+    found = state(connection, database)
+    if found is None:
+        return False
+    if found != "ONLINE":
+        raise ServerError(
+            f"{where(connection)}: database {database} is {found}, not ONLINE.",
+            native=None,
+            fix="Wait for its recovery, or see SQL Server's error log.",
+        )
+    if value(connection, sql.marker_id(database)) is None:
+        raise ForeignDatabase(
+            f"{where(connection)}: database {database} exists, but vnuma did not create it "
+            f"(it has no table {sql.MARKER}). It was not touched.",
+            fix="Name another in dataset.database; vnuma creates it.",
+        )
+    return True
+
+
+def create(connection: pyodbc.Connection, database: str) -> None:
+    """Create the database and mark it as ours before anything else; leaves it the current one."""
+    for statement in sql.create_database(database, major_version(connection)):
+        run(connection, statement)
+        if statement.startswith("CREATE"):
+            run(connection, f"USE {sql.identifier(database)}")
+            run(connection, sql.CREATE_MARKER)
+            run(connection, sql.INSERT_MARKER, *_PRODUCT)
+
+
+def major_version(connection: pyodbc.Connection) -> int:
+    """12 for SQL Server 2014, 13 for 2016, 14 for 2017 and so on."""
+    (version,) = answers.row(connection, sql.PRODUCT_VERSION, str)
+    major = version.partition(".")[0]
+    if not major.isdecimal():
+        raise answers.unexpected(connection, repr(version), sql.PRODUCT_VERSION)
+    return int(major)
+
+
+def read_marker(connection: pyodbc.Connection) -> dict[str, str]:
+    """What the marker of the current database says."""
+    return {item: text or "" for item, text in answers.rows(connection, sql.READ_MARKER, str, Maybe(str))}
+
+
+def write_marker(connection: pyodbc.Connection, items: Mapping[str, str]) -> None:
+    """Replace what the marker says; that the database is ours stays."""
+    run(connection, sql.CLEAR_MARKER)
+    for item, text in items.items():
+        run(connection, sql.INSERT_MARKER, item, text)

@@ -1,0 +1,62 @@
+"""A user's script: its variables replaced and its batches split, as sqlcmd does both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from vnuma.domain.workloads.script_text import BYTE_ORDER_MARK, SEPARATOR, VARIABLE
+from vnuma.errors import InputError, MeasurementFailed
+from vnuma.sqlserver.client.failures import ServerError
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run
+
+
+def batches(script: str) -> Iterator[str]:
+    """The batches of a script, in order; `GO 5` gives the one before it five times. None is empty."""
+    began = 0
+    for line in SEPARATOR.finditer(script):
+        yield from _several(script[began : line.start()], int(line["times"] or 1))
+        began = line.end()
+    yield from _several(script[began:], 1)
+
+
+def _several(batch: str, times: int) -> Iterator[str]:
+    text = batch.strip().removeprefix(BYTE_ORDER_MARK).strip()
+    if text:
+        yield from (text,) * times
+
+
+def replaced(script: str, values: Mapping[str, object]) -> str:
+    """The script with `$(name)` replaced by its value, as text. Raises InputError for one without a value."""
+
+    def text(found: re.Match[str]) -> str:
+        if found[1] not in values:
+            raise InputError(f"$({found[1]}) has no value.", fix="Give it one in workload.parameters.")
+        return str(values[found[1]])
+
+    return VARIABLE.sub(text, script)
+
+
+def syntax_error(connection: pyodbc.Connection, batch: str) -> str | None:
+    """What SQL Server's parser says against a batch, which is not run; None if nothing."""
+    run(connection, "SET PARSEONLY ON")
+    try:
+        run(connection, batch)
+    except ServerError as error:
+        return error.what
+    finally:
+        run(connection, "SET PARSEONLY OFF")
+    return None
+
+
+def run_script(connection: pyodbc.Connection, script: str, what: str) -> None:
+    """Run every batch. Raises MeasurementFailed naming the script (`what`) and the batch that failed."""
+    for number, batch in enumerate(batches(script), 1):
+        try:
+            run(connection, batch)
+        except ServerError as error:
+            raise MeasurementFailed(
+                f"Batch {number} of workload.{what} failed: {error.what}",
+                fix=error.fix or "Correct the script.",
+            ) from error

@@ -1,0 +1,73 @@
+"""SQL Server's process affinity: on which of the guest's CPUs its schedulers run. It takes effect at once.
+
+ALTER SERVER CONFIGURATION SET PROCESS AFFINITY takes CPUs or NUMA nodes; CPUs are named here, because
+soft-NUMA nodes interleave them. Schedulers outside of it are VISIBLE OFFLINE. It outlives a restart.
+Source: https://learn.microsoft.com/sql/t-sql/statements/alter-server-configuration-transact-sql
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from vnuma.errors import SqlFailed
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import Row, run, value, where
+
+AUTO = "AUTO"
+
+_SCHEDULERS = (
+    "SELECT s.cpu_id, n.memory_node_id, s.status FROM sys.dm_os_schedulers AS s "
+    "JOIN sys.dm_os_nodes AS n ON n.node_id = s.parent_node_id "
+    "WHERE s.status IN (N'VISIBLE ONLINE', N'VISIBLE OFFLINE') ORDER BY s.cpu_id"
+)
+
+
+def read_affinity(connection: pyodbc.Connection) -> str:
+    """`AUTO`, or the CPUs in use as a list: `0,1,2`. Raises PrivilegeMissing without VIEW SERVER STATE."""
+    kind = value(connection, "SELECT affinity_type_desc FROM sys.dm_os_sys_info")
+    return AUTO if kind == AUTO else _text(online_cpus(connection))
+
+
+def online_cpus(connection: pyodbc.Connection) -> tuple[int, ...]:
+    """The guest's CPUs whose schedulers take work now."""
+    return tuple(cpu for cpu, _node, status in _schedulers(connection) if status == "VISIBLE ONLINE")
+
+
+def cpus_by_memory_node(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
+    """The CPUs in use by memory node, which is a vNUMA node of the guest."""
+    found: dict[int, list[int]] = defaultdict(list)
+    for cpu, node, status in _schedulers(connection):
+        if status == "VISIBLE ONLINE":
+            found[node].append(cpu)
+    return {node: tuple(cpus) for node, cpus in sorted(found.items())}
+
+
+def _schedulers(connection: pyodbc.Connection) -> list[Row]:
+    return answers.rows(connection, _SCHEDULERS, int, int, str)
+
+
+def set_affinity(connection: pyodbc.Connection, wanted: str) -> None:
+    """Set it to `AUTO` or to a list of CPUs, and read it back. Raises SqlFailed, PrivilegeMissing."""
+    run(connection, f"ALTER SERVER CONFIGURATION SET PROCESS AFFINITY CPU = {_checked(wanted)}")
+    now = read_affinity(connection)
+    if now != wanted:
+        raise SqlFailed(
+            f"{where(connection)}: process affinity was set to {wanted}, but reads back as {now}.",
+            fix="It needs ALTER SETTINGS; see sys.dm_os_schedulers.",
+        )
+
+
+def affinity_to(cpus: Iterable[int]) -> str:
+    """The affinity that leaves those CPUs."""
+    return _text(cpus)
+
+
+def _text(cpus: Iterable[int]) -> str:
+    return ",".join(map(str, sorted(cpus)))
+
+
+def _checked(wanted: str) -> str:
+    """Only what this module itself writes goes into the statement."""
+    return AUTO if wanted == AUTO else _text(int(cpu) for cpu in wanted.split(","))

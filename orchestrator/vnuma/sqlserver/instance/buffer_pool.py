@@ -1,0 +1,111 @@
+"""Where SQL Server keeps the pages of disk-based tables, and from where they are looked up.
+
+sys.dm_os_buffer_descriptors tells the memory node of every page (`numa_node`); the counters of the object
+`Buffer Node` count lookups of pages on the worker's own node and on others. Those counters are cumulative
+since the start, whatever their names say: only differences mean something. The documentation of versions
+up to 2014 misspells one of them, hence LIKE.
+Source: https://learn.microsoft.com/sql/relational-databases/performance-monitor/sql-server-buffer-node
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.columns import present
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run, where
+
+_DAC = "n.node_state_desc NOT LIKE N'%DAC%'"
+
+_PAGES = (
+    "SELECT b.numa_node, COUNT_BIG(*) AS pages FROM sys.dm_os_buffer_descriptors AS b "
+    "JOIN sys.allocation_units AS u ON u.allocation_unit_id = b.allocation_unit_id "
+    "JOIN sys.partitions AS p ON p.hobt_id = u.container_id "
+    "WHERE b.database_id = DB_ID() AND u.type IN (1, 3) AND p.object_id IN ({tables}) "
+    "GROUP BY b.numa_node ORDER BY b.numa_node"
+)
+_LOOKUPS = (
+    "SELECT RTRIM(counter_name) AS counter_name, SUM(cntr_value) AS lookups "
+    "FROM sys.dm_os_performance_counters WHERE object_name LIKE N'%Buffer Node%' "
+    "AND counter_name LIKE N'%page lookups/sec%' GROUP BY counter_name"
+)
+_TARGET = "SELECT memory_node_id, target_kb FROM sys.dm_os_memory_nodes WHERE target_kb > 0"
+_WHOLE_TARGET = "SELECT committed_target_kb FROM sys.dm_os_sys_info"
+_NODES = (
+    "SELECT n.memory_node_id, n.node_id FROM sys.dm_os_nodes AS n "
+    f"WHERE {_DAC} ORDER BY n.memory_node_id, n.node_id"
+)
+_PAGE_KB = 8
+
+
+@dataclass(frozen=True)
+class Lookups:
+    """Page lookups of all workers since the start, or between two readings."""
+
+    local: int
+    remote: int
+
+    def since(self, before: Lookups) -> Lookups:
+        """What was added."""
+        return Lookups(self.local - before.local, self.remote - before.remote)
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.local + self.remote
+
+
+def sqlos_nodes(connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
+    """SQLOS nodes by memory node, that of the dedicated administrator connection left out."""
+    found: dict[int, tuple[int, ...]] = {}
+    for memory_node, node in answers.rows(connection, _NODES, int, int):
+        found[memory_node] = (*found.get(memory_node, ()), node)
+    return found
+
+
+def target_kb(connection: pyodbc.Connection) -> dict[int, int]:
+    """How much memory SQL Server may take on each memory node.
+
+    Versions before 2016 tell only the whole, which is then shared evenly.
+    """
+    nodes = sqlos_nodes(connection)
+    if present(connection, "sys.dm_os_memory_nodes", ("target_kb",)):
+        targets = answers.rows(connection, _TARGET, int, int)
+        return {node: kb for node, kb in targets if node in nodes}
+    share = answers.whole(connection, _WHOLE_TARGET) // max(1, len(nodes))
+    return dict.fromkeys(nodes, share)
+
+
+def pages_by_node(connection: pyodbc.Connection, tables: tuple[str, ...]) -> dict[int, int]:
+    """Pages of those tables of the current database in the buffer pool, by memory node."""
+    ids = ", ".join(f"OBJECT_ID(N'{name}')" for name in tables)
+    return dict(answers.rows(connection, _PAGES.format(tables=ids), int, int))
+
+
+def kilobytes(pages: int) -> int:
+    """The size of that many pages."""
+    return pages * _PAGE_KB
+
+
+def lookups(connection: pyodbc.Connection) -> Lookups:
+    """The counters now. Raises MeasurementFailed where the server has none."""
+    found = {name.lower(): count for name, count in answers.rows(connection, _LOOKUPS, str, int)}
+    local = [count for name, count in found.items() if name.startswith("local")]
+    remote = [count for name, count in found.items() if name.startswith("remote")]
+    if not local or not remote:
+        raise MeasurementFailed(
+            f"{where(connection)}: there are no Buffer Node counters of local and remote page lookups.",
+            fix="Is sys.dm_os_performance_counters empty? See lodctr /R on the guest.",
+        )
+    return Lookups(sum(local), sum(remote))
+
+
+def drop_clean_buffers(connection: pyodbc.Connection) -> None:
+    """Empty the buffer pool, so that the next reader decides where pages lie.
+
+    It changes no setting; other databases read their pages again. Raises PrivilegeMissing.
+    """
+    run(connection, "CHECKPOINT")
+    run(connection, "DBCC DROPCLEANBUFFERS WITH NO_INFOMSGS")

@@ -1,0 +1,88 @@
+"""What only the design rules ask of a SQL Server: ports, memory-optimised databases, DOP feedback."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.domain.vm.server import XtpDatabase
+from vnuma.errors import PrivilegeMissing, SqlFailed
+from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client.odbc import pyodbc
+
+# HKLM\\...\\SuperSocketNetLib\\Tcp\\IPAll; the view needs VIEW SERVER STATE, and no right to the registry.
+# https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/sys-dm-server-registry-transact-sql
+_PORTS = (
+    "SELECT registry_key, CAST(value_data AS nvarchar(256)) AS value_data FROM sys.dm_server_registry "
+    "WHERE value_name = N'TcpPort'"
+)
+# Each database's memory-optimised data has a clerk of its own, DB_ID_n.
+# https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/monitor-and-troubleshoot-memory-usage
+_CLERKS = "SELECT name FROM sys.dm_os_memory_clerks WHERE type = N'MEMORYCLERK_XTP'"
+_DATABASES = "SELECT database_id, name, resource_pool_id FROM sys.databases WHERE database_id > 4"
+_POOLS = (
+    "SELECT pool_id, name, min_memory_percent, max_memory_percent FROM sys.resource_governor_resource_pools"
+)
+_OPEN = "SELECT name FROM sys.databases WHERE database_id > 4 AND state = 0 AND HAS_DBACCESS(name) = 1"
+_FEEDBACK = (
+    "SELECT CAST(value AS int) FROM {}.sys.database_scoped_configurations WHERE name = N'DOP_FEEDBACK'"
+)
+DOP_FEEDBACK_SINCE = 16
+"""SQL Server 2022."""
+
+
+@dataclass(frozen=True)
+class DesignFacts:
+    """None: this login may not see it, or this version does not have it."""
+
+    tcp_ports: str | None
+    xtp_databases: tuple[XtpDatabase, ...] | None
+    dop_feedback: bool | None
+
+
+def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
+    """Read them, each by itself: what is refused leaves the others. Raises SqlUnreachable."""
+    return DesignFacts(
+        tcp_ports=_ports(connection),
+        xtp_databases=_xtp(connection),
+        dop_feedback=_dop_feedback(connection) if major >= DOP_FEEDBACK_SINCE else None,
+    )
+
+
+def _ports(connection: pyodbc.Connection) -> str | None:
+    """The static ports of all addresses, node masks included; a dynamic port has none."""
+    try:
+        rows = answers.rows(connection, _PORTS, str, Maybe(str))
+    except (SqlFailed, PrivilegeMissing):
+        return None
+    found = [(ports or "").strip("\0 ") for key, ports in rows if key.lower().endswith("\\ipall")]
+    return (found[0] or "dynamic") if found else None
+
+
+def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
+    if not columns.present(connection, "sys.databases", ("resource_pool_id",)):
+        return None
+    try:
+        clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
+        found = answers.rows(connection, _POOLS, int, str, int, int)
+        pools = {number: (name, low, high) for number, name, low, high in found}
+        databases = answers.rows(connection, _DATABASES, int, str, Maybe(int))
+    except (SqlFailed, PrivilegeMissing):
+        return None
+    return tuple(
+        XtpDatabase(name, *pools.get(pool, (None, None, None)))
+        for number, name, pool in databases
+        if f"DB_ID_{number}" in clerks
+    )
+
+
+def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
+    """Whether any database that this login may enter has it on; None if it may enter none."""
+    found: list[int] = []
+    try:
+        for (name,) in answers.rows(connection, _OPEN, str):
+            quoted = "[" + name.replace("]", "]]") + "]"
+            found += [on for (on,) in answers.rows(connection, _FEEDBACK.format(quoted), int)]
+    except (SqlFailed, PrivilegeMissing):
+        return None
+    return any(found) if found else None

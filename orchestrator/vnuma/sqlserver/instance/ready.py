@@ -1,0 +1,157 @@
+"""When SQL Server is ready after a boot, and not a moment earlier.
+
+Four stages, each needing the one before: a login to master; SQL Server started after the power-on;
+the dataset's database ONLINE (its memory-optimised data is loaded by then); the guest quiet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from vnuma.domain.vm.endpoint import began_within
+from vnuma.errors import AccountRefused, LoginRefused, SqlFailed, SqlTimeout, SqlUnreachable, VnumaError
+from vnuma.sqlserver.client.clock import Clock, MonotonicClock
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.database import ownership
+from vnuma.sqlserver.instance import quiet
+from vnuma.sqlserver.instance.quiet import Quietness, QuietRule, Reading
+
+__all__ = ["QuietRule", "Quietness", "Ready", "wait_ready"]
+
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 5.0
+_REFUSED_PAUSE_S = 15.0
+"""Between two refused logins: a server whose domain is not reachable yet may refuse the first."""
+_LOGIN_TIMEOUT_S = 5.0
+_ANSWER_S = 15.0
+"""A server that takes a login but does not answer a small question by then is not ready."""
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A server that is ready. `uptime_s` and `waited_s` are seconds; `quietness` may be "not evaluated"."""
+
+    uptime_s: float
+    waited_s: float
+    attempts: int
+    quietness: Quietness
+
+
+class _NotYet(Exception):
+    """A stage that is not reached yet; `stage` and the sentence go into the final error."""
+
+    def __init__(self, stage: str, why: str) -> None:
+        super().__init__(why)
+        self.stage = stage
+
+
+def wait_ready(
+    server: SqlServer,
+    *,
+    database: str | None,
+    powered_on_s: float,
+    deadline_s: float,
+    quiet: QuietRule,
+    clock: Clock | None = None,
+) -> Ready:
+    """Wait until the server is ready and the guest quiet.
+
+    `powered_on_s` says how many seconds ago the VM was powered on: SQL Server's own uptime must be
+    shorter, so a server that never went down is not taken for one that came back. Nobody's wall
+    clock is compared. A database of None is not waited for.
+
+    Raises SqlTimeout with the stage it was in and the last error; AccountRefused when the last of a few
+    spaced logins was refused; LoginRefused when Kerberos has no ticket, or logins are refused, at the
+    deadline; DriverMissing, CertificateRejected and PrivilegeMissing at once.
+    """
+    clock = clock or MonotonicClock()
+    started = clock.now()
+    pause, attempts = _FIRST_PAUSE_S, 0
+    while True:
+        attempts += 1
+        try:
+            reading = _look(server, database, lambda: powered_on_s + clock.now() - started)
+            break
+        except AccountRefused:
+            raise
+        except (_NotYet, SqlUnreachable, LoginRefused, SqlFailed) as error:
+            left = deadline_s - (clock.now() - started)
+            if left <= 0:
+                raise _gave_up(server, error, deadline_s) from error
+            clock.wait(min(_REFUSED_PAUSE_S if isinstance(error, LoginRefused) else pause, left))
+            pause = min(pause * 2, _LONGEST_PAUSE_S)
+    waited = clock.now() - started
+    return Ready(reading.uptime_s, waited, attempts, _wait_quiet(server, quiet, clock))
+
+
+def _look(server: SqlServer, database: str | None, age_s: Callable[[], float]) -> Reading:
+    """One look at every stage. Raises _NotYet or the connection's error.
+
+    `age_s` tells the seconds since the power-on when it is asked: a login may have taken some.
+    """
+    with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
+        reading = quiet.read_ticks(connection)
+        age = age_s()
+        if not began_within(reading.uptime_s, age):
+            raise _NotYet(
+                "waiting for a start after the power-on",
+                f"SQL Server has been up for {reading.uptime_s:.0f} s, but the VM was powered on "
+                f"{age:.0f} s ago",
+            )
+        if database is not None:
+            _require_online(connection, database)
+        return reading
+
+
+def _require_online(connection: pyodbc.Connection, database: str) -> None:
+    found = ownership.state(connection, database)
+    if found != "ONLINE":
+        state = "does not exist" if found is None else f"is {found}"
+        raise _NotYet("waiting for the database", f"database {database} {state}")
+
+
+def _gave_up(server: SqlServer, error: Exception, deadline_s: float) -> VnumaError:
+    """What to say at the deadline: logins that are still refused are a matter of their own."""
+    said = error.what if isinstance(error, VnumaError) else str(error)
+    if isinstance(error, LoginRefused):
+        return LoginRefused(f"{said} It was so for {deadline_s:g} s after the boot.", fix=error.fix)
+    said = said.removeprefix(f"{server.where}: ")
+    stage = error.stage if isinstance(error, _NotYet) else "waiting for a login"
+    return SqlTimeout(
+        f"{server.where}: SQL Server was not ready within {deadline_s:g} s, {stage}: {said.rstrip('.')}.",
+        fix="See the guest's console and SQL Server's error log; power.sql_timeout_s sets the deadline.",
+    )
+
+
+def _wait_quiet(server: SqlServer, rule: QuietRule, clock: Clock) -> Quietness:
+    """Wait for a quiet guest. One that stays busy, or a server that cannot tell, does not fail the boot."""
+    if rule.for_s <= 0:
+        return Quietness(None, "not evaluated: the study does not wait for a quiet guest (quiet.for_s: 0)")
+    started = clock.now()
+    try:
+        with connect(server, login_timeout_s=_LOGIN_TIMEOUT_S, statement_timeout_s=_ANSWER_S) as connection:
+            return _watch(connection, rule, clock, started)
+    except (SqlUnreachable, SqlFailed, LoginRefused) as error:
+        return Quietness(None, f"not evaluated: {error.what}", waited_s=clock.now() - started)
+
+
+def _watch(connection: pyodbc.Connection, rule: QuietRule, clock: Clock, started: float) -> Quietness:
+    interval = max(0.5, min(5.0, rule.for_s / 4))
+    before, quiet_since = quiet.read_ticks(connection), clock.now()
+    while True:
+        clock.wait(interval)
+        after = quiet.read_ticks(connection)
+        own = quiet.sql_cpu_percent(before, after)
+        guest = quiet.guest_cpu_percent(connection, after)
+        now, before = clock.now(), after
+        shares = [share for share in (own, guest) if share is not None]
+        if not shares or max(shares) >= rule.cpu_percent:
+            quiet_since = now
+        waited = now - started
+        if now - quiet_since >= rule.for_s:
+            return Quietness(True, "", own, guest, waited)
+        if waited >= rule.timeout_s:
+            note = f"busy: not below {rule.cpu_percent:g} % for {rule.for_s:g} s within {rule.timeout_s:g} s"
+            return Quietness(False, note, own, guest, waited)

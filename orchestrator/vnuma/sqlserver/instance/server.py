@@ -1,0 +1,142 @@
+"""Facts of a SQL Server that decide which runs may be compared, and what its login may do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vnuma.domain.vm.server import Permissions, ServerFacts
+from vnuma.errors import PrivilegeMissing
+from vnuma.sqlserver.client import answers, columns
+from vnuma.sqlserver.client.answers import Maybe
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import where
+
+_PROPERTIES = (
+    "SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS product_version, "
+    "CAST(SERVERPROPERTY(N'ProductLevel') AS nvarchar(128)) AS product_level, "
+    "CAST(SERVERPROPERTY(N'ProductUpdateLevel') AS nvarchar(128)) AS product_update_level, "
+    "CAST(SERVERPROPERTY(N'Edition') AS nvarchar(128)) AS edition, "
+    "CAST(SERVERPROPERTY(N'EngineEdition') AS int) AS engine_edition, "
+    "CAST(SERVERPROPERTY(N'Collation') AS nvarchar(128)) AS collation, "
+    "CAST(SERVERPROPERTY(N'IsXTPSupported') AS int) AS is_xtp_supported, "
+    "CAST(SERVERPROPERTY(N'IsHadrEnabled') AS int) AS is_hadr_enabled, "
+    "CAST(SERVERPROPERTY(N'IsClustered') AS int) AS is_clustered, "
+    "CAST(SERVERPROPERTY(N'InstanceDefaultDataPath') AS nvarchar(260)) AS data_path, "
+    "@@VERSION AS version_text"
+)
+_PROPERTY_NAMES = (
+    *("product_version", "product_level", "product_update_level", "edition", "engine_edition", "collation"),
+    *("is_xtp_supported", "is_hadr_enabled", "is_clustered", "data_path", "version_text"),
+)
+_SETTINGS = (
+    "SELECT name, CAST(value_in_use AS bigint) AS value_in_use FROM sys.configurations WHERE name IN "
+    "(N'max degree of parallelism', N'cost threshold for parallelism', N'max server memory (MB)', "
+    "N'min server memory (MB)', N'lightweight pooling')"
+)
+_PERMISSIONS = (
+    "SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER STATE') AS view_server_state, "
+    "HAS_PERMS_BY_NAME(NULL, NULL, N'VIEW SERVER PERFORMANCE STATE') AS view_server_performance_state, "
+    "HAS_PERMS_BY_NAME(NULL, NULL, N'CREATE ANY DATABASE') AS create_any_database, "
+    "IS_SRVROLEMEMBER(N'sysadmin') AS is_sysadmin"
+)
+_SESSIONS = (
+    "SELECT COUNT(*) AS sessions FROM sys.dm_exec_sessions WHERE is_user_process = 1 "
+    "AND session_id <> @@SPID AND (program_name IS NULL OR program_name <> N'vnuma')"
+)
+MEMORY_NODES = (
+    "SELECT memory_node_id, pages_kb, foreign_committed_kb FROM sys.dm_os_memory_nodes "
+    "ORDER BY memory_node_id"
+)
+_NEEDED: dict[str, answers.Kind] = {
+    **dict.fromkeys(("cpu_count", "scheduler_count", "max_workers_count", "physical_memory_kb"), int),
+    **dict.fromkeys(("committed_kb", "committed_target_kb"), int),
+    **dict.fromkeys(("ms_ticks", "sqlserver_start_time_ms_ticks"), int),
+    "sqlserver_start_time": answers.moment,
+}
+_SYS_INFO = (
+    *("affinity_type_desc", "virtual_machine_type_desc", "numa_node_count"),
+    *("softnuma_configuration_desc", "sql_memory_model_desc"),
+)
+
+
+def read_server(connection: pyodbc.Connection) -> ServerFacts:
+    """Read them all. Raises PrivilegeMissing, before anything else, when the login may not see state."""
+    permissions = read_permissions(connection)
+    require_state(permissions, where(connection))
+    properties = _properties(connection)
+    info = columns.read_one(connection, "sys.dm_os_sys_info", _SYS_INFO, needed=_NEEDED)
+    settings: dict[str, int] = dict(answers.rows(connection, _SETTINGS, str, int))
+    pooling = settings.get("lightweight pooling")
+    return ServerFacts(
+        version=str(properties["product_version"]),
+        version_text=" ".join(str(properties["version_text"]).split()),
+        product_level=properties["product_level"],
+        update_level=properties["product_update_level"],
+        edition=str(properties["edition"]),
+        engine_edition=int(properties["engine_edition"]),
+        collation=str(properties["collation"]),
+        xtp_supported=bool(properties["is_xtp_supported"]),
+        hadr_enabled=bool(properties["is_hadr_enabled"]),
+        clustered=bool(properties["is_clustered"]),
+        cpu_count=info["cpu_count"],
+        scheduler_count=info["scheduler_count"],
+        max_workers=info["max_workers_count"],
+        physical_memory_kb=info["physical_memory_kb"],
+        committed_kb=info["committed_kb"],
+        committed_target_kb=info["committed_target_kb"],
+        uptime_s=(info["ms_ticks"] - info["sqlserver_start_time_ms_ticks"]) / 1000,
+        start_time=info["sqlserver_start_time"].isoformat(sep=" ", timespec="milliseconds"),
+        affinity=info.get("affinity_type_desc"),
+        virtual_machine=info.get("virtual_machine_type_desc"),
+        numa_node_count=info.get("numa_node_count"),
+        soft_numa=info.get("softnuma_configuration_desc"),
+        memory_model=info.get("sql_memory_model_desc"),
+        max_dop=settings.get("max degree of parallelism"),
+        cost_threshold=settings.get("cost threshold for parallelism"),
+        max_server_memory_mb=settings.get("max server memory (MB)"),
+        min_server_memory_mb=settings.get("min server memory (MB)"),
+        lightweight_pooling=None if pooling is None else bool(pooling),
+        trace_flags=_trace_flags(connection),
+        permissions=permissions,
+        other_sessions=answers.whole(connection, _SESSIONS),
+        foreign_committed_kb=_foreign(connection),
+    )
+
+
+def read_permissions(connection: pyodbc.Connection) -> Permissions:
+    """What this login may do."""
+    kinds = [Maybe(int)] * 4
+    state, performance, create, sysadmin = answers.row(connection, _PERMISSIONS, *kinds)
+    known = None if performance is None else bool(performance)
+    return Permissions(bool(state), known, bool(create), bool(sysadmin))
+
+
+def require_state(permissions: Permissions, server: str) -> None:
+    """Raises PrivilegeMissing unless the dynamic management views can be read."""
+    if permissions.reads_state:
+        return
+    newer = permissions.view_server_performance_state is not None
+    right = "VIEW SERVER PERFORMANCE STATE" if newer else "VIEW SERVER STATE"
+    raise PrivilegeMissing(
+        f"{server}: the login may not see the server's state, so the effective topology cannot be read.",
+        fix=f"GRANT {right} TO the login.",
+    )
+
+
+def _properties(connection: pyodbc.Connection) -> dict[str, Any]:
+    levels, switches = [Maybe(str)] * 2, [Maybe(int)] * 3
+    found = answers.row(connection, _PROPERTIES, str, *levels, str, int, str, *switches, Maybe(str), str)
+    return dict(zip(_PROPERTY_NAMES, found, strict=True))
+
+
+def _trace_flags(connection: pyodbc.Connection) -> tuple[int, ...] | None:
+    """Trace flags that are on for the whole server; None if this login may not ask."""
+    try:
+        rows = answers.rows(connection, "DBCC TRACESTATUS (-1) WITH NO_INFOMSGS", *[int] * 4)
+    except PrivilegeMissing:
+        return None
+    return tuple(sorted(flag for flag, _status, everywhere, _session in rows if everywhere))
+
+
+def _foreign(connection: pyodbc.Connection) -> dict[int, int]:
+    return {node: foreign for node, _pages, foreign in answers.rows(connection, MEMORY_NODES, int, int, int)}

@@ -1,0 +1,48 @@
+"""SQL Server's automatic soft-NUMA: read, and switched for the next start.
+
+sys.configurations shows the switch as `automatic soft-NUMA disabled` (SQL Server 2016 and later): `value` is
+what the next start goes by, `value_in_use` what this one does. sys.dm_os_sys_info cannot tell a switch that
+is off from one that found nothing to split.
+Source: https://learn.microsoft.com/sql/database-engine/configure-windows/soft-numa-sql-server
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from vnuma.errors import SqlFailed
+from vnuma.sqlserver.client import answers
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run, where
+
+_READ = (
+    "SELECT CAST(value AS int) AS value, CAST(value_in_use AS int) AS value_in_use "
+    "FROM sys.configurations WHERE name = N'automatic soft-NUMA disabled'"
+)
+
+
+@dataclass(frozen=True)
+class SoftNuma:
+    """Whether automatic soft-NUMA is on: for the next start, and now."""
+
+    configured: bool
+    in_use: bool
+
+
+def read_soft_numa(connection: pyodbc.Connection) -> SoftNuma | None:
+    """The switch as it stands; None where this version has none (before 2016)."""
+    rows = answers.rows(connection, _READ, int, int)
+    return SoftNuma(not rows[0][0], not rows[0][1]) if rows else None
+
+
+def configure_soft_numa(connection: pyodbc.Connection, on: bool) -> SoftNuma:
+    """Switch it for the next start and read it back. Raises SqlFailed, PrivilegeMissing."""
+    run(connection, f"ALTER SERVER CONFIGURATION SET SOFTNUMA {'ON' if on else 'OFF'}")
+    now = read_soft_numa(connection)
+    if now is None or now.configured is not on:
+        raise SqlFailed(
+            f"{where(connection)}: automatic soft-NUMA was switched {'on' if on else 'off'}, but reads back "
+            "otherwise.",
+            fix="It needs SQL Server 2016 or later and ALTER SETTINGS; see SELECT * FROM sys.configurations.",
+        )
+    return now
