@@ -271,7 +271,7 @@ class Study(Strict):
     def workload_context(self) -> WorkloadContext:
         """What the workload may know of this study."""
         rows = self.dataset.smaller_table_rows
-        return WorkloadContext(rows, self.arms, self.labels, self.workload_of)
+        return WorkloadContext(rows, self.arms, self.workload_of)
 
     @property
     def maxdops(self) -> tuple[int, ...]:

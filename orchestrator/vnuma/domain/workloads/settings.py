@@ -38,7 +38,6 @@ class WorkloadContext:
 
     smaller_table_rows: int | None
     arms: tuple[Arm, ...]
-    labels: tuple[str, ...]
     settings_of: Callable[[str], WorkloadSettings]
 
 

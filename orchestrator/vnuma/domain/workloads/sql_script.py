@@ -94,7 +94,7 @@ class SqlScript(WorkloadSettings):
 
     def problems(self, around: WorkloadContext) -> Iterator[Problem]:
         """Variables without a value or a use, statements that cannot be timed, expectations of none."""
-        owns = {label: around.settings_of(label) for label in around.labels}
+        owns = {arm.label: around.settings_of(arm.label) for arm in around.arms}
         scripts = {label: own for label, own in owns.items() if isinstance(own, SqlScript)}
         for label, own in scripts.items():
             yield from script_problems.undefined(own, label)

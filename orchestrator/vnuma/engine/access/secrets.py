@@ -11,7 +11,8 @@ import json
 import os
 import shlex
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
@@ -88,7 +89,21 @@ def resolve(secret: Secret) -> str:
 
 
 _remembered: dict[str, str] = {}
-"""What a run read before its first change: putting back must not depend on a file or vault read then."""
+"""What a run read before its first change: restoring must not depend on a file or vault read then."""
+
+
+@contextmanager
+def remembered_secrets() -> Iterator[None]:
+    """What `remember` is given counts inside the `with`, where its source cannot be read any more."""
+    try:
+        yield
+    finally:
+        _remembered.clear()
+
+
+def remember(secrets: Mapping[str, str]) -> None:
+    """Keep secrets, by reference name, until the `remembered_secrets` around this ends."""
+    _remembered.update(secrets)
 
 
 def _from_source(secret: Secret) -> str:
@@ -110,16 +125,11 @@ def _from_source(secret: Secret) -> str:
 
 
 def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
-    """Every secret of these targets by reference name; a machine's are Ansible's own affair.
-
-    This process remembers them for as long as it lives.
-    """
+    """Every secret of these targets by reference name; a machine's are Ansible's own affair."""
     inside = [target for target in targets if isinstance(target, Target)]
     references = [target.vcenter.password for target in inside]
     references += [target.sql.password for target in inside if target.sql.password]
-    found = {reference.name: resolve(reference) for reference in references}
-    _remembered.update(found)
-    return found
+    return {reference.name: resolve(reference) for reference in references}
 
 
 def _given(secret: Secret) -> str:

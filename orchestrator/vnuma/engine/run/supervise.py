@@ -14,7 +14,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.connections import api_versions, shared_logins
 from vnuma.engine.access.play_inventory import write_play_inventory
 from vnuma.engine.access.private_folder import private_folder
-from vnuma.engine.access.secrets import Private, resolve_all
+from vnuma.engine.access.secrets import Private, remember, remembered_secrets, resolve_all
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.hours import Closed, closed
@@ -69,7 +69,7 @@ def supervise(
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
-    with _signals() as asked, store.kept_open():
+    with _signals() as asked, store.kept_open(), remembered_secrets():
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
@@ -151,6 +151,7 @@ def _launch_until_done(
         require_own(store, run)
         with private_folder(home_folder()) as folder, spare_descriptors():
             secrets = resolve_all(going.values())
+            remember(secrets)
             with heard_of(store, run):
                 tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
