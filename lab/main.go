@@ -114,11 +114,12 @@ func run(o options) error {
 	if err != nil {
 		return err
 	}
-	certificates, err := vcenter.MakeCertificates(dir, time.Now(), played.CertificateDays)
+	addresses := guestAddresses(len(played.VMs))
+	certificates, err := vcenter.MakeCertificates(dir, time.Now(), played.CertificateDays, addresses...)
 	if err != nil {
 		return fmt.Errorf("certificates in %s: %w", dir, err)
 	}
-	services, err := newServices(played, model, password, &certificates.SQL)
+	services, err := newServices(played, model, password, addresses, &certificates.SQL)
 	if err != nil {
 		return err
 	}

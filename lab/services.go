@@ -36,12 +36,14 @@ func modelOf(played *scenario.Scenario) (cost.Model, error) {
 	return cost.FromYAML(text)
 }
 
-func newServices(played *scenario.Scenario, model cost.Model, password string, certificate *tls.Certificate) (*services, error) {
+func newServices(
+	played *scenario.Scenario, model cost.Model, password string, addresses []string, certificate *tls.Certificate,
+) (*services, error) {
 	made := &services{guests: map[string]guest.Service{}, ports: map[string][]int{}}
 	diagnosis := slog.New(slog.NewTextHandler(os.Stderr, nil))
 	for i, vm := range played.VMs {
 		instance, err := sqlserver.New(sqlserver.Config{
-			Address: net.JoinHostPort(guestAddress(i), "0"), User: sqlUser, Password: password,
+			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
@@ -58,6 +60,15 @@ func newServices(played *scenario.Scenario, model cost.Model, password string, c
 		made.ports[vm.Path()] = instance.NodePorts()
 	}
 	return made, nil
+}
+
+// guestAddresses are those of the guests of so many VMs.
+func guestAddresses(count int) []string {
+	found := make([]string, count)
+	for i := range found {
+		found[i] = guestAddress(i)
+	}
+	return found
 }
 
 // guestAddress is the address of the i-th VM's guest, its own as in a real network: 127.0.0.1 of the first, 127.0.0.2 of

@@ -121,7 +121,6 @@ options:
       require_tag:
         description: The vSphere tag without which the VM is not changed, as C(CATEGORY:NAME). Empty for none.
         type: str
-        default: ''
 """
 
     MACHINE = r"""

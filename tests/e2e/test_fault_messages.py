@@ -123,14 +123,14 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         (
             rf"{VCENTER}: SQL Server refused the login: Login failed for user 'sa'\. It was so for 2 s after "
             r"the boot\.",
-            r"Check user and password, and that the login is enabled\.",
+            r"Check user and password, and that the login is enabled and not locked\.",
         ),
     ),
     "drop_mid_result": (
         {"rows": 50},
         "boot",
         (
-            r"SQL16: the connection broke: .*\.",
+            rf"{VCENTER}: the connection broke: .*\.",
             r"Did the guest or SQL Server restart\? See its error log\.",
         ),
     ),
@@ -195,6 +195,7 @@ NOT_EVALUATED = {
 """Faults that cost a cell nothing but the evidence of vmware.log, and what stands in its place."""
 
 ELSEWHERE = {
+    "account_refused": ("tests/e2e/test_accounts.py", "refused"),
     "keys_written": ("tests/e2e/test_not_left_off.py", "powered on in the shape that it has"),
     "host_maintenance": ("tests/e2e/test_not_left_off.py", "entering maintenance mode"),
     "host_disconnected": ("tests/e2e/test_not_left_off.py", "disconnected"),

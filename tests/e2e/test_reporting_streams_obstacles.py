@@ -13,6 +13,7 @@ from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
+from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.run.claim import Nothing, claim
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
 from vnuma.store.rows import Claim
@@ -87,10 +88,10 @@ def test_a_login_with_too_few_rights_is_refused(
     assert sentence in refused(tmp_path / "a", running)
 
 
-def test_a_registry_that_may_not_be_written_ends_the_vms_cells_before_the_first_power_cycle(
+def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """Preflight writes nothing; the ports are a cell's first change, so the VM is as it was.
+    """The ports are mapped in the first boot that proves whose SQL Server it is.
 
     Every further cell would end so, until the VM is taken over anew: somebody may have granted it then.
     """
@@ -99,8 +100,10 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_before_the_first_
     steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
 
     context = steps.take()
+    attempt = steps.shape(context)
+    boot_cell(context, attempt)
     with pytest.raises(PrivilegeMissing, match="SQL Server could not write its TcpPort setting"):
-        steps.shape(context)
+        ready_cell(context, attempt)
     ended = claim(context)
 
     assert isinstance(ended, Nothing)

@@ -108,7 +108,7 @@ def test_check_mode_of_a_cell_shows_all_that_it_then_does(
             seen |= {(action, name, value) for name, value in after.items()}
     assert seen >= {
         ("cell_claim", "vnuma.run", run),
-        ("vm_topology", "sql.softNuma", False),
+        ("guest_ready", "sql.softNuma", False),
         ("vm_topology", "numCoresPerSocket", 16),
         ("vm_power", "power", "poweredOn"),
         ("sql_benchmark", "sql.database", "vnuma_study"),

@@ -32,13 +32,13 @@ type Certificates struct {
 }
 
 // MakeCertificates keeps them in dir, so that a client may trust a lab across restarts, unless vCenter's is to last
-// fewer days than a year.
-func MakeCertificates(dir string, now time.Time, days int) (*Certificates, error) {
+// fewer days than a year, or theirs names not all of the guests' addresses.
+func MakeCertificates(dir string, now time.Time, days int, guests ...string) (*Certificates, error) {
 	lasting := time.Duration(days)*day >= validity
-	if kept, err := keptCertificates(dir, now); err == nil && lasting {
+	if kept, err := keptCertificates(dir, now, guests); err == nil && lasting {
 		return kept, nil
 	}
-	made, err := newCertificates(now, time.Duration(days)*day)
+	made, err := newCertificates(now, time.Duration(days)*day, guests)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func MakeCertificates(dir string, now time.Time, days int) (*Certificates, error
 }
 
 // keptCertificates reads those of an earlier lab if they still serve for a day.
-func keptCertificates(dir string, now time.Time) (*Certificates, error) {
+func keptCertificates(dir string, now time.Time, guests []string) (*Certificates, error) {
 	kept, err := readCertificates(dir)
 	if err != nil {
 		return nil, err
@@ -75,6 +75,11 @@ func keptCertificates(dir string, now time.Time) (*Certificates, error) {
 			return nil, err
 		}
 	}
+	for _, address := range guests {
+		if err := kept.SQL.Leaf.VerifyHostname(address); err != nil {
+			return nil, err
+		}
+	}
 	return kept, nil
 }
 
@@ -91,7 +96,7 @@ func readCertificates(dir string) (*Certificates, error) {
 }
 
 // newCertificates makes the content of each file.
-func newCertificates(now time.Time, lasts time.Duration) (map[string][]byte, error) {
+func newCertificates(now time.Time, lasts time.Duration, guests []string) (map[string][]byte, error) {
 	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -113,7 +118,10 @@ func newCertificates(now time.Time, lasts time.Duration) (map[string][]byte, err
 	server.DNSNames = []string{"localhost"}
 	sql := template("vnuma lab SQL Server", now)
 	// Microsoft's driver compares an address with the names alone.
-	sql.DNSNames = []string{"localhost", "127.0.0.1"}
+	sql.DNSNames = append([]string{"localhost", "127.0.0.1"}, guests...)
+	for _, address := range guests {
+		sql.IPAddresses = append(sql.IPAddresses, net.ParseIP(address))
+	}
 	for name, leaf := range map[string]*x509.Certificate{serverFile: server, sqlFile: sql} {
 		if made[name], err = signed(leaf, root, caKey); err != nil {
 			return nil, err
@@ -130,7 +138,7 @@ func signed(leaf, root *x509.Certificate, caKey *ecdsa.PrivateKey) ([]byte, erro
 	}
 	leaf.KeyUsage = x509.KeyUsageDigitalSignature
 	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	leaf.IPAddresses = append(leaf.IPAddresses, net.IPv4(127, 0, 0, 1), net.IPv6loopback)
 	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, root, &key.PublicKey, caKey)
 	if err != nil {
 		return nil, err

@@ -18,10 +18,10 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.access.target import AnyTarget, Target, in_vcenter
 from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
 from vnuma.engine.cell.dataset import planned_making
-from vnuma.engine.cell.shape import look_and_plan
+from vnuma.engine.cell.shape import Shaped, look_and_plan
 from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.baseline import (
@@ -37,6 +37,7 @@ from vnuma.engine.lease.baseline import (
 from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_run
 from vnuma.engine.lease.guest_shutdown import POWER_OFF, POWER_ON
 from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.sql_identity import Endpoint
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
 from vnuma.engine.run.start import guest_inside
@@ -77,18 +78,24 @@ def claim(run: str, target: AnyTarget) -> Document:
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """What `actions.shape` would do. Raises what it raises before its first change."""
     context, _ = _taken(run, target)
-    arm = attempt_of(attempt).settings(context)
-    with connect(vcenter(target)) as session:
-        vm, _, planned = look_and_plan(context, arm, session, find_own(session, context.vm))
-    server = context.sql() if vm.power is Power.ON else None
-    inside = _inside(context, arm, planned.prediction, server) if server else []
+    vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
+    inside = _inside(context, attempt_of(attempt).settings(context), planned.prediction) if proven else []
     off = vm.power is not Power.OFF
     made = [*inside, *(POWER_OFF if off else ()), *planned.change]
     return shaped_document(replace(planned, powered_off=off), made)
 
 
-def _inside(context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer) -> list[Edit]:
-    """What is switched in SQL Server while the boot before still runs."""
+def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
+    """The VM, its planned shape, and whether this run has proven whose SQL Server answers in this boot."""
+    with connect(vcenter(in_vcenter(context.target))) as session:
+        ref = find_own(session, context.vm)
+        vm, _, planned = look_and_plan(context, arm, session, ref)
+        return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)
+
+
+def _inside(context: VmContext, arm: Arm, prediction: Prediction) -> list[Edit]:
+    """What is switched in SQL Server, in a boot that this run has proven."""
+    server = context.sql()
     own, ports = baseline_soft_numa(context.vm), baseline_ports(context.vm)
     soft = soft_numa.wanted(arm, own)
     found = (
@@ -117,8 +124,17 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
         made += [] if want is None else [Edit(SOFT_NUMA, NOT_KNOWN, want)]
         ports = baseline_ports(context.vm)
         made += [] if ports is None else [Edit(TCP_PORTS, NOT_KNOWN, "mapped to this boot's nodes")]
+    else:
+        made += _switched_late(context, arm)
     edits = [edit for edit in made if edit]
     return {"changed": bool(edits), "diff": edits_diff(edits)}
+
+
+def _switched_late(context: VmContext, arm: Arm) -> list[Edit]:
+    """What waits for a boot that proves whose SQL Server it is, and the power-cycle that it then takes."""
+    _, planned, proven = _looked(context, arm)
+    inside = [] if proven else _inside(context, arm, planned.prediction)
+    return [*inside, *POWER_OFF, *POWER_ON] if inside else []
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:

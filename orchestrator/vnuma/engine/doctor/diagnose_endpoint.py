@@ -37,10 +37,10 @@ def clocks(target: Target, session: Session, host: vim.HostSystem) -> Iterator[D
     )
     far = [name for name, seconds in ahead.items() if seconds is not None and abs(seconds) > _FAR_S]
     if not far:
-        yield Diagnosis("ok", "clocks", f"against vCenter: {told}")
+        yield Diagnosis("ok", "clocks", f"against {target.vcenter.host}: {told}")
         return
     more = ("runs do not depend on it; certificates, Kerberos and times in logs do", "fix: set up NTP")
-    yield Diagnosis("warn", "clocks", f"against vCenter: {told}", more)
+    yield Diagnosis("warn", "clocks", f"against {target.vcenter.host}: {told}", more)
 
 
 def _guest_ahead_s(target: Target, session: Session) -> float | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import re
 import time
@@ -17,7 +18,14 @@ from vnuma.sqlserver.client.certificate import Endpoint, why_refused
 from vnuma.sqlserver.client.deadline import STATEMENT_TIMEOUT_S, Link, known
 from vnuma.sqlserver.client.driver import Driver
 from vnuma.sqlserver.client.driver_files import CA_PLACE, DriverFiles, install, read_ca
-from vnuma.sqlserver.client.failures import ServerError, counts_against_account, natives, no_ticket, translate
+from vnuma.sqlserver.client.failures import (
+    ServerError,
+    counts_against_account,
+    natives,
+    no_ticket,
+    not_loaded,
+    translate,
+)
 from vnuma.sqlserver.client.login_deadline import LoginTimeoutError, addresses_of, log_in
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.sockets import Address
@@ -216,6 +224,11 @@ def _section_name(server: SqlServer) -> str:
 
 def _require_verification(driver: Driver) -> None:
     found = tuple(int(part) for part in driver.version.split(".")) if driver.version else ()
+    if not found and driver.path:
+        try:
+            ctypes.CDLL(driver.path)
+        except OSError as error:
+            raise not_loaded(error) from error
     if found < _VERIFIES_SINCE:
         raise DriverMissing(
             f"FreeTDS {driver.version or 'of an unknown version'} ({driver.path or driver.name}) is not "

@@ -94,10 +94,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     """
     state, numbers, text = sqlstate(error), natives(error), sentence(error)
     if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
-        return DriverMissing(
-            f"The ODBC driver could not be loaded: {text}.",
-            fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
-        )
+        return not_loaded(text)
     if _ENTRA.search(text):
         return LoginRefused(
             f"{where}: SQL Server wants an Entra ID login, which is not supported: {text}.",
@@ -147,6 +144,14 @@ def counts_against_account(error: pyodbc.Error) -> bool:
     numbers = set(natives(error))
     other = _STARTING | _DATABASE
     return bool(numbers & _LOGIN) and not numbers & other and not _KERBEROS.search(sentence(error))
+
+
+def not_loaded(why: object) -> DriverMissing:
+    """The library of the ODBC driver is there and cannot be used."""
+    return DriverMissing(
+        f"The ODBC driver could not be loaded: {why}.",
+        fix="Debian: apt install tdsodbc. Without root: vnuma setup --odbc wheel.",
+    )
 
 
 def _no_kerberos(where: str, text: str) -> LoginRefused:
