@@ -131,10 +131,9 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 
 def _switched_late(context: VmContext, arm: Arm) -> list[Edit]:
-    """What waits for a boot that proves whose SQL Server it is, and the power-cycle that it then takes."""
+    """What waits for a boot that proves whose SQL Server it is."""
     _, planned, proven = _looked(context, arm)
-    inside = [] if proven else _inside(context, arm, planned.prediction)
-    return [*inside, *POWER_OFF, *POWER_ON] if inside else []
+    return [] if proven else _inside(context, arm, planned.prediction)
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
