@@ -133,7 +133,7 @@
     page = Math.min(page, pages - 1);
     const some = found.slice(page * PER_PAGE, (page + 1) * PER_PAGE);
     rows.replaceChildren(...some.map(row));
-    if (!some.length) rows.append(element("p", "mu", "No VM is like that. Change the search or the filters."));
+    if (!some.length) rows.append(element("p", "mu", "No matching VMs. Change the search or the filters."));
     const number = (value) => value.toLocaleString("en-US");
     at("count").textContent = `${number(found.length)} of ${number(data.vms.length)} VMs`;
     at("page").textContent = `Page ${page + 1} of ${pages}`;

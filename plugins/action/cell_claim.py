@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.engine.ansible_api import actions, check_mode
-from vnuma.engine.run import workers
+from vnuma.engine.run import worker_warmup
 
-workers.prepare()  # the play's parent imports this file before it forks the first worker
+worker_warmup.prepare()  # the play's parent imports this file before it forks the first worker
 
 
 class ActionModule(VnumaAction):

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, vm_of
-from vnuma.engine.doctor.role import give_role
+from vnuma.engine.access.vcenter_role import give_role
 
 
 class ActionModule(VnumaAction):

@@ -16,11 +16,11 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
-from vnuma.engine.lease.guest_shutdown import PowerRules
 from vnuma.engine.lease.vcenter_retry import Patience
 from vnuma.engine.restore.restore_outcome import Restored
 from vnuma.engine.restore.restore_plan import Choice

@@ -94,7 +94,7 @@ def test_without_an_effect_remote_pages_are_equivalent(tmp_path: Path, lab: LabF
 @pytest.mark.long
 @pytest.mark.parametrize("fault", ["foreign_pages", "foreign_lookups"])
 def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: LabFactory, fault: str) -> None:
-    """The run ends with its cells missing, the reason is told, VM and ports are put back."""
+    """The run ends with its cells missing, the reason is shown, VM and ports are put back."""
     running = lab("shea2012")
     before = settings_now(running), port_setting(tmp_path, running)
     running.fault(fault, factor=0.3, times=0)

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from vnuma.engine.lease.guest_shutdown import PowerRules
+from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.restore.restore_vm import restore
 from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline

@@ -22,9 +22,9 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.lease.liveness import SILENT_AFTER, Keeper, is_alive, look_after, require_own
 from vnuma.engine.lease.locking import StillLocked, vm_lock
-from vnuma.engine.restore.restore_left import put_back_left
+from vnuma.engine.lease.supervision import SILENT_AFTER, Keeper, is_alive, look_after, require_own
+from vnuma.engine.restore.restore_leftover import put_back_left
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of

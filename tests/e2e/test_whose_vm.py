@@ -18,8 +18,8 @@ from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
+from vnuma.engine.cell.guest_shutdown import shut_down
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
-from vnuma.engine.lease.guest_shutdown import shut_down
 from vnuma.engine.run.claim import Nothing, claim
 from vnuma.engine.run.recover import put_back_dead
 from vnuma.engine.run.start import prepare

@@ -200,8 +200,8 @@ def test_a_lower_bound_is_no_figure_that_ours_could_miss(calls: LoadedRun) -> No
     assert two_bounds(calls, "16x1").where == "not comparable"
     assert "≥ 40,000" in shown
     assert "≤ -75.0%" in shown
-    assert "outside ours is no proof of a difference" in shown
-    assert "outside ours is no proof of a difference" in " ".join(as_text(calls).split())
+    assert "outside our interval is not evidence of a difference" in shown
+    assert "outside our interval is not evidence of a difference" in " ".join(as_text(calls).split())
 
 
 @pytest.mark.parametrize(

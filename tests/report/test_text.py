@@ -109,7 +109,7 @@ def test_a_narrow_terminal_gets_lines_instead_of_a_table(loaded: Load) -> None:
 def test_the_secondary_form_is_shorter_and_said_to_decide_nothing(loaded: Load) -> None:
     """The first form stands first and alone has verdicts; others show medians and percent."""
     text = as_text(loaded(Story()))
-    first, second = text.split("Secondary, decides nothing: form server")
+    first, second = text.split("Secondary (not used for the verdict): form server")
 
     assert first.count("Elapsed time") == 1
     assert "  ms  " in first

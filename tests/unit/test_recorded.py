@@ -11,7 +11,7 @@ import yaml
 from vnuma.domain.vm.redact import Redactor
 from vnuma.engine.doctor.first_contact import SCHEMA
 from vnuma.logs.vmware import read_vmware_log
-from vnuma.sqlserver.client.messages import parse_messages
+from vnuma.sqlserver.client.statistics_time import parse_messages
 
 FILES = sorted((Path(__file__).parents[1] / "data" / "recorded").glob("*.yml"))
 

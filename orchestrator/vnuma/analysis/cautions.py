@@ -97,7 +97,7 @@ def _data(found: Findings) -> Iterator[Caution]:
     if found.cells.missing:
         yield Caution(
             "cells_missing",
-            f"Cells of begun blocks without a value: {len(found.cells.missing)}.",
+            f"Cells in started blocks without a result: {len(found.cells.missing)}.",
             "Repeat them inside their blocks (resume the run); until then the fit works around them.",
         )
     if found.cells.blocks_not_begun:
@@ -187,7 +187,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
         yield Caution(
             "size_apart",
             apart_sentence(found.apart, found.design.size_word),
-            "Quote the sizes that you run: the word over all sizes is about their mean.",
+            "Report each size: the overall verdict averages them.",
         )
     tested = [flag.label for flag in found.comparison.gates if flag.flagged]
     if tested:

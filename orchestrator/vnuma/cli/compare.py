@@ -24,7 +24,7 @@ def compare(
     after: Annotated[str, typer.Argument(metavar="AFTER", help="The run to hold against it.")],
     allow: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY", help="A difference in what must agree that is meant; may be repeated."),
+        typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
     ] = None,
     vm: Annotated[
         list[str] | None,
@@ -41,7 +41,7 @@ def compare(
 ) -> None:
     """Say how each topology's times changed from one run to another, if the runs may be compared.
 
-    --fail-if is met when a whole 95% interval lies beyond the limit, and never by an arm without a word.
+    --fail-if is met when a whole 95% interval lies beyond the limit, and never by an arm without a verdict.
 
     Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17

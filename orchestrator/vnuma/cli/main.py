@@ -88,7 +88,7 @@ for _name, _verb, _line in (
     ("compare", compare.compare, "Compare two runs, before and after a change"),
     ("export", archive.export, "Put a run into one file, raw data and all"),
     ("import", archive.import_, "Check such a file and bring its run back"),
-    ("reanalyse", reanalyse.reanalyse, "Take a published table of medians apart"),
+    ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
     ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
     ("audit", audit.audit, "Show who changed what on which VM, and when"),
     ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),

@@ -34,7 +34,7 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """
     from vnuma.cli.crash import report_bug_within
-    from vnuma.engine.restore.restore_left import put_back_left, show_left
+    from vnuma.engine.restore.restore_leftover import put_back_left, show_left
     from vnuma.engine.restore.restore_plan import Choice
     from vnuma.errors import InputError
 

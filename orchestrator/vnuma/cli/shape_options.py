@@ -93,7 +93,7 @@ def site(
     if cluster:
         return site_of_cluster(cluster, file, found)
     raise InputError(
-        "Nothing says where the VM is to run.",
+        "No host given.",
         fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to be read.",
     )
 

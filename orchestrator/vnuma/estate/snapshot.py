@@ -48,7 +48,7 @@ def save(estates: Sequence[Estate], path: Path) -> None:
 def load(path: Path) -> tuple[Estate, ...]:
     """Read a snapshot of this format or an older one.
 
-    Raises InputError for a file that is none, is newer than this program, or is damaged.
+    Raises InputError for a file that is not a snapshot, is newer than this program, or is damaged.
     """
     return from_document(read_json(path), path)
 

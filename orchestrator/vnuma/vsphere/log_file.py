@@ -40,7 +40,7 @@ _HTTPS = 443
 
 
 class LogUnavailable(VnumaError):
-    """The log could not be had: evidence is missing, nothing else is wrong."""
+    """The log is not available: evidence is missing, nothing else is wrong."""
 
 
 @dataclass(frozen=True)

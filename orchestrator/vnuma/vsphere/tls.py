@@ -86,7 +86,7 @@ def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
 
 def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     """The sentence for a connection that could not be made or broke."""
-    fix = "Check vcenter.host and vcenter.port, and that no firewall is between."
+    fix = "Check vcenter.host and vcenter.port, and that no firewall blocks it."
     if isinstance(error, socket.gaierror):
         return VCenterUnreachable(f"The name {vcenter.host} is unknown here ({error.strerror}).", fix=fix)
     if isinstance(error, TimeoutError):

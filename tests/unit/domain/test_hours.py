@@ -85,7 +85,7 @@ def test_the_longest_window_of_the_week(windows: tuple[str, ...], hours: float |
 @pytest.mark.parametrize(
     ("zone", "window", "words"),
     [
-        ("Europe/Berlim", "Mon 20:00-06:00", "no time zone"),
+        ("Europe/Berlim", "Mon 20:00-06:00", "not a time zone"),
         ("UTC", "Mon 20-06", "write it as Mon-Fri 20:00-06:00"),
         ("UTC", "Moo 20:00-06:00", "'Moo' is no day"),
         ("UTC", "Mon 25:00-06:00", "no time of day"),

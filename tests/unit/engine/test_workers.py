@@ -12,7 +12,7 @@ from tests.store.build import new_vm
 from tests.store.build import samples as some_samples
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private
 from vnuma.engine.lease.context import open_run, vm_of_run
-from vnuma.engine.run import workers
+from vnuma.engine.run import worker_warmup
 from vnuma.engine.run.claim import claim_within
 from vnuma.errors import StoreError
 from vnuma.store import attempts, audit, facts, runs, samples
@@ -50,7 +50,7 @@ def test_what_the_parent_has_opened_and_parsed_serves_every_worker(
     run = _run_with_a_vm(url)
     _play_of(run.name, url, tmp_path, monkeypatch)
 
-    workers.prepare()
+    worker_warmup.prepare()
     first = open_run(run.name)
     with open_store(url).write() as connection:
         runs.request_stop(connection, run.id, StopRequest.NOW)
@@ -68,7 +68,7 @@ def test_a_store_that_cannot_be_used_is_left_to_the_step_that_needs_it(
     (tmp_path / "vnuma.db").mkdir()
     _play_of("quick.1", url, tmp_path, monkeypatch)
 
-    workers.prepare()
+    worker_warmup.prepare()
 
     with pytest.raises(StoreError, match="is a folder"):
         open_run("quick.1")
@@ -81,7 +81,7 @@ def test_a_cell_is_rehearsed_and_nothing_of_it_is_left(
     run = _run_with_a_vm(url, arms=1)
     _play_of(run.name, url, tmp_path, monkeypatch)
 
-    workers.prepare()
+    worker_warmup.prepare()
     store, _, study = open_run(run.name)
     compiled = _compiled(monkeypatch)
     vm = vm_of_run(store, run, "sql16")

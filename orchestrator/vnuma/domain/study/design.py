@@ -17,7 +17,7 @@ Order = Literal["randomised", "latin_square", "williams", "fixed"]
 class Design(Strict):
     """How many boots, in which order, and what is run in each."""
 
-    blocks: int = Field(default=8, ge=1, le=200, description="Passes over all arms; words need 6.")
+    blocks: int = Field(default=8, ge=1, le=200, description="Passes over all arms; a verdict needs 6.")
     seed: int = Field(default=1, ge=0, description="Seed of the order; the same seed gives the same order.")
     order: Order = Field(
         default="randomised",

@@ -42,7 +42,7 @@ class AllowedHours(Strict):
         try:
             ZoneInfo(value)
         except (ZoneInfoNotFoundError, ValueError, OSError):
-            raise ValueError(f"'{value}' is no time zone: use a name such as Europe/Berlin") from None
+            raise ValueError(f"'{value}' is not a time zone: use a name such as Europe/Berlin") from None
         return value
 
     @field_validator("windows")

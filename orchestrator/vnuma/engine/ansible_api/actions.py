@@ -14,6 +14,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
+from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
@@ -26,7 +27,6 @@ from vnuma.engine.lease.context import (
     supervisor_token,
     vm_of_run,
 )
-from vnuma.engine.lease.guest_shutdown import PowerRules
 from vnuma.engine.restore.restore_outcome import Restored
 from vnuma.engine.restore.restore_plan import Choice, plan_back
 from vnuma.engine.restore.restore_vm import restore

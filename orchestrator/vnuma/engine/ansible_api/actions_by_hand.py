@@ -11,8 +11,8 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import by_hand
+from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document
-from vnuma.engine.lease.guest_shutdown import PowerRules
 from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError
 from vnuma.sqlserver.database.dataset import DatasetSpec

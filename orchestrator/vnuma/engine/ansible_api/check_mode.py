@@ -21,8 +21,10 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import AnyTarget, Target, in_vcenter
 from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
 from vnuma.engine.cell.dataset import planned_making
+from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
 from vnuma.engine.cell.shape import Shaped, look_and_plan
 from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
+from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
 from vnuma.engine.lease.baseline import (
     NOT_KNOWN,
@@ -35,9 +37,7 @@ from vnuma.engine.lease.baseline import (
     plan_baseline,
 )
 from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_run
-from vnuma.engine.lease.guest_shutdown import POWER_OFF, POWER_ON
 from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.sql_identity import Endpoint
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
 from vnuma.engine.run.start import guest_inside

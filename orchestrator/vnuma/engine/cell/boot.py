@@ -16,17 +16,17 @@ from vnuma.domain.vm.endpoint import VmSide
 from vnuma.domain.vm.facts import GuestTopology, HostFacts, VmFacts
 from vnuma.domain.vm.server import ServerFacts
 from vnuma.domain.vm.setting import Power, Settings
+from vnuma.engine.cell import evidence
 from vnuma.engine.cell.dataset import is_expected
+from vnuma.engine.cell.deferred_log import owed_facts
+from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.cell.shape import diff_text, own_settings, plan_shape
-from vnuma.engine.instance import process_affinity, soft_numa, tcp_ports
-from vnuma.engine.lease import evidence, sql_identity
+from vnuma.engine.instance import process_affinity, soft_numa, sql_identity, tcp_ports
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import Journal, journal_of
 from vnuma.engine.lease.baseline import baseline_ports, baseline_soft_numa
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.late_log import owed_facts
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import TopologyMismatch
 from vnuma.logs.errorlog import ErrorLog

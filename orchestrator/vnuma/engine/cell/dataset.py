@@ -8,12 +8,12 @@ from dataclasses import replace
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.cell.site import CellSite
+from vnuma.engine.instance.sql_identity import Endpoint, require_proven
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
-from vnuma.engine.lease.sql_identity import Endpoint, require_proven
 from vnuma.errors import AttemptFailed, EnvironmentProblem
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.cell import counters
-from vnuma.engine.cell.control import placed
+from vnuma.engine.cell.positive_control import placed
 from vnuma.engine.cell.sentinel import run_sentinel
 from vnuma.engine.cell.site import CellSite
+from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import refuse_somebodys
 from vnuma.engine.lease.identity import require_own_host
-from vnuma.engine.lease.sql_identity import require_proven
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.dropped import while_measuring
@@ -35,7 +35,7 @@ from vnuma.workloads.registry import workload_named
 
 @dataclass(frozen=True)
 class Turn:
-    """One iteration to come: of which size and form, the how manieth, warm-up or timed."""
+    """One iteration to come: its size, form and ordinal, and whether it is a warm-up."""
 
     size: int
     form: str

@@ -13,15 +13,15 @@ from vnuma.domain.topology.prediction import Prediction, host_shape, predict
 from vnuma.domain.vm.change import Change, Edit, change_to, settings_after
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
+from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell.guest_shutdown import Fence, PowerRules, require_way_back, shut_down
 from vnuma.engine.instance import soft_numa, tcp_ports
-from vnuma.engine.lease import late_log
+from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import Journal, journal_of
 from vnuma.engine.lease.baseline import baseline_ports, baseline_settings, baseline_soft_numa
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_somebodys
-from vnuma.engine.lease.guest_shutdown import Fence, PowerRules, require_way_back, shut_down
-from vnuma.engine.lease.sql_identity import Endpoint
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, vms
@@ -134,7 +134,7 @@ def _shape_once(
     arm = attempt.settings(context)
     vm, host, planned = look_and_plan(context, arm, session, ref)
     if vm.power is Power.OFF:  # by itself, or by a process that died before it came to this
-        late_log.collect(journal_of(context), session, ref)
+        deferred_log.collect(journal_of(context), session, ref)
     earlier += [edit for edit in change_document(planned.change) if edit not in earlier]
     with context.store.write() as connection:
         vms.mark_changing(connection, context.vm.id, context.token)

@@ -1,4 +1,4 @@
-"""An earlier check to compare with: its JSON document, or a snapshot of the estate of then."""
+"""An earlier check to compare with: its JSON document, or a snapshot of the earlier estate."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.domain.vm.surroundings import ServerUse, Surroundings
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
-from vnuma.engine.lease.sql_identity import STATED
+from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import DriverMissing, EnvironmentProblem
 from vnuma.sqlserver.client.connect import connect

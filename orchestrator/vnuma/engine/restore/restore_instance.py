@@ -9,7 +9,9 @@ from typing import Protocol
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
+from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, require_way_back, shut_down
 from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
+from vnuma.engine.instance.sql_identity import require_silence
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import (
     INSIDE,
@@ -22,8 +24,6 @@ from vnuma.engine.lease.baseline import (
     baseline_ports,
     baseline_soft_numa,
 )
-from vnuma.engine.lease.guest_shutdown import POWER_ON, Fence, PowerRules, require_way_back, shut_down
-from vnuma.engine.lease.sql_identity import require_silence
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import audit

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget, Machine
-from vnuma.engine.lease.guest_shutdown import PowerRules
+from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.restore.restore_machine import restore_machine
 from vnuma.engine.restore.restore_outcome import Restored, may_be_away
 from vnuma.engine.restore.restore_plan import Choice

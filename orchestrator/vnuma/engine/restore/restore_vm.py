@@ -16,10 +16,8 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.lease import late_log
-from vnuma.engine.lease.audit import Journal, edits_of
-from vnuma.engine.lease.baseline import baseline_power, foreign_mark
-from vnuma.engine.lease.guest_shutdown import (
+from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell.guest_shutdown import (
     POWER_OFF,
     POWER_ON,
     Fence,
@@ -27,9 +25,11 @@ from vnuma.engine.lease.guest_shutdown import (
     require_way_back,
     shut_down,
 )
+from vnuma.engine.instance.sql_identity import Endpoint
+from vnuma.engine.lease.audit import Journal, edits_of
+from vnuma.engine.lease.baseline import baseline_power, foreign_mark
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.lease.sql_identity import Endpoint
 from vnuma.engine.lease.vcenter_retry import Patience, persist, tell_of_vm
 from vnuma.engine.restore.restore_instance import GuestBack, parts_of
 from vnuma.engine.restore.restore_outcome import Restored, fence_off, give_up, may_be_away, record
@@ -78,7 +78,7 @@ def restore(
     """Put one VM back and give up its lease. Safe to repeat.
 
     Raises RestoreConflict when somebody else changed the VM and `choice` is `refuse`, NotAtBaseline
-    when it could not be put back, be it that the store cannot be read: the lease is kept in both. A
+    when it could not be put back, also if the store cannot be read: the lease is kept in both. A
     store that cannot be written does not keep a VM from being put back: StoreError then says that it was.
     """
     try:
@@ -139,7 +139,7 @@ class _Work:
         settle(self.session, self.ref, self.rules.task_s)
         facts = self._read()
         if facts.power is Power.OFF:
-            late_log.collect(self.journal, self.session, self.ref)
+            deferred_log.collect(self.journal, self.session, self.ref)
         if self.vm.baseline is None or is_anothers(self.store, self.run, self.vm, facts):
             outcome = Restored(self.vm.name, 0, 0, facts.power)
         else:

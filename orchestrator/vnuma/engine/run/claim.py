@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import why_closed
-from vnuma.engine.lease.liveness import is_alive
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.run.retry_policy import FOR_PEOPLE, LASTING, failed_cells, what_lasts
 from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, leases, runs

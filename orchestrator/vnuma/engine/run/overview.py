@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from vnuma.engine.lease.context import store_url
-from vnuma.engine.lease.left_vms import left_vms
-from vnuma.engine.lease.liveness import is_alive
+from vnuma.engine.lease.supervision import is_alive
+from vnuma.engine.lease.unrestored_vms import left_vms
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import open_store

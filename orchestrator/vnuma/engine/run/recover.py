@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import home_folder
-from vnuma.engine.lease.left_vms import left_vms
-from vnuma.engine.lease.liveness import is_alive, refuse_if_alive, take_from_dead
+from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, take_from_dead
+from vnuma.engine.lease.unrestored_vms import left_vms
 from vnuma.engine.restore.restore_target import restore_any
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs

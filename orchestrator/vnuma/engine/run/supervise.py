@@ -18,8 +18,7 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.hours import Closed, closed
-from vnuma.engine.lease.liveness import heard_of, look_after, require_own
-from vnuma.engine.lease.reserve import spare_descriptors
+from vnuma.engine.lease.supervision import heard_of, look_after, require_own
 from vnuma.engine.lease.vcenter_retry import Patience
 from vnuma.engine.lease.window import is_over
 from vnuma.engine.restore.restore_outcome import Restored, may_be_away
@@ -28,6 +27,7 @@ from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import Lanes, lanes
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import Ended, worst
+from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
 from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
 from vnuma.store import attempts, leases, runs, vms

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.liveness import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
+from vnuma.engine.lease.supervision import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
 from vnuma.engine.lease.vcenter_retry import Patience
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.start import take as take_vm

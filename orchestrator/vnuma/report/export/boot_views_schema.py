@@ -72,7 +72,7 @@ class StartPart(BaseModel):
 
 
 class LogPart(BaseModel):
-    """What vmware.log of the boot says. It decides nothing."""
+    """What vmware.log of the boot says. Not used for the verdict."""
 
     source: str | None = Field(description="host: with a service ticket; vcenter: after power-off.")
     not_evaluated: str | None = Field(description="Why it is no evidence of this boot; null: it is.")

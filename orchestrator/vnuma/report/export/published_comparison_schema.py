@@ -70,7 +70,7 @@ class FigureArm(BaseModel):
 
 
 class FigurePart(BaseModel):
-    """What samples told beside their metric, at one size. It decides nothing."""
+    """What samples told beside their metric, at one size. Not used for the verdict."""
 
     vm: str
     form: str
@@ -82,7 +82,7 @@ class FigurePart(BaseModel):
 
 
 class ScalingPart(BaseModel):
-    """A throughput along one load: over vCPUs at one size, or over sizes in one arm. It decides nothing."""
+    """A throughput along one load, over vCPUs at a size or sizes in an arm. Not used for the verdict."""
 
     vm: str
     form: str

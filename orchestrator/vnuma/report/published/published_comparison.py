@@ -17,8 +17,8 @@ WHERE_UNKNOWN = "not comparable"
 ALLOWED = "a bound that ours keeps"
 
 NO_TEST = (
-    "A published figure is often one run, rounded, and has no interval: outside ours is no proof of a "
-    "difference, inside none of agreement."
+    "A published figure is often one run, rounded, and has no interval: outside our interval is not evidence "
+    "of a difference, inside is not evidence of agreement."
 )
 
 Bound = Literal["at most", "at least"]

@@ -122,7 +122,7 @@ def _figures(analysis: Analysis, size_word: str, width: int, *, secondary: bool)
     what = f"{measure.unit}, {medians(analysis.replicate)}, {direction(measure)}"
     title = f"{named(measure)}, {what}"
     if secondary:
-        title = f"Secondary, decides nothing: form {analysis.form}, {measure.name}, {what}"
+        title = f"Secondary (not used for the verdict): form {analysis.form}, {measure.name}, {what}"
     if not analysis.points:
         return f"{title}\n(no cell gave a valid measurement)"
     rows = list(paper_rows(analysis, size_word, secondary=secondary))

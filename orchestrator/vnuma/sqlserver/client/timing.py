@@ -14,9 +14,9 @@ from typing import Any, Literal
 from vnuma.errors import MeasurementFailed, SqlUnreachable
 from vnuma.sqlserver.client.dropped import failure, while_measuring
 from vnuma.sqlserver.client.failures import sentence
-from vnuma.sqlserver.client.messages import StatisticsTime, Times, parse_messages
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import DeadlinePassed, each_result, open_cursor, run, run_all, where
+from vnuma.sqlserver.client.statistics_time import StatisticsTime, Times, parse_messages
 
 RowsFrom = Literal["rowcount", "result", "none"]
 TimesFrom = Literal["statement", "procedure"]

@@ -85,7 +85,7 @@ def prepare(connection: pyodbc.Connection, spec: DatasetSpec) -> DatasetFacts:
     """Make the dataset unless it is there as recorded, and verify it by count and checksum.
 
     Idempotent: a second call changes nothing. Raises ForeignDatabase for a database that vnuma did
-    not create, InputError for a source that is none, ServerError, PrivilegeMissing.
+    not create, InputError for an invalid source, ServerError, PrivilegeMissing.
     """
     _refuse_same_database(spec)
     if not ownership.require_ours(connection, spec.database):

@@ -15,8 +15,8 @@ from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import MACHINE_KEY, AnyTarget, Machine
 from vnuma.engine.cell.dataset import stands
 from vnuma.engine.lease.context import home_folder, store_url
-from vnuma.engine.lease.left_vms import left_vms
-from vnuma.engine.lease.liveness import is_alive, take_from_dead
+from vnuma.engine.lease.supervision import is_alive, take_from_dead
+from vnuma.engine.lease.unrestored_vms import left_vms
 from vnuma.engine.restore.machine_restore_plan import edits_back
 from vnuma.engine.restore.restore_plan import Choice, plan_back
 from vnuma.engine.restore.restore_target import restore_any

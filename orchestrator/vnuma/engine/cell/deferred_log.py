@@ -1,4 +1,4 @@
-"""The vmware.log of a boot that could not be had while the VM ran: fetched once it is off.
+"""The vmware.log of a boot that was not available while the VM ran: fetched once it is off.
 
 A running VM's log is had from its host; once the VM is off vCenter has it too, until the next power-on
 rotates it. The log is stored with the attempt whose boot it is of, which has ended by then: it explains
@@ -14,7 +14,7 @@ from typing import Any
 
 from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence, evidence_of_boot
 from vnuma.domain.vm.facts import GuestTopology
-from vnuma.engine.lease import evidence
+from vnuma.engine.cell import evidence
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import StoreError
 from vnuma.logs.vmware import read_vmware_log
@@ -42,7 +42,7 @@ class _Owed:
 
 
 def owed_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
-    """What is recorded with a boot whose log could not be had."""
+    """What is recorded with a boot whose log is not available."""
     return {OWED: {"powered_on_at": powered_on_at.isoformat(), "why": why}}
 
 

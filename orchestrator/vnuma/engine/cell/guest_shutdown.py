@@ -9,7 +9,7 @@ from typing import Literal
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
-from vnuma.engine.lease import late_log
+from vnuma.engine.cell import deferred_log
 from vnuma.engine.lease.audit import Journal
 from vnuma.errors import HostNotReady
 from vnuma.vsphere import power, read
@@ -79,4 +79,4 @@ def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, jou
             ask=rules.ask,
             fence=fence,
         )
-    late_log.collect(journal, session, ref)
+    deferred_log.collect(journal, session, ref)
