@@ -21,7 +21,7 @@ from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
-from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.restore.restore_outcome import Restored
 from vnuma.engine.restore.restore_plan import Choice
 from vnuma.engine.restore.restore_vm import restore
@@ -72,7 +72,7 @@ class Steps:
         """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
         target = self.targets[name or self.target.name]
         vm = vm_of_run(self.store, self.run, target.name)
-        token = take(self.store, self.run, self.study, vm, target, Patience(PATIENCE_S))
+        token = take(self.store, self.run, self.study, vm, target, VCenterRetry(PATIENCE_S))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
         vm = vm_of_run(self.store, self.run, target.name)

@@ -18,7 +18,7 @@ from vnuma.domain.study.hours import AllowedHours
 from vnuma.engine.cell.boot import boot_cell
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.lease.audit import audit_file, audit_lines
-from vnuma.engine.run.claim import Nothing, claim
+from vnuma.engine.run.claim import NoCell, claim
 from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
 from vnuma.store import attempts
 from vnuma.store.states import Outcome
@@ -88,9 +88,9 @@ def test_no_cell_begins_outside_the_allowed_hours(lab: LabFactory, tmp_path: Pat
     context = steps.take()
 
     refused = claim(context, clock=lambda: datetime(2026, 11, 18, 12, tzinfo=UTC))
-    assert isinstance(refused, Nothing)
+    assert isinstance(refused, NoCell)
     assert "open at Wed 2026-11-18 20:00 UTC" in refused.why
-    assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), Nothing)
+    assert not isinstance(claim(context, clock=lambda: datetime(2026, 11, 18, 21, tzinfo=UTC)), NoCell)
     steps.put_back()
 
 

@@ -14,7 +14,7 @@ from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from vnuma.engine.cell.boot import boot_cell, ready_cell
-from vnuma.engine.run.claim import Nothing, claim
+from vnuma.engine.run.claim import NoCell, claim
 from vnuma.errors import PreflightBlocked, PrivilegeMissing
 from vnuma.store.rows import Claim
 
@@ -106,7 +106,7 @@ def test_a_registry_that_may_not_be_written_ends_the_vms_cells_at_the_first_boot
         ready_cell(context, attempt)
     ended = claim(context)
 
-    assert isinstance(ended, Nothing)
+    assert isinstance(ended, NoCell)
     assert ended.final
     assert "another attempt would only repeat what ended the last one" in ended.why
     steps.put_back()

@@ -23,8 +23,14 @@ from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.lease.locking import StillLocked, vm_lock
-from vnuma.engine.lease.supervision import SILENT_AFTER, Keeper, is_alive, look_after, require_own
-from vnuma.engine.restore.restore_leftover import put_back_left
+from vnuma.engine.lease.supervision import (
+    SILENT_AFTER,
+    Supervisor,
+    claim_supervision,
+    is_alive,
+    require_supervision,
+)
+from vnuma.engine.restore.restore_leftover import restore_leftovers
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
@@ -48,7 +54,7 @@ def test_a_process_that_began_after_the_last_sign_of_life_is_another_one(
 ) -> None:
     """After a reboot the supervisor's number belongs to anybody: the run counts as dead."""
     steps = Steps.prepared(tmp_path / "a", lab())
-    look_after(steps.store, steps.run)
+    claim_supervision(steps.store, steps.run)
     alive = run_now(steps)
     heard = datetime.now(UTC) - timedelta(days=1)
 
@@ -61,12 +67,12 @@ def test_a_process_that_has_ended_or_is_silent_looks_after_nothing(tmp_path: Pat
     """One that nobody waits for, as in a container without an init, keeps its number; a frozen one too."""
     steps = Steps.prepared(tmp_path / "a", lab())
     with subprocess.Popen([sys.executable, "-c", ""]) as ended:
-        look_after(steps.store, steps.run, Keeper(ended.pid))
+        claim_supervision(steps.store, steps.run, Supervisor(ended.pid))
         os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
 
         assert not is_alive(run_now(steps))
 
-    look_after(steps.store, steps.run)
+    claim_supervision(steps.store, steps.run)
     silent = replace(run_now(steps), heartbeat_at=datetime.now(UTC) - SILENT_AFTER)
     assert is_alive(run_now(steps))
     assert not is_alive(silent)
@@ -76,7 +82,7 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
     """Two plays find the run free; the one that comes second is refused, and changes nothing."""
     steps = Steps.prepared(tmp_path / "a", lab())
     seen_free = run_now(steps)
-    look_after(steps.store, steps.run)
+    claim_supervision(steps.store, steps.run)
 
     with pytest.raises(VmHeld, match=str(os.getpid())):
         unsupervised.take(steps.store, seen_free, steps.study, steps.vm, steps.target)
@@ -88,17 +94,17 @@ def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Pa
 def test_a_controller_that_was_frozen_finds_its_run_taken(tmp_path: Path, lab: LabFactory) -> None:
     """restore tells the store that nobody looks after the run; who wakes then goes no further."""
     steps = Steps.prepared(tmp_path / "a", lab())
-    look_after(steps.store, steps.run)
+    claim_supervision(steps.store, steps.run)
     steps.shape(steps.take())
-    require_own(steps.store, steps.run)
+    require_supervision(steps.store, steps.run)
     age_heartbeat(steps.store)
 
-    said = put_back_left(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+    said = restore_leftovers(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
 
     assert not said.problems
     assert steps.vm.at_baseline
     with pytest.raises(LeaseLost, match=r"small\.1"):
-        require_own(steps.store, steps.run)
+        require_supervision(steps.store, steps.run)
 
 
 @pytest.mark.long
@@ -133,7 +139,7 @@ def test_a_run_that_wakes_after_its_vm_was_put_back_power_cycles_nothing(
 def test_a_later_wish_to_stop_does_not_weaken_an_earlier_one(tmp_path: Path, lab: LabFactory) -> None:
     """stop, then stop --after-cell: the run still stops after its iteration, and the answer says so."""
     steps = Steps.prepared(tmp_path / "a", lab())
-    look_after(steps.store, steps.run)
+    claim_supervision(steps.store, steps.run)
     url = f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}"
     assert "iteration" in ask_to_stop("small.1", after_cell=False, url=url)
 
@@ -183,7 +189,7 @@ def test_a_run_is_looked_after_by_one_process(tmp_path: Path, lab: LabFactory) -
         runs.touch_supervisor(connection, steps.run.id, pid=os.getppid(), host=socket.gethostname())
 
     with pytest.raises(VmHeld, match=str(os.getppid())):
-        look_after(steps.store, steps.run)
+        claim_supervision(steps.store, steps.run)
 
     assert run_now(steps).supervisor_pid == os.getppid()
 
@@ -194,7 +200,7 @@ def test_a_cell_does_not_wait_for_a_dead_runs_measurement(tmp_path: Path, lab: L
     dead = Steps.prepared(tmp_path / "a", running)
     claim(dead.take())
     living = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
-    look_after(living.store, living.run)
+    claim_supervision(living.store, living.run)
 
     with pytest.raises(VmHeld, match=r"no process looks after small\.1"):
         claim(living.take())
@@ -216,12 +222,12 @@ def test_a_living_run_does_not_keep_a_dead_runs_vm_from_being_put_back(
     """`vnuma restore` leaves the one alone, says so, and puts the other back."""
     running = lab(vms=[{"name": "sql16", "memory_gb": 32}, {"name": "other", "memory_gb": 32}])
     living = Steps.prepared(tmp_path / "a", running)
-    look_after(living.store, living.run)
+    claim_supervision(living.store, living.run)
     living.take()
     dead = Steps.prepared(tmp_path / "a", running, name="second", vm="other")
     dead.take()
 
-    said = put_back_left(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
+    said = restore_leftovers(f"sqlite:///{tmp_path / 'a' / 'vnuma.db'}", [], None, None, "refuse", print)
 
     assert said.in_use == ["sql16, by small.1, which is running"]
     assert not said.problems

@@ -20,8 +20,8 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.guest_shutdown import shut_down
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
-from vnuma.engine.run.claim import Nothing, claim
-from vnuma.engine.run.recover import put_back_dead
+from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.recover import restore_after_death
 from vnuma.engine.run.start import prepare
 from vnuma.errors import InputError, PreflightBlocked, RestoreConflict, TopologyMismatch, VmHeld
 from vnuma.vsphere.apply import ChangedMeanwhile
@@ -43,7 +43,7 @@ def test_a_vm_is_put_back_by_its_identity_and_not_by_its_name(tmp_path: Path, la
     steps.shape(steps.take())
     elsewhere = steps.target.model_copy(update={"vm": running.vms["other"].path})
 
-    put_back_dead(steps.store, {"sql16": elsewhere})
+    restore_after_death(steps.store, {"sql16": elsewhere})
 
     assert {name: settings_now(running, name) for name in ("sql16", "other")} == before
 
@@ -137,7 +137,7 @@ def test_what_somebody_sets_while_the_guest_shuts_down_is_not_overwritten(
 
     assert settings_now(running)["cores_per_socket"] == 4
     ended = claim(context)
-    assert isinstance(ended, Nothing)
+    assert isinstance(ended, NoCell)
     assert ended.why == "sql16 was changed by somebody else; it was left as it is"
 
 

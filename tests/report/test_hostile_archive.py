@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from vnuma.engine.lease.context import open_run
-from vnuma.engine.lease.unrestored_vms import left_vms
+from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore import restore_leftover
 from vnuma.engine.restore.baseline_diff import differences_now
 from vnuma.errors import InputError, VnumaError
@@ -152,15 +152,15 @@ def test_restore_leaves_an_earlier_products_import_alone(poisoned: Store, tmp_pa
     """Its inventory is gone, no VM of it counts as left, and a name or run asked for is refused."""
     url = f"sqlite:///{poisoned.place.path}"
     with poisoned.read() as connection:
-        assert left_vms(connection) == []
+        assert unrestored_vms(connection) == []
         assert vms.vms_not_at_baseline(connection) == ()
         assert runs.get_run(connection, "quick.1").inventory is None
         assert leases.get_lease(connection, "vc/sql16") is None
-    assert restore_leftover.put_back_left(url, [], None, None, "refuse", print).problems == []
+    assert restore_leftover.restore_leftovers(url, [], None, None, "refuse", print).problems == []
     with pytest.raises(InputError, match="sql16"):
-        restore_leftover.put_back_left(url, ["sql16"], None, None, "refuse", print)
+        restore_leftover.restore_leftovers(url, ["sql16"], None, None, "refuse", print)
     with pytest.raises(InputError, match="archive"):
-        restore_leftover.put_back_left(url, [], "quick.1", None, "refuse", print)
+        restore_leftover.restore_leftovers(url, [], "quick.1", None, "refuse", print)
     assert not (tmp_path / "sprung").exists()
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tests.e2e.steps import Steps
 from tests.support.lab import LabHandle
 from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.run_outcome import Ended
+from vnuma.engine.run.run_outcome import RunOutcome
 from vnuma.engine.run.supervise import supervise
 
 
@@ -26,7 +26,7 @@ class Struck:
             self.done = True
             self.strike()
 
-    def run(self, steps: Steps) -> Ended:
+    def run(self, steps: Steps) -> RunOutcome:
         """Supervise the whole run of these steps."""
         url = f"sqlite:///{steps.home / 'vnuma.db'}"
         inventory = steps.home / "hosts.yml"

@@ -152,7 +152,12 @@ def _arms(study: Study, plan: VmPlan) -> list[str]:
 
 def _alike(study: Study, plan: VmPlan) -> list[str]:
     """Arms that nobody could tell apart, or the workload alone, and why a prediction is not sure."""
-    from vnuma.engine.preflight.arm_plan import doubts, same_nodes, same_to_the_guest, told_apart_by_workload
+    from vnuma.engine.preflight.arm_plan import (
+        distinguished_by_workload,
+        doubts,
+        same_nodes,
+        same_to_the_guest,
+    )
 
     lines = []
     for alike in same_to_the_guest(plan.arms):
@@ -162,7 +167,7 @@ def _alike(study: Study, plan: VmPlan) -> list[str]:
     for alike in same_nodes(plan.arms):
         differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
         lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
-    for alike in told_apart_by_workload(plan.arms):
+    for alike in distinguished_by_workload(plan.arms):
         differs = f"VMs of one shape; what differs is {', '.join(alike.differing)} of {study.workload.name}"
         lines.append(f"Told apart inside the guest: {', '.join(alike.arms)} ({differs})")
     for because, arms in doubts(plan.arms).items():
@@ -236,7 +241,7 @@ def _hard_off(study: Study) -> str:
 def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
     from dataclasses import asdict
 
-    from vnuma.engine.preflight.arm_plan import same_nodes, same_to_the_guest, told_apart_by_workload
+    from vnuma.engine.preflight.arm_plan import distinguished_by_workload, same_nodes, same_to_the_guest
 
     return {
         "schema": "vnuma/plan/1",
@@ -263,7 +268,7 @@ def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
                 ],
                 "same_to_the_guest": [asdict(alike) for alike in same_to_the_guest(plan.arms)],
                 "same_vnuma_nodes": [asdict(alike) for alike in same_nodes(plan.arms)],
-                "told_apart_by_workload": [asdict(alike) for alike in told_apart_by_workload(plan.arms)],
+                "told_apart_by_workload": [asdict(alike) for alike in distinguished_by_workload(plan.arms)],
                 "findings": [asdict(finding) for finding in plan.findings],
             }
             for plan in plans

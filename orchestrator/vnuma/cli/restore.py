@@ -34,7 +34,7 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """
     from vnuma.cli.crash import report_bug_within
-    from vnuma.engine.restore.restore_leftover import put_back_left, show_left
+    from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
     from vnuma.engine.restore.restore_plan import Choice
     from vnuma.errors import InputError
 
@@ -42,10 +42,10 @@ def restore(
         raise InputError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     if dry_run:
-        for line in show_left(store, vms or [], run, _inventory(inventory), choice):
+        for line in show_leftovers(store, vms or [], run, _inventory(inventory), choice):
             say(line)
         return
-    outcomes = put_back_left(
+    outcomes = restore_leftovers(
         store, vms or [], run, _inventory(inventory), choice, lambda text: say(text, sys.stderr)
     )
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.run.run_outcome import Ended
+    from vnuma.engine.run.run_outcome import RunOutcome
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -93,7 +93,7 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.lease.context import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
-    from vnuma.engine.run.recover import put_back_dead
+    from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
 
@@ -104,7 +104,7 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
         refuse_if_closed(parsed, datetime.now(UTC))
     address = store_url(url)
     opened = open_store(address)
-    for words in put_back_dead(opened, targets):
+    for words in restore_after_death(opened, targets):
         say(words, sys.stderr)
     created = create_run(opened, prepare(parsed, text, targets, permit, where), where)
     if create_only:
@@ -155,7 +155,7 @@ def _supervise(
     say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
 
 
-def _tell(ended: Ended) -> None:
+def _tell(ended: RunOutcome) -> None:
     """How the run ended, all but the error that decides the exit code."""
     for vm in ended.progress.vms:
         if vm.ended_by:

@@ -10,13 +10,13 @@ import pytest
 from tests.support.hosts import host_of, vm_of
 from vnuma.domain.study.study import Study
 from vnuma.engine.preflight.arm_plan import (
-    Alike,
     ArmPlan,
+    IndistinguishableArms,
+    distinguished_by_workload,
     doubts,
     plan_arm,
     same_nodes,
     same_to_the_guest,
-    told_apart_by_workload,
 )
 
 
@@ -42,7 +42,7 @@ def test_arms_that_differ_on_the_host_only_look_the_same_inside() -> None:
     """The guest sees no affinity: the settings that differ are named."""
     arms = planned("2x8", {"topology": "2x8", "name": "pinned", "affinity": "physical_cores"})
 
-    assert same_to_the_guest(arms) == [Alike(("2x8", "pinned"), ("cpuAffinity",))]
+    assert same_to_the_guest(arms) == [IndistinguishableArms(("2x8", "pinned"), ("cpuAffinity",))]
     assert same_nodes(arms) == []
 
 
@@ -51,7 +51,7 @@ def test_sockets_without_nodes_are_not_distinguishable_by_numa() -> None:
     arms = planned("1x16", "2x8", "16x1")
 
     assert same_to_the_guest(arms) == []
-    assert same_nodes(arms) == [Alike(("1x16", "16x1"), ("sockets",))]
+    assert same_nodes(arms) == [IndistinguishableArms(("1x16", "16x1"), ("sockets",))]
 
 
 def test_soft_numa_and_maxdop_tell_arms_apart() -> None:
@@ -63,7 +63,9 @@ def test_soft_numa_and_maxdop_tell_arms_apart() -> None:
     )
 
     assert [arm.view.sql_cpu_nodes for arm in arms if arm.view] == [2, 1, 1]
-    assert same_nodes(arms) == [Alike(("1x16", "whole", "parallel"), ("SQL CPU nodes", "MAXDOP"))]
+    assert same_nodes(arms) == [
+        IndistinguishableArms(("1x16", "whole", "parallel"), ("SQL CPU nodes", "MAXDOP"))
+    ]
 
 
 def by_workload(name: str, *factors: dict[str, Any]) -> list[ArmPlan]:
@@ -86,7 +88,7 @@ def test_arms_that_use_their_nodes_differently_are_told_apart_by_that(
     arms = by_workload(name, *({factor: value} for value in values))
 
     assert same_to_the_guest(arms) == same_nodes(arms) == []
-    assert told_apart_by_workload(arms) == [Alike(values, (factor,))]
+    assert distinguished_by_workload(arms) == [IndistinguishableArms(values, (factor,))]
 
 
 def test_factors_that_choose_no_node_are_named_beside_the_same_nodes() -> None:
@@ -95,7 +97,7 @@ def test_factors_that_choose_no_node_are_named_beside_the_same_nodes() -> None:
     joins = by_workload("cross_join", {"spool": "allowed"}, {"spool": "avoided"})
 
     for arms, factor in ((logs, "durability"), (joins, "spool")):
-        assert same_to_the_guest(arms) == told_apart_by_workload(arms) == []
+        assert same_to_the_guest(arms) == distinguished_by_workload(arms) == []
         assert [alike.differing for alike in same_nodes(arms)] == [(factor,)]
 
 
@@ -103,7 +105,7 @@ def test_a_setting_that_the_vm_has_already_makes_no_difference() -> None:
     """Asked for or kept, it is the same VM."""
     arms = planned("2x8", {"topology": "2x8", "name": "set", "memory_mb": 65536})
 
-    assert same_to_the_guest(arms) == [Alike(("2x8", "set"), ())]
+    assert same_to_the_guest(arms) == [IndistinguishableArms(("2x8", "set"), ())]
 
 
 def test_an_impossible_arm_has_its_rule_and_what_helps() -> None:

@@ -10,7 +10,13 @@ from hypothesis import strategies as st
 
 from tests.report.build import study_text
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.run.retry_policy import FOR_PEOPLE, LASTING, failed_cells, waits_for_people, what_lasts
+from vnuma.engine.run.retry_policy import (
+    NEEDS_A_PERSON,
+    PERMANENT,
+    failed_cells,
+    needs_a_person,
+    permanent_failure,
+)
 from vnuma.errors import ToolsTimeout
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
@@ -20,7 +26,7 @@ BEGAN = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 VALID = AttemptLine(1, 1, 1, "1x16", 1, 1, None, None, BEGAN, BEGAN, Outcome.VALID, None, token=1)
 
 passing = st.sampled_from([ToolsTimeout.reason, "login_refused", "sql_failed"])
-reasons = st.one_of(passing, st.sampled_from(sorted(LASTING)), st.sampled_from(sorted(FOR_PEOPLE)))
+reasons = st.one_of(passing, st.sampled_from(sorted(PERMANENT)), st.sampled_from(sorted(NEEDS_A_PERSON)))
 
 
 def ended(number: int, reason: str | None) -> AttemptLine:
@@ -33,7 +39,7 @@ def ended(number: int, reason: str | None) -> AttemptLine:
 def test_a_cell_is_given_up_by_the_attempts_whose_end_may_pass(past: list[str]) -> None:
     """What lasts uses up none of them, wherever among them it stands."""
     lines = [ended(number, reason) for number, reason in enumerate(past, start=1)]
-    counted = [reason for reason in past if reason not in LASTING]
+    counted = [reason for reason in past if reason not in PERMANENT]
 
     assert failed_cells(lines, STUDY) == ({1} if len(counted) >= STUDY.limits.attempts_per_cell else set())
 
@@ -43,12 +49,12 @@ def test_only_the_latest_attempt_tells_what_lasts(past: list[str | None]) -> Non
     """One that was tried again since, whatever came of it, is over."""
     lines = [ended(number, reason) for number, reason in enumerate(past, start=1)]
 
-    assert what_lasts(lines) == (lines[-1] if past[-1] in LASTING else None)
+    assert permanent_failure(lines) == (lines[-1] if past[-1] in PERMANENT else None)
 
 
 def test_what_an_account_may_not_do_lasts_and_a_login_after_a_boot_may_pass() -> None:
     """A refusal of the account lasts; a first refusal of SQL Server's may come of the boot."""
-    assert {"privilege_missing", "account_refused"} <= LASTING
-    assert "login_refused" not in LASTING
-    assert waits_for_people(ended(1, "privilege_missing"))
-    assert not waits_for_people(ended(1, "login_refused"))
+    assert {"privilege_missing", "account_refused"} <= PERMANENT
+    assert "login_refused" not in PERMANENT
+    assert needs_a_person(ended(1, "privilege_missing"))
+    assert not needs_a_person(ended(1, "login_refused"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from vnuma.engine.lease.vcenter_retry import Patience, persist
+from vnuma.engine.lease.vcenter_retry import VCenterRetry, retry_vcenter
 from vnuma.errors import CertificateRejected, LoginRefused, PowerFailed, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import SessionExpired
 from vnuma.vsphere.faults import NotNow
@@ -28,9 +28,9 @@ class Clock:
         self.slept.append(seconds)
         self.now += seconds
 
-    def patience(self, total_s: float, draw: float = 0.5) -> Patience:
+    def patience(self, total_s: float, draw: float = 0.5) -> VCenterRetry:
         """Patience on this clock; with `draw` 0.5 pauses are neither longer nor shorter."""
-        return Patience(total_s, clock=self, sleep=self.sleep, draw=lambda: draw)
+        return VCenterRetry(total_s, clock=self, sleep=self.sleep, draw=lambda: draw)
 
 
 def failing(times: int, error: VnumaError) -> Callable[[int], str]:
@@ -49,7 +49,7 @@ def test_what_passes_is_tried_again_and_told(kind: type[VnumaError]) -> None:
     """Each failure is told with its number and the pause; the work's result is returned."""
     clock, told = Clock(), []
 
-    result = persist(failing(3, kind("away.")), clock.patience(60), lambda *heard: told.append(heard))
+    result = retry_vcenter(failing(3, kind("away.")), clock.patience(60), lambda *heard: told.append(heard))
 
     assert result == "done at try 4"
     assert [(tries, pause) for tries, _, pause in told] == [(1, 1.0), (2, 2.0), (3, 4.0)]
@@ -62,7 +62,7 @@ def test_what_does_not_pass_is_not_tried_again(kind: type[VnumaError]) -> None:
     clock = Clock()
 
     with pytest.raises(kind):
-        persist(failing(1, kind("no.")), clock.patience(60), lambda *_: None)
+        retry_vcenter(failing(1, kind("no.")), clock.patience(60), lambda *_: None)
 
     assert clock.slept == []
 
@@ -72,7 +72,7 @@ def test_patience_ends_and_says_how_long_it_was_tried() -> None:
     clock = Clock()
 
     with pytest.raises(SessionExpired, match=r"^ended\. Tried 5 times in 20 s\."):
-        persist(failing(99, SessionExpired("ended.")), clock.patience(20), lambda *_: None)
+        retry_vcenter(failing(99, SessionExpired("ended.")), clock.patience(20), lambda *_: None)
 
     assert sum(clock.slept) <= 20
 
@@ -94,6 +94,6 @@ def test_who_is_told_may_end_it() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        persist(failing(1, NotNow("busy.")), clock.patience(60), tell)
+        retry_vcenter(failing(1, NotNow("busy.")), clock.patience(60), tell)
 
     assert clock.slept == []

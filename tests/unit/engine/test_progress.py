@@ -11,7 +11,7 @@ from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.retry_policy import LASTING
+from vnuma.engine.run.retry_policy import PERMANENT
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
 from vnuma.store.open import Store, default_url, open_store
@@ -36,7 +36,7 @@ class Going:
 
     def claim(self) -> Claim:
         """Begin the next attempt."""
-        return claim(self.store, self.leased, max_attempts=TRIES, uncounted=LASTING)
+        return claim(self.store, self.leased, max_attempts=TRIES, uncounted=PERMANENT)
 
     def end(self, attempt: Claim, outcome: Outcome, why: str = "tools_timeout") -> None:
         """End it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from vnuma.engine.access.target import Target, target_from
-from vnuma.engine.preflight.surroundings import open_wires
+from vnuma.engine.preflight.surroundings import unencrypted_connection
 from vnuma.errors import InputError
 
 VCENTER = {"host": "vcenter", "user": "u", "password": {"env": "VC"}}
@@ -52,7 +52,7 @@ def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
     """With the VM, the setting that opens it, and what to write in its place."""
     name, _, word = setting.partition(": ")
 
-    (finding,) = open_wires(_target(**{name: word}))
+    (finding,) = unencrypted_connection(_target(**{name: word}))
 
     assert (finding.id, finding.severity) == ("P35", "warn")
     assert "sql16" in finding.what
@@ -62,7 +62,7 @@ def test_what_can_be_read_on_the_way_is_a_warning(setting: str) -> None:
 
 def test_a_verified_connection_is_no_finding() -> None:
     """It is what everybody has who says nothing."""
-    assert list(open_wires(_target(ca_file="ca.pem"))) == []
+    assert list(unencrypted_connection(_target(ca_file="ca.pem"))) == []
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from vnuma.engine.lease.attempt import undone_by
+from vnuma.engine.lease.attempt import undo_at_end
 from vnuma.errors import MeasurementFailed, SqlUnreachable
 
 
@@ -17,7 +17,7 @@ def fails() -> None:
 
 def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
     """The attempt's reason stays the first one's; both sentences and both next steps are told."""
-    with pytest.raises(MeasurementFailed) as caught, undone_by(fails):
+    with pytest.raises(MeasurementFailed) as caught, undo_at_end(fails):
         raise MeasurementFailed("No timing.", fix="Run it again.")
 
     said = str(pickle.loads(pickle.dumps(caught.value)))
@@ -28,22 +28,22 @@ def test_the_first_error_is_raised_with_the_second_in_its_words() -> None:
 
 def test_an_interruption_stays_one() -> None:
     """Ctrl-C is no error of ours: what undoing met is noted on it."""
-    with pytest.raises(KeyboardInterrupt) as caught, undone_by(fails):
+    with pytest.raises(KeyboardInterrupt) as caught, undo_at_end(fails):
         raise KeyboardInterrupt
     assert "sql16 does not answer." in caught.value.__notes__[0]
 
 
 def test_after_work_that_went_well_a_failure_to_undo_is_the_error() -> None:
     """Nothing else happened."""
-    with pytest.raises(SqlUnreachable, match="sql16"), undone_by(fails):
+    with pytest.raises(SqlUnreachable, match="sql16"), undo_at_end(fails):
         pass
 
 
 def test_it_is_undone_once_however_the_work_ended() -> None:
     """Well or not."""
     done: list[str] = []
-    with undone_by(lambda: done.append("well")):
+    with undo_at_end(lambda: done.append("well")):
         pass
-    with pytest.raises(MeasurementFailed), undone_by(lambda: done.append("not")):
+    with pytest.raises(MeasurementFailed), undo_at_end(lambda: done.append("not")):
         raise MeasurementFailed("No timing.")
     assert done == ["well", "not"]

@@ -28,10 +28,10 @@ from vnuma.engine.lease.context import (
     vm_of_run,
 )
 from vnuma.engine.restore.restore_outcome import Restored
-from vnuma.engine.restore.restore_plan import Choice, plan_back
+from vnuma.engine.restore.restore_plan import Choice, plan_of_restore
 from vnuma.engine.restore.restore_vm import restore
 from vnuma.engine.run import unsupervised
-from vnuma.engine.run.claim import Nothing, claim, next_cell, why_no_more
+from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -60,10 +60,10 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     context = VmContext(store, row, study, vm_of_run(store, row, target.name), target, token, home_folder())
     with _working(context):
         claimed = claim(context)
-        while isinstance(claimed, Nothing) and not claimed.final:
+        while isinstance(claimed, NoCell) and not claimed.final:
             sleep(LOOK_AGAIN_S)
             claimed = claim(context)
-    if isinstance(claimed, Nothing):
+    if isinstance(claimed, NoCell):
         return {"changed": False, "claimed": False, "why": claimed.why}
     return {
         "changed": True,
@@ -215,7 +215,7 @@ def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Docume
     left = left_now(store, row, study, vm, when)
     if left.token is None or left.why:
         return {"changed": False, "why": left.why}
-    planned = plan_back(store, row, vm, target, choice)
+    planned = plan_of_restore(store, row, vm, target, choice)
     context = VmContext(store, row, study, vm, target, left.token, home_folder())
     changes = (*planned.changes, *drop_planned(context))
     return {**back_document(changes), "powered_off": planned.powered_off}

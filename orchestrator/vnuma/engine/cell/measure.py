@@ -16,7 +16,7 @@ from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance.sql_identity import require_proven
 from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_change_check import refuse_somebodys
+from vnuma.engine.lease.foreign_change_check import refuse_foreign_changes
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
@@ -148,4 +148,4 @@ def _still_ours(context: VmContext, attempt: Attempt, seconds: float) -> None:
 
     vm = on_vsphere(context, attempt, "measure", look)
     require_own_host(context.vm, vm.host_name)
-    refuse_somebodys(context, vm)
+    refuse_foreign_changes(context, vm)

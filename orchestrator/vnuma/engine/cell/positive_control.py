@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 from vnuma.engine.cell.site import CellSite
 from vnuma.engine.instance import process_affinity
-from vnuma.engine.lease.attempt import Attempt, undone_by
+from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.engine.lease.context import VmContext
@@ -54,7 +54,7 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
         raise StoreError(
             f"{context.vm.name} has no process affinity in its baseline.", fix="Start the run again."
         )
-    with undone_by(lambda: process_affinity.switch(context.sql(), before, journal_of(context))):
+    with undo_at_end(lambda: process_affinity.switch(context.sql(), before, journal_of(context))):
         proof = _place(context, attempt)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, SCOPE, {"placement": asdict(proof)})

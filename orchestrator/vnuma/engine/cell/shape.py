@@ -21,7 +21,7 @@ from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import Journal, journal_of
 from vnuma.engine.lease.baseline import baseline_ports, baseline_settings, baseline_soft_numa
 from vnuma.engine.lease.context import VmContext
-from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_somebodys
+from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere
 from vnuma.errors import ArmImpossible, HostChanged
 from vnuma.store import attempts, vms
@@ -164,7 +164,7 @@ def _shape_once(
         always_off=True,
         fence=context.fence,
         journal=journal_of(context),
-        refuse=lambda now: refuse_somebodys(context, now),
+        refuse=lambda now: refuse_foreign_changes(context, now),
     )
 
 
@@ -182,7 +182,7 @@ def look_and_plan(
             fix="Move it back, and keep DRS from moving it (rule A01).",
         )
     planned = plan_shape(arm, vm, host, own_settings(context, vm, host))
-    refuse_somebodys(context, vm)
+    refuse_foreign_changes(context, vm)
     return vm, host, planned
 
 

@@ -13,7 +13,7 @@ from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.instance import kernel, process_affinity, resource_pool
 from vnuma.engine.instance.machine_lease import kernel_baseline
-from vnuma.engine.lease.attempt import Attempt, undone_by
+from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.engine.lease.context import VmContext
@@ -126,7 +126,7 @@ class CellSite:
                 f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
             )
         journal = journal_of(self.context)
-        with undone_by(lambda: process_affinity.switch(self.server, before, journal)):
+        with undo_at_end(lambda: process_affinity.switch(self.server, before, journal)):
             process_affinity.switch(self.server, wanted, journal)
             yield
 
@@ -144,7 +144,7 @@ class CellSite:
         if absent:
             raise MeasurementFailed(f"{self.vm}: its kernel has no {', '.join(absent)}.", fix="Write keep.")
         now = kernel.read(self.shell, wanted) if wanted else {}
-        refuse_settings(self.vm, kernel.somebodys(before, wanted, now))
-        with undone_by(lambda: kernel.switch(self.shell, before, wanted, journal)):
+        refuse_settings(self.vm, kernel.foreign_changes(before, wanted, now))
+        with undo_at_end(lambda: kernel.switch(self.shell, before, wanted, journal)):
             kernel.switch(self.shell, wanted, now, journal)
             yield

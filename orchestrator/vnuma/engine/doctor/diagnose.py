@@ -15,7 +15,7 @@ from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.preflight.findings import Finding
-from vnuma.engine.preflight.surroundings import around_vm, look_at_server, open_wires
+from vnuma.engine.preflight.surroundings import around_vm, look_at_server, unencrypted_connection
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.driver import discover
@@ -31,7 +31,7 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
     wanted = dict.fromkeys(target.sql.driver for target in vms) or ({} if machines else {"auto": None})
     findings = [_guarded("driver", partial(_driver, name)) for name in wanted]
     for target in vms:
-        findings += [*_vsphere(target), *_found(open_wires(target), "SQL wire")]
+        findings += [*_vsphere(target), *_found(unencrypted_connection(target), "SQL wire")]
         findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
     return findings + list(diagnose_machines(machines, inventory))
 

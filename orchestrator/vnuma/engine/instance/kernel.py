@@ -35,7 +35,9 @@ def chosen(text: str) -> str:
     return text.partition("[")[2].partition("]")[0] or text.strip()
 
 
-def somebodys(before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]) -> list[ThreeWay]:
+def foreign_changes(
+    before: Mapping[str, str], ours: Mapping[str, str], now: Mapping[str, str]
+) -> list[ThreeWay]:
     """Settings that have neither the value before the run nor the one that the study holds."""
     return [
         ThreeWay(key(name), value, ours.get(name), now.get(name))

@@ -87,7 +87,7 @@ def step(context: VmContext, attempt: Attempt, name: str) -> Iterator[None]:
 
 
 @contextmanager
-def undone_by(undo: Callable[[], object]) -> Iterator[None]:
+def undo_at_end(undo: Callable[[], object]) -> Iterator[None]:
     """Undo at the end, whatever happens. What ended the work is raised, with what undoing it met besides."""
     try:
         yield

@@ -17,7 +17,7 @@ class SomebodysChange(ChangedMeanwhile):
     outcome = "invalid"
 
 
-def refuse_somebodys(context: VmContext, vm: VmFacts) -> None:
+def refuse_foreign_changes(context: VmContext, vm: VmFacts) -> None:
     """Refuse to go on with a VM that somebody else has changed since the study began.
 
     What is there now is neither overwritten nor measured. Raises SomebodysChange with the three values

@@ -31,7 +31,7 @@ CLOCK_GRAIN = timedelta(seconds=2)
 
 
 @dataclass(frozen=True)
-class Keeper:
+class Supervisor:
     """A process that looks after a run."""
 
     pid: int = field(default_factory=os.getpid)
@@ -52,30 +52,30 @@ def is_alive(run: Run) -> bool:
     return process_lives(run.supervisor_pid) and not _is_another(run)
 
 
-def look_after(store: Store, run: Run, keeper: Keeper | None = None) -> None:
+def claim_supervision(store: Store, run: Run, keeper: Supervisor | None = None) -> None:
     """Make this process, or another one, the one that looks after the run, before it touches a VM.
 
     Raises VmHeld while a third does. The run's row is locked: of two at once only one succeeds.
     """
-    keeper = keeper or Keeper()
+    keeper = keeper or Supervisor()
     with store.write() as connection:
         refuse_if_alive(runs.lock_run(connection, run.id), keeper)
         runs.touch_supervisor(connection, run.id, pid=keeper.pid, host=keeper.host)
 
 
-def require_own(store: Store, run: Run) -> None:
+def require_supervision(store: Store, run: Run) -> None:
     """Say that this process lives and looks after the run.
 
     Raises LeaseLost when another has put its VMs back or taken it over: this one was frozen meanwhile.
     """
-    if not _heard(store, run, Keeper()):
+    if not _heard(store, run, Supervisor()):
         raise LeaseLost(
             f"{run.name} was put back or taken over by another process while this one did not work.",
             fix=f"vnuma status shows how it stands; to go on: vnuma run --resume {run.name}",
         )
 
 
-def take_from_dead(store: Store, run: Run) -> None:
+def release_dead_supervisor(store: Store, run: Run) -> None:
     """Nobody looks after a run whose controller died; one that was only frozen goes no further.
 
     Raises VmHeld while it lives. On a store that cannot be written it could not go on either.
@@ -86,9 +86,11 @@ def take_from_dead(store: Store, run: Run) -> None:
 
 
 @contextmanager
-def heard_of(store: Store, run: Run, keeper: Keeper | None = None, every_s: float = BEAT_S) -> Iterator[None]:
+def heartbeat(
+    store: Store, run: Run, keeper: Supervisor | None = None, every_s: float = BEAT_S
+) -> Iterator[None]:
     """Say while something works, which may take hours, that its process lives. Silent ones count as dead."""
-    done, who = Event(), keeper or Keeper()
+    done, who = Event(), keeper or Supervisor()
 
     def beat() -> None:
         while not done.wait(every_s):
@@ -106,14 +108,16 @@ def heard_of(store: Store, run: Run, keeper: Keeper | None = None, every_s: floa
             thread.join()
 
 
-def _heard(store: Store, run: Run, keeper: Keeper) -> bool:
+def _heard(store: Store, run: Run, keeper: Supervisor) -> bool:
     with store.write() as connection:
         return runs.keep_supervisor(connection, run.id, pid=keeper.pid, host=keeper.host)
 
 
-def refuse_if_alive(run: Run, keeper: Keeper | None = None) -> None:
+def refuse_if_alive(run: Run, keeper: Supervisor | None = None) -> None:
     """Raise VmHeld when a process other than this one, or the one named, looks after the run."""
-    if is_alive(run) and Keeper(run.supervisor_pid or 0, run.supervisor_host or "") != (keeper or Keeper()):
+    if is_alive(run) and Supervisor(run.supervisor_pid or 0, run.supervisor_host or "") != (
+        keeper or Supervisor()
+    ):
         raise VmHeld(
             f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
             fix=f"vnuma status, or vnuma stop {run.name}",

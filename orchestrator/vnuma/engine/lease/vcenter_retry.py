@@ -35,7 +35,7 @@ RETRY = "retry"
 
 
 @dataclass(frozen=True)
-class Patience:
+class VCenterRetry:
     """How long, and how often. Pauses double from `first_s` to `most_s`, each longer or shorter by half.
 
     Clock, sleep and draw are a test's to replace.
@@ -54,7 +54,7 @@ class Patience:
         return step * (0.5 + self.draw())
 
 
-def persist(work: Callable[[int], T], patience: Patience, tell: Tell) -> T:
+def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) -> T:
     """What `work` returns. It is given the number of the try, from 1, and must be safe to repeat.
 
     Only what passes by itself is waited for: a vCenter that does not answer, that has ended the
@@ -75,12 +75,12 @@ def persist(work: Callable[[int], T], patience: Patience, tell: Tell) -> T:
             patience.sleep(pause)
 
 
-def _given_up(error: EnvironmentProblem, tries: int, patience: Patience) -> EnvironmentProblem:
+def _given_up(error: EnvironmentProblem, tries: int, patience: VCenterRetry) -> EnvironmentProblem:
     times = "once" if tries == 1 else f"{tries} times in {spell(patience.total_s)}"
     return type(error)(f"{error.what} Tried {times}.", fix=error.fix)
 
 
-def tell_of_vm(store: Store, vm: Vm, doing: str, say: Callable[[str], None] = lambda _: None) -> Tell:
+def report_retry(store: Store, vm: Vm, doing: str, say: Callable[[str], None] = lambda _: None) -> Tell:
     """A `tell` for work on a VM outside an attempt: it says so, and keeps it as a fact of the VM."""
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
@@ -96,7 +96,7 @@ def on_vsphere(
     attempt: Attempt,
     name: str,
     work: Callable[[Session, VmRef, int], T],
-    patience: Patience | None = None,
+    patience: VCenterRetry | None = None,
 ) -> T:
     """A step's work on the VM, in a session of its own for each try, with the VM's lock held.
 
@@ -126,7 +126,7 @@ def on_vsphere(
                 connection, attempt.id, context.token, RETRY, {name: {"try": tries, "what": error.what}}
             )
 
-    return persist(once, patience or Patience(context.study.power.vcenter_retry_s), tell)
+    return retry_vcenter(once, patience or VCenterRetry(context.study.power.vcenter_retry_s), tell)
 
 
 def _say_step(context: VmContext, attempt: Attempt, words: str) -> None:

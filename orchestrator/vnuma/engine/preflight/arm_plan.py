@@ -69,7 +69,7 @@ class ArmPlan:
 
 
 @dataclass(frozen=True)
-class Alike:
+class IndistinguishableArms:
     """Arms that are the same in what was asked, and what differs all the same."""
 
     arms: tuple[str, ...]
@@ -110,15 +110,17 @@ def _view(
     )
 
 
-def same_to_the_guest(arms: Iterable[ArmPlan]) -> list[Alike]:
+def same_to_the_guest(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
     """Arms that neither guest nor SQL Server could tell apart: only the host's settings differ, if any."""
     return [
-        Alike(tuple(arm.label for arm in group), _differing([arm.host_side or {} for arm in group]))
+        IndistinguishableArms(
+            tuple(arm.label for arm in group), _differing([arm.host_side or {} for arm in group])
+        )
         for group in _groups(arms, lambda arm: arm.view)
     ]
 
 
-def same_nodes(arms: Iterable[ArmPlan]) -> list[Alike]:
+def same_nodes(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
     """Arms with the same vNUMA nodes, used alike, that differ in something else inside."""
     found = []
     for group in _groups(arms, lambda arm: arm.view and (arm.view.node_sizes, arm.node_factors)):
@@ -128,17 +130,17 @@ def same_nodes(arms: Iterable[ArmPlan]) -> list[Alike]:
         )
         differing = (*seen, *_differing([dict(view.factors) for view in views]))
         if differing:
-            found.append(Alike(tuple(arm.label for arm in group), differing))
+            found.append(IndistinguishableArms(tuple(arm.label for arm in group), differing))
     return found
 
 
-def told_apart_by_workload(arms: Iterable[ArmPlan]) -> list[Alike]:
+def distinguished_by_workload(arms: Iterable[ArmPlan]) -> list[IndistinguishableArms]:
     """Arms of one shape on whose vNUMA nodes the workload does different things: that is what is compared."""
     found = []
     for group in _groups(arms, lambda arm: arm.view and replace(arm.view, factors=())):
         differing = _differing([dict(arm.node_factors) for arm in group])
         if differing:
-            found.append(Alike(tuple(arm.label for arm in group), differing))
+            found.append(IndistinguishableArms(tuple(arm.label for arm in group), differing))
     return found
 
 

@@ -245,7 +245,7 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
     return [*findings, *same_machine(vm.name, server.where, likeness)]
 
 
-def open_wires(target: Target) -> Iterator[Finding]:
+def unencrypted_connection(target: Target) -> Iterator[Finding]:
     """What the inventory gives away on the way to SQL Server, as somebody asked for by name."""
     sql = target.sql
     if sql.encrypt == "no":

@@ -26,7 +26,7 @@ def edits_back(study: Study, vm: Vm, shell: Shell, choice: Choice) -> dict[str, 
     """
     before = held_baseline(study, vm)
     now = kernel.read(shell, before) if before else {}
-    foreign = kernel.somebodys(before, study.workload.kernel_settings(), now)
+    foreign = kernel.foreign_changes(before, study.workload.kernel_settings(), now)
     if foreign and choice == "refuse":
         raise RestoreConflict(
             conflict_words(vm.name, foreign), fix=f"vnuma restore {vm.name} --theirs | --baseline"

@@ -170,7 +170,7 @@ def _parts_of(vm: Vm) -> tuple[Part, ...]:
 
 
 @dataclass
-class GuestBack:
+class InstanceRestore:
     """Puts one VM's SQL Server back; does nothing for a run that did not change it (no `parts`)."""
 
     session: Session

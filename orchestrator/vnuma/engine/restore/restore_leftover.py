@@ -15,11 +15,11 @@ from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import MACHINE_KEY, AnyTarget, Machine
 from vnuma.engine.cell.dataset import stands
 from vnuma.engine.lease.context import home_folder, store_url
-from vnuma.engine.lease.supervision import is_alive, take_from_dead
-from vnuma.engine.lease.unrestored_vms import left_vms
+from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
+from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.machine_restore_plan import edits_back
-from vnuma.engine.restore.restore_plan import Choice, plan_back
-from vnuma.engine.restore.restore_target import restore_any
+from vnuma.engine.restore.restore_plan import Choice, plan_of_restore
+from vnuma.engine.restore.restore_target import restore_target
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -28,7 +28,7 @@ from vnuma.store.states import RunState
 
 
 @dataclass
-class PutBack:
+class RestoreReport:
     """Sentences about VMs that were put back or are in use, and the errors of those that were not.
 
     `kept` says what stays in a guest on purpose: the dataset of a run that may go on.
@@ -45,29 +45,31 @@ class PutBack:
             raise problem
 
 
-def put_back_left(
+def restore_leftovers(
     url: str | None,
     names: list[str],
     run: str | None,
     inventory: Path | None,
     choice: Choice,
     say: Callable[[str], None],
-) -> PutBack:
+) -> RestoreReport:
     """Put back the VMs that a run has left. One that fails does not keep the others.
 
     A VM of a living run is in use: a problem only if it was asked for by its name or run.
     Raises InputError for an unknown VM or run.
     """
     store = open_store(store_url(url))
-    outcome = PutBack()
+    outcome = RestoreReport()
     for row, owner in _left(store, names, run):
         if is_alive(owner) and not (names or run):
             outcome.in_use.append(f"{row.name}, by {owner.name}, which is running")
             continue
         try:
             target, study = _target(row, owner, inventory), _study(store, owner)
-            take_from_dead(store, owner)
-            done = restore_any(store, owner, study, row, target, home=home_folder(), choice=choice, say=say)
+            release_dead_supervisor(store, owner)
+            done = restore_target(
+                store, owner, study, row, target, home=home_folder(), choice=choice, say=say
+            )
             outcome.done.append(done.words)
             if not isinstance(target, Machine) and stands(store, row):
                 outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
@@ -94,10 +96,10 @@ def _kept(study: Study, row: Vm, owner: Run, inventory: Path) -> str:
     )
 
 
-def show_left(
+def show_leftovers(
     url: str | None, names: list[str], run: str | None, inventory: Path | None, choice: Choice
 ) -> list[str]:
-    """What `put_back_left` would change, line by line."""
+    """What `restore_leftovers` would change, line by line."""
     store = open_store(store_url(url))
     lines = []
     for row, owner in _left(store, names, run):
@@ -119,7 +121,7 @@ def show_left(
 def _changes_back(store: Store, owner: Run, row: Vm, target: AnyTarget, choice: Choice) -> Sequence[Edit]:
     """What putting it back would change. Raises RestoreConflict."""
     if not isinstance(target, Machine):
-        return plan_back(store, owner, row, target, choice).changes
+        return plan_of_restore(store, owner, row, target, choice).changes
     shell = PlayedShell(row.name, Path(owner.inventory or "inventory"))
     return list(edits_back(_study(store, owner), row, shell, choice).values())
 
@@ -135,7 +137,7 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
         wanted_run = runs.get_run(connection, run).id if run else None
         if wanted_run is not None:
             runs.refuse_imported(connection, wanted_run)
-        rows = left_vms(connection)
+        rows = unrestored_vms(connection)
     unknown = ", ".join(sorted(set(names) - {row.name for row, _ in rows}))
     if unknown:
         raise InputError(

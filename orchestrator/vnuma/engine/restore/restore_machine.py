@@ -11,7 +11,7 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.restore.machine_restore_plan import edits_back, held_baseline
-from vnuma.engine.restore.restore_outcome import Restored, fence_off, give_up, may_be_away, record
+from vnuma.engine.restore.restore_outcome import Restored, advance_token, give_up, possibly_changed, record
 from vnuma.engine.restore.restore_plan import Choice
 from vnuma.errors import MachineUnreachable, MeasurementFailed, RestoreConflict, StoreError
 from vnuma.store.open import Store
@@ -40,9 +40,9 @@ def restore_machine(
     """
     reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
     try:
-        token, broken = fence_off(store, run, vm)
+        token, broken = advance_token(store, run, vm)
     except StoreError as error:
-        raise may_be_away(vm.name, error) from error
+        raise possibly_changed(vm.name, error) from error
     journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
     try:
         with vm_lock(home, vm.vm_key, vm.name, say=say):
@@ -51,7 +51,7 @@ def restore_machine(
         record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
     except (MachineUnreachable, MeasurementFailed, StillLocked, StoreError, OSError) as error:
-        away = may_be_away(vm.name, error)
+        away = possibly_changed(vm.name, error)
         record(store, vm, token, RestoreOutcome.FAILED, away.what)
         raise away from error
     theirs = choice == "theirs" and done.equal < done.settings

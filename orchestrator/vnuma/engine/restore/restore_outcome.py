@@ -43,7 +43,7 @@ class Restored:
         return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
 
 
-def may_be_away(name: str, error: Exception) -> NotAtBaseline:
+def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     """The error for what could not be put back, or not be proven to be. A bug stays with it."""
     known = of_system(error) if isinstance(error, OSError) else error
     why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
@@ -54,7 +54,7 @@ def may_be_away(name: str, error: Exception) -> NotAtBaseline:
     return away
 
 
-def fence_off(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
+def advance_token(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
     """Raise the token, so that whatever else works on the VM stops at its next write.
 
     On a store that cannot be written (a full disk) the present token has to do: then nobody else can

@@ -26,14 +26,14 @@ Choice = Literal["refuse", "theirs", "baseline"]
 
 
 @dataclass(frozen=True)
-class PlannedBack:
+class RestorePlan:
     """What `restore` would change now, in the form in which it then says what it changed."""
 
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
 
 
-def plan_back(store: Store, run: Run, vm: Vm, target: Target, choice: Choice = "refuse") -> PlannedBack:
+def plan_of_restore(store: Store, run: Run, vm: Vm, target: Target, choice: Choice = "refuse") -> RestorePlan:
     """What `restore` would change now, without doing it. Raises RestoreConflict where that would.
 
     What SQL Server has cannot be asked while the VM is off: its edits then say so.
@@ -41,19 +41,19 @@ def plan_back(store: Store, run: Run, vm: Vm, target: Target, choice: Choice = "
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, find_own(session, vm))
     unmark = [] if facts.lease is None or foreign_mark(facts.lease, run) else [unmarking(run)]
-    if vm.baseline is None or is_anothers(store, run, vm, facts):
-        return PlannedBack(tuple(unmark))
-    change = change_back(facts.settings, settings_back(store, vm, facts, choice))
+    if vm.baseline is None or held_by_another_run(store, run, vm, facts):
+        return RestorePlan(tuple(unmark))
+    change = change_back(facts.settings, settings_to_restore(store, vm, facts, choice))
     server = sql_server(target) if facts.power is Power.ON else None
     guest = [part.plan(server) for part in parts_of(store, run, vm)]
     wanted = baseline_power(vm)
     power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
     cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
     edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
-    return PlannedBack(tuple(edits), cycle and facts.power is not Power.OFF)
+    return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
 
 
-def settings_back(store: Store, vm: Vm, facts: VmFacts, choice: Choice) -> dict[str, Value]:
+def settings_to_restore(store: Store, vm: Vm, facts: VmFacts, choice: Choice) -> dict[str, Value]:
     """The settings to which the VM goes back: the baseline's; with `theirs` others' where they changed some.
 
     Raises RestoreConflict when somebody else changed some and `choice` is `refuse`.
@@ -67,7 +67,7 @@ def settings_back(store: Store, vm: Vm, facts: VmFacts, choice: Choice) -> dict[
     return baseline | ({item.setting: item.now for item in foreign} if choice == "theirs" else {})
 
 
-def is_anothers(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
+def held_by_another_run(store: Store, run: Run, vm: Vm, facts: VmFacts) -> bool:
     """Whether another run has marked the VM, and this one has not changed it: there is nothing to put back.
 
     Raises RestoreConflict when this run has changed it too.

@@ -9,7 +9,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget, Machine
 from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.restore.restore_machine import restore_machine
-from vnuma.engine.restore.restore_outcome import Restored, may_be_away
+from vnuma.engine.restore.restore_outcome import Restored, possibly_changed
 from vnuma.engine.restore.restore_plan import Choice
 from vnuma.engine.restore.restore_vm import restore
 from vnuma.errors import VnumaError
@@ -17,7 +17,7 @@ from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 
 
-def restore_any(
+def restore_target(
     store: Store,
     run: Run,
     study: Study,
@@ -41,4 +41,4 @@ def restore_any(
     except VnumaError:
         raise
     except Exception as error:
-        raise may_be_away(vm.name, error) from error
+        raise possibly_changed(vm.name, error) from error

@@ -30,10 +30,10 @@ from vnuma.engine.lease.audit import Journal, edits_of
 from vnuma.engine.lease.baseline import baseline_power, foreign_mark
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.lease.vcenter_retry import Patience, persist, tell_of_vm
-from vnuma.engine.restore.restore_instance import GuestBack, parts_of
-from vnuma.engine.restore.restore_outcome import Restored, fence_off, give_up, may_be_away, record
-from vnuma.engine.restore.restore_plan import Choice, is_anothers, settings_back, unmarking
+from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
+from vnuma.engine.restore.restore_instance import InstanceRestore, parts_of
+from vnuma.engine.restore.restore_outcome import Restored, advance_token, give_up, possibly_changed, record
+from vnuma.engine.restore.restore_plan import Choice, held_by_another_run, settings_to_restore, unmarking
 from vnuma.errors import (
     AttemptFailed,
     CertificateRejected,
@@ -82,9 +82,9 @@ def restore(
     store that cannot be written does not keep a VM from being put back: StoreError then says that it was.
     """
     try:
-        token, broken = fence_off(store, run, vm)
+        token, broken = advance_token(store, run, vm)
     except StoreError as error:
-        raise may_be_away(vm.name, error) from error
+        raise possibly_changed(vm.name, error) from error
 
     def fence() -> None:
         with store.read() as connection:
@@ -99,14 +99,16 @@ def restore(
             return _Work(store, run, vm, target, choice, rules, fence, journal, say, session).done()
 
     try:
-        outcome = persist(once, Patience(rules.retry_s), tell_of_vm(store, vm, "putting back", say))
+        outcome = retry_vcenter(
+            once, VCenterRetry(rules.retry_s), report_retry(store, vm, "putting back", say)
+        )
     except RestoreConflict as error:
         record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
         raise
     except LeaseLost:
         raise  # another process puts it back
     except (VnumaError, OSError) as error:
-        away = error if isinstance(error, NotAtBaseline) else may_be_away(vm.name, error)
+        away = error if isinstance(error, NotAtBaseline) else possibly_changed(vm.name, error)
         record(store, vm, token, RestoreOutcome.FAILED, away.what)
         raise away from error
     settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
@@ -140,7 +142,7 @@ class _Work:
         facts = self._read()
         if facts.power is Power.OFF:
             deferred_log.collect(self.journal, self.session, self.ref)
-        if self.vm.baseline is None or is_anothers(self.store, self.run, self.vm, facts):
+        if self.vm.baseline is None or held_by_another_run(self.store, self.run, self.vm, facts):
             outcome = Restored(self.vm.name, 0, 0, facts.power)
         else:
             outcome = self._put_back_or_on(facts)
@@ -176,9 +178,9 @@ class _Work:
             raise self._not_left_off(error) from error
 
     def _put_back(self, facts: VmFacts) -> Restored:
-        settings_back(self.store, self.vm, facts, self.choice)  # a conflict already: nothing is touched
+        settings_to_restore(self.store, self.vm, facts, self.choice)  # a conflict already: nothing is touched
         endpoint = Endpoint(self.store, self.run, self.vm, self.target)
-        inside = GuestBack(
+        inside = InstanceRestore(
             self.session,
             self.ref,
             partial(sql_server, self.target),
@@ -215,7 +217,7 @@ class _Work:
         hostd, backups and Tools write to a VM just after a shutdown: what is there is read and compared
         anew before each try. Raises RestoreConflict when somebody else's write then changed a setting.
         """
-        baseline = settings_back(self.store, self.vm, facts, self.choice)
+        baseline = settings_to_restore(self.store, self.vm, facts, self.choice)
         if change_back(facts.settings, baseline).needs_power_off and facts.power is not Power.OFF:
             if baseline_power(self.vm) is Power.ON:
                 require_way_back(self.session, self.ref)
@@ -223,7 +225,7 @@ class _Work:
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
             facts = self._read()
         for tries_left in reversed(range(WRITE_TRIES)):
-            baseline = settings_back(self.store, self.vm, facts, self.choice)
+            baseline = settings_to_restore(self.store, self.vm, facts, self.choice)
             change = change_back(facts.settings, baseline)
             if not change:
                 break

@@ -12,7 +12,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import why_closed
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.run.retry_policy import FOR_PEOPLE, LASTING, failed_cells, what_lasts
+from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, PERMANENT, failed_cells, permanent_failure
 from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
@@ -22,7 +22,7 @@ from vnuma.store.types import utc_now
 
 
 @dataclass(frozen=True)
-class Nothing:
+class NoCell:
     """No cell to claim now. `final`: none will come either; `why` is for people."""
 
     why: str
@@ -32,7 +32,7 @@ class Nothing:
 Clock = Callable[[], datetime]
 
 
-def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
+def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
     """Claim the next cell of this VM, or say why there is none.
 
     Raises LeaseLost when this play is no longer the VM's holder, VmHeld when a dead run has left
@@ -41,14 +41,14 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | Nothing:
     why = why_no_more(context.store, context.run, context.study, context.vm, clock)
     why = why or _ended_by_rule(context)
     if why:
-        return Nothing(why)
+        return NoCell(why)
     with context.store.write() as connection:
         claimed = claim_within(connection, context.run, context.study, context.vm, context.token)
     if claimed is None:
-        return Nothing("every cell has ended")
+        return NoCell("every cell has ended")
     if isinstance(claimed, Busy):
         _refuse_to_wait_for_the_dead(context.store, claimed)
-        return Nothing(claimed.reason, final=False)
+        return NoCell(claimed.reason, final=False)
     return claimed
 
 
@@ -63,7 +63,7 @@ def claim_within(connection: Connection, run: Run, study: Study, vm: Vm, token: 
         token=token,
         max_attempts=study.limits.attempts_per_cell,
         exclusive_host=study.design.neighbours == "take_turns",
-        uncounted=LASTING,
+        uncounted=PERMANENT,
     )
 
 
@@ -104,9 +104,9 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
-    if ended and not vm.at_baseline and ended[-1].reason in FOR_PEOPLE:
-        return f"{vm.name} {FOR_PEOPLE[ended[-1].reason]}; it was left as it is"
-    lasting = what_lasts(past)
+    if ended and not vm.at_baseline and ended[-1].reason in NEEDS_A_PERSON:
+        return f"{vm.name} {NEEDS_A_PERSON[ended[-1].reason]}; it was left as it is"
+    lasting = permanent_failure(past)
     if lasting and lease and lasting.token == lease.token:
         return f"another attempt would only repeat what ended the last one: {lasting.detail}"
     failed = len(failed_cells(past, study))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from vnuma.engine.lease.context import store_url
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.lease.unrestored_vms import left_vms
+from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import open_store
@@ -51,7 +51,7 @@ def overview(url: str | None, only: str | None = None) -> Overview:
     with store.read() as connection:
         wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
         progresses = [progress_of(connection, run.name) for run in wanted]
-        away = left_vms(connection)
+        away = unrestored_vms(connection)
     return Overview(
         tuple(_line(progress) for progress in progresses),
         tuple(Away(vm.name, run.name, is_alive(run)) for vm, run in away),

@@ -10,7 +10,7 @@ from typing import Any
 
 from vnuma.assets import asset
 from vnuma.engine.access.environment import clean_environment, write_extra_variables
-from vnuma.engine.run.play_order import Lanes
+from vnuma.engine.run.play_order import PlayOrder
 from vnuma.errors import StoreError
 
 # A long-lived play grows by half a megabyte a cell, and what it forks becomes slower with it; a new one
@@ -40,7 +40,7 @@ class Played:
 
 def play_study(
     run: str,
-    wanted: Lanes,
+    wanted: PlayOrder,
     inventory: Path,
     private: Path,
     folder: Path,
@@ -65,7 +65,7 @@ def play_study(
             private_data_dir=str(folder),
             playbook=str(asset("playbooks/study.yml")),
             inventory=str(inventory.resolve()),
-            forks=wanted.abreast,
+            forks=wanted.forks,
             settings={"pexpect_timeout": 1, "suppress_ansible_output": True, "suppress_output_file": True},
             quiet=True,
             cancel_callback=watch,

@@ -10,21 +10,21 @@ from vnuma.store.rows import Vm
 
 # A VM in a play costs a process, measured or waiting: 25 MB in a small play, 60 MB in one of 200 VMs, whose
 # parent is larger. So many stay below 4 GB.
-MOST_ABREAST = 56
+MAX_FORKS = 56
 
 # Two VMs of each host: one is measured, the next waits for its turn and is there when it comes.
 PER_HOST = 2
 
 
 @dataclass(frozen=True)
-class Lanes:
+class PlayOrder:
     """VM names in the order in which a play begins them, and how many it works on at a time."""
 
     order: tuple[str, ...]
-    abreast: int
+    forks: int
 
 
-def lanes(vms: Iterable[Vm], *, together: bool) -> Lanes:
+def play_order(vms: Iterable[Vm], *, together: bool) -> PlayOrder:
     """VMs of different hosts first, then each host's second, and so on.
 
     `together` works on all of them at a time, as far as memory allows; otherwise on two of each host.
@@ -35,4 +35,4 @@ def lanes(vms: Iterable[Vm], *, together: bool) -> Lanes:
     rounds = chain.from_iterable(zip_longest(*by_host.values()))
     order = tuple(name for name in rounds if name is not None)
     useful = len(order) if together else min(len(order), PER_HOST * len(by_host))
-    return Lanes(order, max(1, min(useful, MOST_ABREAST)))
+    return PlayOrder(order, max(1, min(useful, MAX_FORKS)))

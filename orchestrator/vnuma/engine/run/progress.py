@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.vcenter_retry import RETRY
-from vnuma.engine.run.retry_policy import failed_cells, waits_for_people, what_lasts, without_result
+from vnuma.engine.run.retry_policy import failed_cells, needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
 from vnuma.store.types import utc_now
@@ -130,7 +130,7 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], 
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
         note_detail=trouble.detail if trouble else None,
-        lasting=what_lasts(past),
+        lasting=permanent_failure(past),
     )
 
 
@@ -166,7 +166,7 @@ def _outcome(attempt: AttemptLine, past: list[AttemptLine], failed: set[int]) ->
         return f"{attempt.outcome}, tried again"
     if attempt.cell_id in failed:
         return f"{attempt.outcome}, given up"
-    return f"{attempt.outcome}, {'waits for a person' if waits_for_people(attempt) else 'tried again'}"
+    return f"{attempt.outcome}, {'waits for a person' if needs_a_person(attempt) else 'tried again'}"
 
 
 def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:

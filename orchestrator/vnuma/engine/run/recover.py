@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import home_folder
-from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, take_from_dead
-from vnuma.engine.lease.unrestored_vms import left_vms
-from vnuma.engine.restore.restore_target import restore_any
+from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, release_dead_supervisor
+from vnuma.engine.lease.unrestored_vms import unrestored_vms
+from vnuma.engine.restore.restore_target import restore_target
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.store import runs
 from vnuma.store.open import Store
@@ -50,21 +50,21 @@ def _what_it_did(progress: Progress) -> str:
     return "; ".join(f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in busy)
 
 
-def put_back_dead(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
+def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:
     """Put back those of these VMs that a dead run left changed; sentences about what was done.
 
     Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
     """
     said = []
     with store.read() as connection:
-        left = left_vms(connection)
+        left = unrestored_vms(connection)
     for vm, run in left:
         if vm.name not in targets or is_alive(run):
             continue
         with store.read() as connection:
             study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
-        take_from_dead(store, run)
-        done = restore_any(store, run, study, vm, targets[vm.name], home=home_folder())
+        release_dead_supervisor(store, run)
+        done = restore_target(store, run, study, vm, targets[vm.name], home=home_folder())
         with store.write() as connection:
             runs.set_run_state(connection, run.id, RunState.STOPPED)
         said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")

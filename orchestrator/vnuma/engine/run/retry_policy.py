@@ -25,7 +25,7 @@ from vnuma.store.states import Outcome
 _WITHOUT_RESULT = frozenset({Outcome.FAILED, Outcome.INVALID})
 
 
-FOR_PEOPLE = {
+NEEDS_A_PERSON = {
     ShutdownTimeout.reason: "did not shut down",
     QuestionPending.reason: "waits for an answer in vCenter",
     SomebodysChange.reason: "was changed by somebody else",
@@ -33,7 +33,7 @@ FOR_PEOPLE = {
 """Reasons of an attempt that another attempt would only repeat, with what they say of the VM: it is left
 as it is."""
 
-LASTING = frozenset(
+PERMANENT = frozenset(
     reason_word(kind)
     for kind in (
         AccountRefused,
@@ -53,7 +53,7 @@ pass by itself. The last that is tried is (AccountRefused).
 """
 
 
-def what_lasts(past: Sequence[AttemptLine]) -> AttemptLine | None:
+def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
     """The latest of a VM's attempts, if any other would end as it did; None if it did not end so.
 
     It binds whoever holds the VM with that attempt's token: who takes the VM over later tries again.
@@ -76,10 +76,10 @@ def without_result(attempt: AttemptLine) -> bool:
     return attempt.outcome in _WITHOUT_RESULT
 
 
-def waits_for_people(attempt: AttemptLine) -> bool:
+def needs_a_person(attempt: AttemptLine) -> bool:
     """Whether a person has to act before another attempt at its cell makes sense."""
-    return without_result(attempt) and (attempt.reason in FOR_PEOPLE or _lasts(attempt))
+    return without_result(attempt) and (attempt.reason in NEEDS_A_PERSON or _lasts(attempt))
 
 
 def _lasts(attempt: AttemptLine) -> bool:
-    return without_result(attempt) and attempt.reason in LASTING
+    return without_result(attempt) and attempt.reason in PERMANENT

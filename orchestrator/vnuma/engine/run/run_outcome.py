@@ -12,7 +12,7 @@ from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
 
 
 @dataclass(frozen=True)
-class Ended:
+class RunOutcome:
     """How a run ended: where its cells stand, what was put back, and what could not be."""
 
     progress: Progress

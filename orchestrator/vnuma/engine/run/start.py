@@ -15,7 +15,7 @@ from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.lease.baseline import refuse_if_marked, take_over
-from vnuma.engine.lease.vcenter_retry import Patience, persist, tell_of_vm
+from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.client_machine import client_findings
 from vnuma.engine.preflight.findings import refuse_blocked, worst_first
 from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
@@ -145,7 +145,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     return run
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: Patience) -> int:
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:
     """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
     if isinstance(target, Machine):
         return take_machine(store, run, vm)
@@ -157,7 +157,7 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
             ref = read.find_vm(session, target.vm)
             return take_over(store, run, now, session, ref, guest=partial(guest_inside, study, target))
 
-    return persist(once, patience, tell_of_vm(store, vm, "taking over"))
+    return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
 
 
 def guest_inside(study: Study, target: Target) -> dict[str, object]:
@@ -167,7 +167,7 @@ def guest_inside(study: Study, target: Target) -> dict[str, object]:
 
 
 def take_all(
-    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], patience: Patience
+    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget], patience: VCenterRetry
 ) -> dict[str, int]:
     """Take every VM of the run over; fencing tokens by VM name. Raises VmHeld when one is held."""
     with store.read() as connection:

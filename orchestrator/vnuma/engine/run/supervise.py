@@ -18,15 +18,15 @@ from vnuma.engine.access.secrets import Private, remember, remembered_secrets, r
 from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.hours import Closed, closed
-from vnuma.engine.lease.supervision import heard_of, look_after, require_own
-from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
+from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.lease.window import is_over
-from vnuma.engine.restore.restore_outcome import Restored, may_be_away
-from vnuma.engine.restore.restore_target import restore_any
+from vnuma.engine.restore.restore_outcome import Restored, possibly_changed
+from vnuma.engine.restore.restore_target import restore_target
 from vnuma.engine.run.play import Played, play_study
-from vnuma.engine.run.play_order import Lanes, lanes
+from vnuma.engine.run.play_order import PlayOrder, play_order
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.run_outcome import Ended, worst
+from vnuma.engine.run.run_outcome import RunOutcome, worst
 from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
 from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
@@ -60,12 +60,12 @@ def supervise(
     targets: Mapping[str, AnyTarget],
     inventory: Path,
     watch: Watch,
-) -> Ended:
+) -> RunOutcome:
     """Run every cell that is left and put every VM back, whatever happens in between.
 
     Raises VmHeld when another process looks after the run.
     """
-    look_after(store, run)
+    claim_supervision(store, run)
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
@@ -77,7 +77,7 @@ def supervise(
         finally:
             lost = any(isinstance(error, LeaseLost) for error in failure)
             ours = _still_ours(store, run, targets, tokens) if lost else targets
-            with heard_of(store, run):
+            with heartbeat(store, run):
                 restored, problems = put_back(store, run, study, ours)
             problems += failure
             try:
@@ -86,7 +86,7 @@ def supervise(
             except Exception as error:
                 raise worst([*problems, error]) from error
     interrupted = asked.count > 0 or _stopped(progress)
-    return Ended(progress, tuple(restored), tuple(problems), interrupted, output, shut)
+    return RunOutcome(progress, tuple(restored), tuple(problems), interrupted, output, shut)
 
 
 def put_back(
@@ -100,13 +100,13 @@ def put_back(
             ours = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
             rows = [row for row in ours if _held(connection, row.vm_key, run)]
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
-        lost = may_be_away(", ".join(targets), error)
+        lost = possibly_changed(", ".join(targets), error)
         first = error.fix if isinstance(error, VnumaError) else None
         lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
         try:
-            restored.append(restore_any(store, run, study, row, targets[row.name], home=home_folder()))
+            restored.append(restore_target(store, run, study, row, targets[row.name], home=home_folder()))
         except VnumaError as error:
             problems.append(error)
     return restored, problems
@@ -148,12 +148,12 @@ def _launch_until_done(
     fruitless, output, going = 0, "", dict(targets)
     while going and fruitless < MAX_FRUITLESS_LAUNCHES and not asked.count:
         before = _look(store, run)
-        require_own(store, run)
+        require_supervision(store, run)
         with private_folder(home_folder()) as folder, spare_descriptors():
             secrets = resolve_all(going.values())
             remember(secrets)
-            with heard_of(store, run):
-                tokens |= take_all(store, run, study, going, Patience(study.power.vcenter_retry_s))
+            with heartbeat(store, run):
+                tokens |= take_all(store, run, study, going, VCenterRetry(study.power.vcenter_retry_s))
             versions = api_versions(going.values())
             callers = [study.workload.caller] if study.workload.caller else []
             hosts = write_play_inventory(folder, inventory, going, callers)
@@ -200,10 +200,10 @@ def _without_lasting(
     return {name: target for name, target in going.items() if name not in ended}
 
 
-def _lanes(store: Store, run: Run, study: Study, going: Collection[str]) -> Lanes:
+def _lanes(store: Store, run: Run, study: Study, going: Collection[str]) -> PlayOrder:
     with store.read() as connection:
         rows = [vm for vm in vms.vms_of_run(connection, run.id) if vm.name in going]
-    return lanes(rows, together=study.design.neighbours == "together")
+    return play_order(rows, together=study.design.neighbours == "together")
 
 
 def _turns_needed(progress: Progress) -> int:
@@ -222,7 +222,7 @@ def _over(progress: Progress, played: Played, going: Collection[str]) -> bool:
 def _tick(store: Store, run: Run, study: Study, watch: Watch, asked: Asked) -> bool:
     """Once a second: say that we live, pass a stop on, show progress. True cancels the play."""
     try:
-        require_own(store, run)
+        require_supervision(store, run)
         with store.write() as connection:
             if asked.count > asked.passed_on:
                 runs.request_stop(connection, run.id, StopRequest.NOW)

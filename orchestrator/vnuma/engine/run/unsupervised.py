@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import BEAT_S, Keeper, heard_of, look_after, refuse_if_alive
-from vnuma.engine.lease.vcenter_retry import Patience
+from vnuma.engine.lease.supervision import BEAT_S, Supervisor, claim_supervision, heartbeat, refuse_if_alive
+from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.start import take as take_vm
 from vnuma.errors import NotAtBaseline, RestoreConflict
@@ -28,9 +28,9 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int
 
     Raises VmHeld when another process looks after the run, or another run has the VM.
     """
-    look_after(store, run, _this_play())
-    with heard_of(store, run, _this_play()):
-        token = take_vm(store, run, study, vm, target, Patience(study.power.vcenter_retry_s))
+    claim_supervision(store, run, _this_play())
+    with heartbeat(store, run, _this_play()):
+        token = take_vm(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return token
@@ -44,8 +44,8 @@ def refuse_if_looked_after(run: Run) -> None:
 @contextmanager
 def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]:
     """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
-    look_after(store, run, _this_play())
-    with heard_of(store, run, _this_play(), every_s):
+    claim_supervision(store, run, _this_play())
+    with heartbeat(store, run, _this_play(), every_s):
         yield
 
 
@@ -78,5 +78,5 @@ def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
         runs.set_run_state(connection, run.id, state)
 
 
-def _this_play() -> Keeper:
-    return Keeper(os.getppid())
+def _this_play() -> Supervisor:
+    return Supervisor(os.getppid())
