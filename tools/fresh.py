@@ -99,6 +99,8 @@ def packed_root(suite: str) -> Path:
         raise NotPossible(
             "A new root needs root and mmdebstrap: apt-get install mmdebstrap, then as root again."
         )
+    if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
+        raise NotPossible("A new root needs mounts of its own, which this machine does not allow (unshare).")
     sources = _sources(suite)
     named = " ".join((suite, *PACKAGES, *(path.read_text(encoding="utf-8") for path in sources)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vnuma" / "fresh"
@@ -109,7 +111,10 @@ def packed_root(suite: str) -> Path:
         partial = packed.with_name(f"partial-{os.getpid()}.tar")
         options = ["--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"]
         options += [f"--aptopt={line}" for line in _apt_settings()]
-        subprocess.run(["mmdebstrap", *options, suite, str(partial), *map(str, sources)], check=True)
+        made = subprocess.run(["mmdebstrap", *options, suite, str(partial), *map(str, sources)], check=False)
+        if made.returncode != 0:
+            partial.unlink(missing_ok=True)
+            raise NotPossible(f"mmdebstrap ended with {made.returncode}; its last lines are above.")
         partial.rename(packed)
     return packed
 

@@ -14,6 +14,7 @@ import shutil
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 
 from tools.setup_shell import ROOT, VENV, succeeds
 
@@ -140,16 +141,18 @@ def _of_folders(machine: Machine) -> list[Obstacle]:
     if machine.owner:
         found.append(
             Obstacle(
-                f"{VENV} belongs to another user ({machine.owner}).", f"sudo rm -rf {VENV}; or clone anew"
+                f"{VENV} belongs to another user ({machine.owner}).",
+                f"sudo rm -rf {quote(str(VENV))}; or clone anew",
             )
         )
     for path in machine.not_writable:
-        fix = f'sudo chown -R "$(id -u)" {path}; or clone into a folder of your own'
+        fix = f'sudo chown -R "$(id -u)" {quote(str(path))}; or clone into a folder of your own'
         found.append(Obstacle(f"{path} cannot be written to.", fix))
     for path, free, needed in machine.free_mb:
         if free < needed:
+            there = quote(str(path))
             what = f"The disk of {path} has {free} MB free; set-up needs {needed} MB."
-            found.append(Obstacle(what, f"Make room: df -h {path}; du -xsh {path}/* | sort -h"))
+            found.append(Obstacle(what, f"Make room: df -h {there}; du -xsh {there}/* | sort -h"))
     return found
 
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from shlex import quote
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -97,7 +98,8 @@ def ask(code: str) -> str:
 
 def _broken(why: str) -> str:
     full = " Make room on the disk (df -h .)." if "No space left" in why else ""
-    return f"The Python in {VENV} does not work: {why}.{full}\n  Make it anew: rm -rf {VENV} && make setup"
+    anew = f"rm -rf {quote(str(VENV))} && make setup"
+    return f"The Python in {VENV} does not work: {why}.{full}\n  Make it anew: {anew}"
 
 
 def pip_install(*arguments: str | Path, what: str) -> None:
