@@ -13,6 +13,9 @@ from vnuma.domain.vm.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere.vcenter import VCenter
 
+_SYSTEM = ssl.get_default_verify_paths()
+"""What this system trusts, as the process began: the files of SQL Server's driver must not add to it."""
+
 
 def context_for(vcenter: VCenter) -> ssl.SSLContext:
     """The explicit context for every connection: pyVmomi's own choice skips checks for localhost.
@@ -20,7 +23,10 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
     Raises EnvironmentProblem when the CA file cannot be used.
     """
     try:
-        context = ssl.create_default_context(cafile=vcenter.ca_file)
+        own = vcenter.ca_file is not None
+        context = ssl.create_default_context(
+            cafile=vcenter.ca_file if own else _SYSTEM.cafile, capath=None if own else _SYSTEM.capath
+        )
     except (OSError, ssl.SSLError) as error:
         raise EnvironmentProblem(
             f"vcenter.ca_file {vcenter.ca_file} cannot be used: {error.strerror or error}.",

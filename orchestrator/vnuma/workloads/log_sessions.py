@@ -73,7 +73,9 @@ def run_load(load: Load, control: pyodbc.Connection, allowed: tuple[int, ...]) -
 def _session(load: Load, number: int) -> Ran:
     """One session, on a connection of its own."""
     batch = log_load.session_batch(load.form, number, load.inserts_each)
-    with connect(load.server, load.database, statement_timeout_s=load.timeout_s + ARRIVE_S) as connection:
+    # All sessions log in at once, and logins to one server take turns.
+    in_turn_s = 5 + load.sessions / 5
+    with connect(load.server, load.database, in_turn_s, load.timeout_s + ARRIVE_S) as connection:
         began, ended = answers.row(connection, batch, answers.moment, answers.moment)
     return Ran(began, ended)
 

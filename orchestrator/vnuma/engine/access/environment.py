@@ -19,6 +19,9 @@ _KEPT = (
 )  # fmt: skip
 
 
+_TRUST = "SSL_CERT_FILE"
+_TRUSTED = os.environ.get(_TRUST)
+
 _SECRET_WORDS = ("PASS", "TOKEN", "SECRET", "JWT", "CREDENTIAL")
 """A variable named so holds a secret, as ANSIBLE_BECOME_PASS and ANSIBLE_HASHI_VAULT_TOKEN do."""
 
@@ -64,6 +67,9 @@ def clean_environment(folder: Path, private: Path | None = None) -> Iterator[Non
         write_private(no_vault, "none\n")
     kept = dict(os.environ)
     clean = {name: kept[name] for name in _KEPT if name in kept}
+    # Not as a driver's files made it since: those are this process', and go with it.
+    clean.pop(_TRUST, None)
+    clean |= {_TRUST: _TRUSTED} if _TRUSTED else {}
     clean |= {name: value for name, value in kept.items() if name.startswith("ANSIBLE_") and _is_open(name)}
     if CONFIG_FILE:
         clean["ANSIBLE_CONFIG"] = str(CONFIG_FILE)  # the play starts in another folder

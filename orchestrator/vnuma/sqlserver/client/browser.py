@@ -35,8 +35,9 @@ def port_of(host: str, instance: str, timeout_s: float) -> int:
                     return _port(link.recv(_LARGEST), where)
     except ConnectionRefusedError:
         pass  # nobody listens there
-    except OSError as error:
-        raise SqlUnreachable(f"{where}: the name is unknown here ({error.strerror}).") from error
+    except (OSError, UnicodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not a valid name"
+        raise SqlUnreachable(f"{where}: the name is unknown here ({why}).") from error
     raise SqlUnreachable(
         f"{where}: SQL Server Browser (UDP {PORT}) does not tell the instance's port.",
         fix="Start the service SQL Server Browser and open UDP 1434, check the instance's name, or give the "

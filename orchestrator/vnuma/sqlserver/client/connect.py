@@ -207,8 +207,9 @@ def driver_files(server: SqlServer) -> DriverFiles:
         "tds version": "7.4",
         "encryption": "request" if server.encrypt == "no" else "require",
     }
-    if server.verified:
+    if server.encrypt != "no":
         _require_verification(server.driver)
+    if server.verified:
         lines |= {"ca file": CA_PLACE if ca else "system", "check certificate hostname": "yes"}
     section = "".join(f"\t{name} = {value}\n" for name, value in lines.items())
     return DriverFiles(ca if server.verified else "", f"[{_section_name(server)}]\n{section}")

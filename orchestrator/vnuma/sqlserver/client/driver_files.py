@@ -72,9 +72,9 @@ class _Kept:
 
     def begin(self) -> None:
         """Forget what a parent had, but for the texts."""
-        self.process = os.getpid()
         self._paths: dict[str, str] = {}
         self._parts: dict[str, list[str]] = {_FREETDS: [], _OPENSSL: [self._trusted_so_far()]}
+        self.process = os.getpid()
 
     def path(self, text: str) -> str:
         """A file with this text."""
@@ -106,7 +106,7 @@ class _Kept:
         """What OpenSSL trusts by a file: naming another one must not take it away."""
         file = ssl.get_default_verify_paths().cafile
         with suppress(OSError):
-            return Path(file).read_text(encoding="utf-8") if file else ""
+            return Path(file).read_text(encoding="utf-8", errors="replace") if file else ""
         return ""
 
 

@@ -40,7 +40,7 @@ Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/f
 """
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
-_ENTRA = re.compile(r"azure active directory|entra|fedauth", re.IGNORECASE)
+_ENTRA = re.compile(r"azure active directory|\bentra\b|\bfedauth", re.IGNORECASE)
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
 NO_ENCRYPTION_FIX = (

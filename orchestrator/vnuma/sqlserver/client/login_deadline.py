@@ -57,6 +57,8 @@ def turn(addresses: frozenset[Address], until: float) -> Iterator[_Turn]:
             if left <= 0:
                 raise LoginTimeoutError("another login to it had not ended by then")
             _changed.wait(min(left, _SLACK_S))
+        if time.monotonic() >= until:  # a name that took its time: nobody would watch this login
+            raise LoginTimeoutError("its name was not resolved by then")
         own = _Turn(addresses, all_sockets())
         _turns.append(own)
     try:

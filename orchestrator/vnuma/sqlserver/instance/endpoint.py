@@ -54,11 +54,12 @@ def answers(server: SqlServer) -> Answer | None:
     A proxy may take a connection for a server that is gone, so one that is taken is followed by one login.
     Raises DriverMissing.
     """
-    try:
-        with socket.create_connection((server.host, server.port), timeout=_PROBE_S):
-            pass
-    except OSError:
-        return None
+    if not server.instance:  # a named instance has no port before SQL Server Browser has told it
+        try:
+            with socket.create_connection((server.host, server.port), timeout=_PROBE_S):
+                pass
+        except OSError:
+            return None
     try:
         with connect(server, login_timeout_s=_LOGIN_S, statement_timeout_s=_LOGIN_S) as connection:
             read_server_side(connection)
