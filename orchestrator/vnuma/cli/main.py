@@ -104,16 +104,14 @@ app.add_typer(lab.app, name="lab", short_help="Start, stop and upset the embedde
 
 def main() -> None:
     """Run the command line and exit with its code."""
+    code: int | None = None
     try:
         with sharing():
-            code = app(standalone_mode=False)
-    except VnumaError as error:
-        with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
-            _tell(error)
-        _end(error.exit_code)
+            code = _run()
     except KeyboardInterrupt:
-        sys.stderr.write("Interrupted.\n")
-        sys.exit(Interrupted.exit_code)
+        if code is None:  # else only logging out of vCenter was interrupted
+            sys.stderr.write("Interrupted.\n")
+            code = Interrupted.exit_code
     except typer.Exit as done:
         sys.exit(done.exit_code)
     except typer.Abort:
@@ -121,7 +119,17 @@ def main() -> None:
         sys.exit(Interrupted.exit_code)
     except Exception as error:  # noqa: BLE001 - the last stop: a bug is reported, with its traceback in a file
         sys.exit(_report_unexpected(error))
-    sys.exit(code or 0)
+    _end(code or 0)
+
+
+def _run() -> int:
+    """Run the verb; its exit code. What it says is said before its sessions are ended."""
+    try:
+        return app(standalone_mode=False) or 0
+    except VnumaError as error:
+        with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
+            _tell(error)
+        return error.exit_code
 
 
 def _tell(error: VnumaError) -> None:

@@ -24,7 +24,7 @@ from vnuma.engine.lease.baseline import (
     baseline_ports,
     baseline_soft_numa,
 )
-from vnuma.errors import LoginRefused, SqlUnreachable
+from vnuma.errors import AttemptFailed, EnvironmentProblem, HostChanged, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.store import audit
 from vnuma.store.open import Store
@@ -32,7 +32,7 @@ from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import power, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
-from vnuma.vsphere.uptime import seconds_since
+from vnuma.vsphere.uptime import powered_on_at, seconds_since
 
 
 class Part(Protocol):
@@ -191,7 +191,10 @@ class InstanceRestore:
         if not self.parts or facts.power is not Power.ON or not self.is_ours():
             return
         for part in self.parts:
-            needed = part.try_back(self.server(), self.journal)
+            try:
+                needed = part.try_back(self.server(), self.journal)
+            except (AttemptFailed, EnvironmentProblem):  # `after_shape` raises it, once the shape is back
+                continue
             if needed is not None:
                 self._restart[part] = needed
 
@@ -217,17 +220,22 @@ class InstanceRestore:
     def _boot(self, facts: VmFacts) -> None:
         """A power-on that shows whose SQL Server answers: nothing before it, and one that starts after it."""
         if facts.power is not Power.OFF:
+            require_way_back(self.session, self.ref)
             shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
         require_silence(self.server(), facts.name)
         self.say(f"powering {facts.name} on to put SQL Server back")
         with self.journal.change("power", POWER_ON):
-            at = power.power_on(
-                self.session,
-                self.ref,
-                host_moid=facts.host_moid,
-                fence=self.fence,
-                timeout_s=self.rules.task_s,
-            )
+            try:
+                at = power.power_on(
+                    self.session,
+                    self.ref,
+                    host_moid=facts.host_moid,
+                    fence=self.fence,
+                    timeout_s=self.rules.task_s,
+                )
+            except HostChanged as moved:  # DRS or HA placed it elsewhere: it is on all the same
+                self.say(f"{moved.what} {moved.fix or ''}")
+                at = powered_on_at(self.session, self.ref)
         soft_numa.wait_for_server(self.server(), self.rules.sql_s, seconds_since(self.session, at))
 
     def prove(self, state: Power) -> int:

@@ -12,6 +12,8 @@ from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, release_de
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restore_target import restore_target
 from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.run_outcome import naming_all
+from vnuma.errors import NotAtBaseline
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -55,7 +57,8 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
 
     Raises NotAtBaseline or RestoreConflict when one cannot be put back: it may not be studied then.
     """
-    said = []
+    said: list[str] = []
+    away: list[NotAtBaseline] = []
     with store.read() as connection:
         left = unrestored_vms(connection)
     for vm, run in left:
@@ -64,8 +67,15 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
         with store.read() as connection:
             study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
         release_dead_supervisor(store, run)
-        done = restore_target(store, run, study, vm, targets[vm.name], home=home_folder())
+        try:
+            done = restore_target(store, run, study, vm, targets[vm.name], home=home_folder())
+        except NotAtBaseline as error:
+            away.append(error)
+            continue
         with store.write() as connection:
-            runs.set_run_state(connection, run.id, RunState.STOPPED)
+            if not runs.get_run(connection, run.name).state.ended:
+                runs.set_run_state(connection, run.id, RunState.STOPPED)
         said.append(f"Put back  {done.words} (left by {run.name}, whose controller died)")
+    if away:
+        raise naming_all(away)
     return said

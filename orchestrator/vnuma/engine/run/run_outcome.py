@@ -31,7 +31,7 @@ class RunOutcome:
     @property
     def worst(self) -> Exception | None:
         """The problem that decides the exit code."""
-        return worst(self.problems) if self.problems else None
+        return worst_of(self.problems) if self.problems else None
 
     def raise_for_outcome(self) -> None:
         """Raise what decides the exit code: a VM not at its baseline outranks everything else."""
@@ -53,9 +53,18 @@ class RunOutcome:
             raise _missing(self.progress)
 
 
-def worst(problems: Sequence[Exception]) -> Exception:
+def worst_of(problems: Sequence[Exception]) -> Exception:
     """What decides the exit code: a VM not at its baseline outranks everything else."""
     return min(problems, key=lambda problem: not isinstance(problem, NotAtBaseline))
+
+
+def naming_all(away: Sequence[NotAtBaseline]) -> NotAtBaseline:
+    """One error for several VMs: the first, with what was said of the others."""
+    if len(away) == 1:
+        return away[0]
+    told = type(away[0])("\n".join(error.what for error in away), fix=away[0].fix)
+    told.bug = next((error.bug for error in away if error.bug), None)
+    return told
 
 
 def _missing(progress: Progress) -> CellsMissing:

@@ -26,7 +26,7 @@ from vnuma.engine.restore.restore_target import restore_target
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.run_outcome import RunOutcome, worst
+from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
 from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
 from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
@@ -75,16 +75,17 @@ def supervise(
         except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
             failure.append(of_system(error) if isinstance(error, OSError) else error)
         finally:
-            lost = any(isinstance(error, LeaseLost) for error in failure)
-            ours = _still_ours(store, run, targets, tokens) if lost else targets
+            lost = [error for error in failure if isinstance(error, LeaseLost)]
+            ours, others = _still_ours(store, run, targets, tokens, lost[0]) if lost else (targets, [])
             with heartbeat(store, run):
                 restored, problems = put_back(store, run, study, ours)
-            problems += failure
+            problems += [*others, *failure]
             try:
                 shut = None if asked.count else _closed(store, run, study)
                 progress = _look(store, run) if lost else _close(store, run, problems, asked, shut)
             except Exception as error:
-                raise worst([*problems, error]) from error
+                away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
+                raise (naming_all(away) if away else worst_of([*problems, error])) from error
     interrupted = asked.count > 0 or _stopped(progress)
     return RunOutcome(progress, tuple(restored), tuple(problems), interrupted, output, shut)
 
@@ -113,15 +114,22 @@ def put_back(
 
 
 def _still_ours(
-    store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int]
-) -> dict[str, AnyTarget]:
-    """The VMs that nobody has taken since this process did: what it was frozen for is not known to it."""
-    with store.read() as connection:
-        held = {
-            row.name: leases.get_lease(connection, row.vm_key) for row in vms.vms_of_run(connection, run.id)
-        }
-    ours = {name for name, lease in held.items() if lease and lease.token == tokens.get(name)}
-    return {name: target for name, target in targets.items() if name in ours}
+    store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int], lost: LeaseLost
+) -> tuple[dict[str, AnyTarget], list[Exception]]:
+    """The VMs that nobody has taken since this process did: what happened while it was frozen is not known.
+
+    Besides, an error for those that the run still holds by another token: they may not be at their baseline.
+    """
+    try:
+        with store.read() as connection:
+            rows = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
+            held = {row.name: leases.get_lease(connection, row.vm_key) for row in rows}
+    except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
+        return {}, [possibly_changed(", ".join(targets), error)]
+    leased = {name: lease.token for name, lease in held.items() if lease and lease.run_id == run.id}
+    ours = {name for name, token in leased.items() if token == tokens.get(name)}
+    others: list[Exception] = [possibly_changed(name, lost) for name in leased if name not in ours]
+    return {name: targets[name] for name in ours}, others
 
 
 def _held(connection: Connection, vm_key: str, run: Run) -> bool:
