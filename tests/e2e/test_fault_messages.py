@@ -52,7 +52,7 @@ TASKS = r"Look at the VM's recent tasks and events in vCenter\."
 NOT_NOW = r"Look at the VM's recent tasks and its host's state in vCenter\."
 NETWORK = (
     r"Look whether vCenter is up, or just starting; else check vcenter\.host and vcenter\.port, and that no "
-    r"firewall is between\."
+    r"firewall blocks it\."
 )
 STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
     "reconfigure_refused": ({}, "shape", (r"vSphere refused the change to sql16: SystemError: .*", TASKS)),
