@@ -99,7 +99,7 @@ def test_a_password_that_is_changed_in_mid_run_is_refused_once_and_the_vms_are_n
 
 
 def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: Path, lab: LabFactory) -> None:
-    """A run that was created and not begun has changed nothing: no VM is named as changed."""
+    """A run that was created and not started has changed nothing: no VM is named as changed."""
     running = five_vms(lab)
     study = write_study(tmp_path, vms=NAMES, vcpus=4, reference="1x4", arms=["1x4", "4x1"])
     inventory = write_inventory(tmp_path, running, NAMES)

@@ -207,7 +207,7 @@ def test_a_server_whose_address_the_guest_does_not_show_needs_a_stated_identity(
 def test_the_power_cycle_proves_a_server_whose_address_nobody_reports(
     tmp_path: Path, lab: LabFactory
 ) -> None:
-    """Tools that report no address are no pass before it, and no obstacle after it."""
+    """Without an address from Tools nothing passes before it, and nothing blocks after it."""
     running = estate(lab, {"guest_addresses": []})
     steps = steps_of(tmp_path, running, CLONE)
     planned = vnuma_here("plan", tmp_path / "small.yml", "-i", tmp_path / "hosts.yml", "--checks")

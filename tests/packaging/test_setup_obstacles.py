@@ -1,4 +1,4 @@
-"""What stands in the way of set-up is told at once, all of it, each with the command that helps."""
+"""All obstacles to set-up are shown at once, each with the command that helps."""
 
 from __future__ import annotations
 

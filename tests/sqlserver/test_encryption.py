@@ -92,7 +92,7 @@ def test_the_right_server_gets_the_login_inside_tls(kind: Kind, authority: Autho
 
 
 def _refused_by(behaviour: Hostile, kind: Kind, authority: Authority, encrypt: Encrypt = "mandatory") -> Seen:
-    """Log in to a server that is no worse than its behaviour says: it refuses every login, once it has it."""
+    """Log in to a server that refuses every login after it has received it."""
     with hostile_server(behaviour) as seen:
         server = _server(kind, seen.port, authority.ca_file, encrypt)
         with pytest.raises(LoginRefused), connect(server):

@@ -54,7 +54,7 @@ type Service interface {
 	Addr() string
 }
 
-// Audit is what a service's clients have asked for: how many requests, and each statement that is no mere read.
+// Audit is what a service's clients have asked for: how many requests, and each statement that is not only a read.
 type Audit struct {
 	Logins   int64    `json:"logins"`
 	Requests int64    `json:"requests"`

@@ -22,7 +22,7 @@ func (i *Instance) Audit() guest.Audit {
 	return told
 }
 
-// audit keeps a statement that is no mere read, whether or not it is then carried out. What is counted as a read changes
+// audit keeps a statement that is not only a read, whether or not it is then carried out. What is counted as a read changes
 // nothing that outlives its session.
 func (b *batch) audit(what string) {
 	if what == "" {

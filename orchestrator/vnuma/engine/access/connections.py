@@ -50,7 +50,7 @@ def shared_logins() -> Logins | None:
 def share_in_play() -> None:
     """In the process of a play that no supervisor launched: its workers, forked later, share its logins.
 
-    They are logged out when the play ends. Does nothing in a worker, whose end is no end of the play.
+    They are logged out when the play ends. Does nothing in a worker: it ends before the play does.
     """
     if os.environ.get(PRIVATE_FILE_VARIABLE) or parent_process() is not None or now_sharing():
         return

@@ -72,7 +72,7 @@ def supervise(
     with _signals() as asked, store.kept_open(), remembered_secrets():
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VMs are safe
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
             failure.append(of_system(error) if isinstance(error, OSError) else error)
         finally:
             lost = [error for error in failure if isinstance(error, LeaseLost)]

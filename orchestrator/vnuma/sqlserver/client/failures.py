@@ -139,7 +139,7 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
 def counts_against_account(error: pyodbc.Error) -> bool:
     """Whether SQL Server refused a password or an account, as lock-out policies count it.
 
-    A ticket that Kerberos does not have, or that a guest's clock is too far off for, is no such refusal.
+    A missing Kerberos ticket, or a guest's clock that is too far off, does not count.
     """
     numbers = set(natives(error))
     other = _STARTING | _DATABASE
