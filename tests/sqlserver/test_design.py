@@ -21,6 +21,7 @@ def test_ports_and_memory_optimised_databases_are_read(
     assert found.tcp_ports.isdigit()
     assert found.xtp_databases == (XtpDatabase(small_dataset.database, None),)
     assert found.dop_feedback is None
+    assert found.processor_groups == 1
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.vm.setting import TYPED, Power
 from vnuma.engine.cell.shape import plan_shape
 from vnuma.vsphere.connect import Session
+from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.vsphere.read import find_vm, read_host, read_vm, read_vm_on_host
 
 
@@ -133,3 +134,8 @@ def test_a_vm_is_read_again_by_its_identifier(shared_lab: LabHandle, session: Se
     moid = find_vm(session, "sql16")._GetMoId()
     assert read_vm(session, session.vm(moid)).name == "sql16"
     assert shared_lab.vms.keys() == {"sql16"}
+
+
+def test_the_hosts_largest_socket_is_read(session: Session) -> None:
+    """It is what a reconfiguration to more cores per socket is refused with."""
+    assert most_cores_per_socket(session, read_vm(session, find_vm(session, "sql16"))) == 64

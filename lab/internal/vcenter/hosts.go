@@ -80,6 +80,7 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 	if want.Cluster == "" {
 		s.compute(h).Name = want.Name
 	}
+	s.showLimits(h)
 	s.hosts = append(s.hosts, h)
 	datastores, err := object.NewHostSystem(client, ref).ConfigManager().DatastoreSystem(ctx)
 	if err != nil {
@@ -87,6 +88,21 @@ func (s *Server) addHost(ctx context.Context, client *vim25.Client, ref types.Ma
 	}
 	_, err = datastores.CreateLocalDatastore(ctx, datastore, s.storage)
 	return err
+}
+
+// showLimits tells in the ConfigOption what check refuses; of a real one's hundreds of options, this one only.
+func (s *Server) showLimits(h *host) {
+	browser := s.registry.Get(*s.compute(h).EnvironmentBrowser).(*simulator.EnvironmentBrowser)
+	shares := types.ResourceAllocationOption{
+		SharesOption: types.SharesOption{DefaultLevel: types.SharesLevelNormal},
+	}
+	browser.QueryConfigOptionResponse.Returnval = &types.VirtualMachineConfigOption{
+		Version: h.Config.Product.Version,
+		HardwareOptions: types.VirtualHardwareOption{
+			NumCoresPerSocket:    types.IntOption{Min: 1, Max: maxCoresPerSocket, DefaultValue: 1},
+			ResourceConfigOption: types.ResourceConfigOption{CpuAllocationOption: shares, MemoryAllocationOption: shares},
+		},
+	}
 }
 
 func clusterSpec(cluster scenario.Cluster) types.ClusterConfigSpecEx {

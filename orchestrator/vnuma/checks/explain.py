@@ -47,7 +47,7 @@ _HEADINGS = {
     "topology": "Topology",
     "affinity": "CPU affinity and scheduling",
     "memory": "Memory, power, placement",
-    "api": "Reconfiguring",
+    "api": "vSphere's limits",
     "windows": "Windows",
     "sqlserver": "SQL Server",
     "measurement": "Measuring",
@@ -125,10 +125,7 @@ _PARTS = {
     "guest": "Windows in the guest",
     "sql": "SQL Server (--sql)",
     "study": "the study",
-    "placement": "placement on the host (esxtop, sched-stats, vmware.log)",
-    "change": "a planned change",
-    "method": "how timings are taken",
-    "vcenter": "the vCenter",
+    "placement": "placement on the host (esxtop, --evidence)",
 }
 
 

@@ -7,12 +7,9 @@ from typing import NoReturn, TypeVar
 
 from vnuma.checks.subject import (
     EXTRA_CONFIG,
-    ChangeFacts,
-    MethodFacts,
     PlacementFacts,
     StudyFacts,
     Subject,
-    VcenterFacts,
 )
 from vnuma.domain.topology.layout import host_by_default
 from vnuma.domain.topology.prediction import Prediction, predict
@@ -22,7 +19,7 @@ from vnuma.domain.vm.setting import TYPED, Value
 
 Known = TypeVar("Known")
 
-PARTS = ("vm", "host", "cluster", "guest", "sql", "study", "placement", "change", "method", "vcenter")
+PARTS = ("vm", "host", "cluster", "guest", "sql", "study", "placement")
 
 WHY_ABSENT = {
     "vm": "no VM was read",
@@ -31,10 +28,7 @@ WHY_ABSENT = {
     "guest": "neither VMware Tools nor SQL Server (--sql) tells which Windows runs",
     "sql": "no login to SQL Server was given (--sql)",
     "study": "no study was given (--study)",
-    "placement": "vSphere's API shows no placement; esxtop and sched-stats on the host do (vnuma evidence)",
-    "change": "no change is planned",
-    "method": "no measurement is planned",
-    "vcenter": "no vCenter answered",
+    "placement": "vSphere's API shows no placement; esxtop does, on the host (--evidence)",
 }
 """Why a part is absent when the subject gives no reason of its own."""
 
@@ -90,21 +84,6 @@ class Facts:
     def placement(self) -> PlacementFacts:
         """Where ESXi put the VM."""
         return self.subject.placement or self._refuse("placement")
-
-    @property
-    def change(self) -> ChangeFacts:
-        """A change that is about to be made."""
-        return self.subject.change or self._refuse("change")
-
-    @property
-    def method(self) -> MethodFacts:
-        """How timings are taken."""
-        return self.subject.method or self._refuse("method")
-
-    @property
-    def vcenter(self) -> VcenterFacts:
-        """The server that answered."""
-        return self.subject.vcenter or self._refuse("vcenter")
 
     @cached_property
     def studied(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from vnuma.checks.finding import Finding
-from vnuma.checks.subject import MethodFacts, StudyFacts, Subject
+from vnuma.checks.subject import StudyFacts, Subject
 from vnuma.domain.arm.recipe import desired_settings, vcpus_of
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import settings_after
@@ -30,7 +30,6 @@ def study_subjects(study: Study, subject: Subject) -> list[Subject]:
             subject,
             vm=replace(vm, settings=settings),
             study=StudyFacts(study, arms, label),
-            method=subject.method or MethodFacts(),
         )
         for label, settings in arms.items()
     ]

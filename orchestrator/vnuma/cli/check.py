@@ -9,6 +9,7 @@ import typer
 
 from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
+from vnuma.cli.evidence import read_text
 from vnuma.cli.options import StoreOption, find_inventory, read_study
 from vnuma.errors import InputError
 
@@ -65,6 +66,10 @@ def check(
     sql: Annotated[
         bool, typer.Option("--sql", help="Log in to SQL Server too, where the inventory has a login.")
     ] = False,
+    evidence: Annotated[
+        Path | None,
+        typer.Option("--evidence", metavar="FILE", help="esxtop's memory screen as text, for M05 and M06."),
+    ] = None,
     waivers: Annotated[
         Path | None, typer.Option("--waivers", metavar="FILE", help="Findings that were accepted (YAML).")
     ] = None,
@@ -106,6 +111,7 @@ def check(
     from vnuma.engine.design_check.check import Asked, compare, run_check
     from vnuma.engine.design_check.earlier_check import earlier, require_same_estate
     from vnuma.engine.design_check.filters import Filters
+    from vnuma.engine.design_check.placement import placements
     from vnuma.estate.waivers import load as load_waivers
 
     _one_source(vm, study, all_, inventory, rvtools)
@@ -115,6 +121,7 @@ def check(
         filters=Filters(name, folder, cluster, tag),
         study=read_study(study)[0] if study else None,
         waivers=load_waivers(waivers) if waivers else (),
+        placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
     if inventory or rvtools:
         if sql:

@@ -23,7 +23,7 @@ def evidence(
 
     from vnuma.logs.kinds import read_any
 
-    readings = read_any(_text(file))
+    readings = read_any(read_text(file))
     if json_:
         document = [{"kind": reading.kind, **reading.figures} for reading in readings]
         typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
@@ -36,7 +36,7 @@ def evidence(
         typer.echo("Nothing about a topology was recognised in it.")
 
 
-def _text(file: str) -> str:
+def read_text(file: str) -> str:
     """The beginning of a file, whatever its encoding. Raises InputError."""
     from vnuma.errors import InputError
 

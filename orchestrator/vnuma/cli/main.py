@@ -74,7 +74,7 @@ def _root(
 for _name, _verb, _line in (
     ("init", init.init, "Write an inventory; passwords are references"),
     ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
-    ("check", check.check, "Check VMs and hosts against the 81 design rules"),
+    ("check", check.check, "Check VMs and hosts against the 69 design rules"),
     ("predict", predict.predict, "Predict what a guest will see of a shape"),
     ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
     ("plan", plan.plan, "Show what a study changes and what blocks it"),

@@ -10,17 +10,10 @@ import yaml
 
 from tests.support.hosts import guest_of, host_of, vm_of
 from vnuma.checks.study import study_subjects
-from vnuma.checks.subject import (
-    ChangeFacts,
-    MethodFacts,
-    PlacementFacts,
-    Subject,
-    VcenterFacts,
-)
+from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.change import Change, Edit, change_to
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
-from vnuma.domain.vm.server import HashIndex, Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
+from vnuma.domain.vm.server import Permissions, ServerFacts, SqlFacts, WindowsFacts, XtpDatabase
 from vnuma.domain.vm.setting import TYPED, Power
 
 FOLDER = Path(__file__).parents[2] / "data" / "rules"
@@ -65,9 +58,6 @@ def subject_of(data: dict[str, Any]) -> Subject:
         guest=_part(WindowsFacts, data, "guest"),
         sql=_sql(data["sql"]) if "sql" in data else None,
         placement=_part(PlacementFacts, data, "placement"),
-        change=_change(data["change"], vm) if "change" in data else None,
-        method=_part(MethodFacts, data, "method"),
-        vcenter=_part(VcenterFacts, data, "vcenter"),
         absent=without,
     )
     return _in_study(subject, data["study"]) if "study" in data else subject
@@ -139,14 +129,6 @@ def _value(value: object) -> object:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _change(given: dict[str, Any], vm: VmFacts) -> ChangeFacts:
-    given = dict(given)
-    sent = given.pop("sent", {})  # as somebody else's tool sends it: also what changes nothing
-    edits = tuple(Edit(name, vm.settings.get(name), value) for name, value in sent.items())
-    change = Change(edits) if edits else change_to(vm.settings, given.pop("desired", {}))
-    return ChangeFacts(change, **given)
-
-
 def _sql(given: dict[str, Any]) -> SqlFacts:
     given = dict(given)  # a case is read more than once
     topology = replace(
@@ -161,8 +143,6 @@ def _sql(given: dict[str, Any]) -> SqlFacts:
     rest: dict[str, Any] = {key: _value(value) for key, value in given.items() if key in own}
     if "xtp_databases" in given:
         rest["xtp_databases"] = tuple(XtpDatabase(**one) for one in given["xtp_databases"])
-    if "hash_indexes" in given:
-        rest["hash_indexes"] = tuple(HashIndex(**one) for one in given["hash_indexes"])
     server: dict[str, Any] = {key: _value(value) for key, value in given.items() if key not in own}
     return SqlFacts(replace(SERVER, cpu_count=topology.vcpus, **server), topology, **rest)
 

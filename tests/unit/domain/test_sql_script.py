@@ -6,6 +6,7 @@ import pytest
 
 from tests.unit.domain.test_study_file import GOOD
 from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.workloads.script_text import takes_unordered_top
 from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import InputError
 
@@ -60,3 +61,20 @@ def test_text_and_numbers_are_kept_as_they_are_written() -> None:
     found = script(f"{ROWS.replace('dbo.t', '$(a)$(b)$(c)')}  parameters: {{a: NO, b: 1, c: 2.5}}\n")
 
     assert dict(found.parameters) == {"a": "NO", "b": 1, "c": 2.5}
+
+
+@pytest.mark.parametrize(
+    ("statement", "unordered"),
+    [
+        ("SELECT TOP (5) a FROM t", True),
+        ("SELECT TOP 5 a FROM t -- ORDER BY a", True),
+        ("SELECT TOP 5 a FROM t /* ORDER\nBY a */ WHERE b = 'ORDER BY a'", True),
+        ("SELECT top(5) a FROM t order\nby a", False),
+        ("SELECT a AS [TOP (5)] FROM t", False),
+        ("SELECT 'TOP (5)' AS it", False),
+        ("SELECT STOP(1)", False),
+    ],
+)
+def test_rows_taken_without_an_order_are_seen(statement: str, unordered: bool) -> None:
+    """Comments, literals and quoted names are no code."""
+    assert takes_unordered_top(statement) is unordered

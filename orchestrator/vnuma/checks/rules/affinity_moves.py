@@ -72,7 +72,7 @@ def a02(facts: Facts) -> Fail | None:
     fix="Send cpuAffinity.affinitySet = [] (vnuma restore does).",
     sources=(AFFINITY_API,),
     needs="vm",
-    related=("A02", "R04"),
+    related=("A02",),
 )
 def a11(facts: Facts) -> Fail | None:
     """Nothing to clear."""

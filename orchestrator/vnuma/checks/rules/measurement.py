@@ -7,6 +7,8 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.scan_aggregate import ScanAggregate
+from vnuma.domain.workloads.script_text import takes_unordered_top
+from vnuma.domain.workloads.sql_script import SqlScript
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 
@@ -54,49 +56,6 @@ def q01(facts: Facts) -> Fail | None:
 
 
 @rule(
-    "Q02",
-    Severity.BLOCK,
-    "Timing messages are lost",
-    condition="messages are read once, not after every result set",
-    consequence="Only the first message arrives; the line with the execution time comes after the rows.",
-    fix="Fetch all rows, then call nextset() until there is none, reading messages each time (vnuma does).",
-    sources=(
-        "https://github.com/mkleehammer/pyodbc/pull/765",
-        "https://github.com/mkleehammer/pyodbc/issues/1238",
-        "https://github.com/microsoft/mssql-python/issues/612",
-    ),
-    needs="method",
-)
-def q02(facts: Facts) -> Fail | None:
-    """Every message is read."""
-    return None if facts.method.drains_every_result else Fail({"messages": "read once"})
-
-
-@rule(
-    "Q03",
-    Severity.WARN,
-    "The timing text may be misread",
-    condition="no fixed language, or another line than the last execution line of the batch is taken",
-    consequence="There are two kinds of lines, several in a batch, and their text follows the login's "
-    "language.",
-    fix="SET LANGUAGE us_english, and take the last execution line of the batch (vnuma does).",
-    sources=(_STATISTICS_TIME, "https://github.com/spaghettidba/WorkloadTools/issues/71"),
-    needs="method",
-)
-def q03(facts: Facts) -> Fail | None:
-    """One language, the last line."""
-    method = facts.method
-    if method.fixed_language and method.takes_last_execution_line:
-        return None
-    return Fail(
-        {
-            "SET LANGUAGE": "yes" if method.fixed_language else "no",
-            "last execution line": "yes" if method.takes_last_execution_line else "no",
-        }
-    )
-
-
-@rule(
     "Q04",
     Severity.WARN,
     "Fiber mode makes timings wrong",
@@ -119,15 +78,19 @@ def q04(facts: Facts) -> Fail | None:
     "Q05",
     Severity.WARN,
     "TOP without ORDER BY",
-    condition="the workload takes TOP (n) rows without an order",
+    condition="a statement of sql_script takes TOP (n) rows, and has no ORDER BY",
     consequence="Each run may read other rows by another plan.",
     fix="Order by the primary key, and keep the plan's hash.",
     sources=("https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql",),
-    needs="method",
+    needs="study",
 )
 def q05(facts: Facts) -> Fail | None:
     """The same rows each time."""
-    return None if facts.method.orders_top else Fail({"TOP": "without ORDER BY"})
+    workload = facts.study.study.workload
+    if not isinstance(workload, SqlScript):  # the shipped workloads order what they take
+        return None
+    unordered = [name for name, text in workload.statements.items() if takes_unordered_top(text)]
+    return Fail({"statements": ", ".join(unordered)}) if unordered else None
 
 
 @rule(
@@ -170,14 +133,14 @@ def _megabytes_read(facts: Facts) -> float:
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-exec-query-stats-transact-sql",
     ),
-    needs="study method",
+    needs="study",
     unconfirmed=True,
 )
 def q07(facts: Facts) -> Fail | None:
     """Statements last long enough."""
     workload = _cross_join(facts)
     short = [size for size in workload.sizes if size * size <= QUANTISED_ROWS]
-    if workload.clock != "messages" or facts.method.repeats_short_batches:
+    if workload.clock != "messages":
         return None
     if "server" not in workload.forms or not short:
         return None

@@ -15,7 +15,6 @@ UNSET_MEMORY_MB = 2_147_483_647
 # What Windows keeps: a tenth of the memory, at least 1 GB, before the fix's own rounder numbers.
 WINDOWS_SHARE, WINDOWS_MINIMUM_MB = 10, 1024
 
-_HASH_INDEXES = "https://learn.microsoft.com/sql/relational-databases/sql-server-index-design-guide"
 _XTP_POOL = (
     "https://learn.microsoft.com/sql/relational-databases/in-memory-oltp/"
     "bind-a-database-with-memory-optimized-tables-to-a-resource-pool"
@@ -153,28 +152,6 @@ def s15(facts: Facts) -> Fail | None:
 
 
 @rule(
-    "S16",
-    Severity.WARN,
-    "Hash buckets do not suit the keys",
-    condition="BUCKET_COUNT below the number of distinct keys, or above ten times it",
-    consequence="Chains are walked, or empty buckets are scanned: timings change with the data, not with "
-    "NUMA.",
-    fix="Use one to two times the distinct keys (vnuma's own tables have it).",
-    sources=(_HASH_INDEXES,),
-    needs="sql",
-)
-def s16(facts: Facts) -> Fail | None:
-    """About one key a bucket."""
-    indexes = facts.sql.hash_indexes
-    if indexes is None:
-        raise Unknown("counting keys reads whole tables; see sys.dm_db_xtp_hash_index_stats in the database")
-    wrong = [one for one in indexes if not one.distinct_keys <= one.bucket_count <= 10 * one.distinct_keys]
-    if not wrong:
-        return None
-    return Fail({one.table: f"{one.bucket_count:,} buckets, {one.distinct_keys:,} keys" for one in wrong})
-
-
-@rule(
     "S18",
     Severity.WARN,
     "Connections land on any node",
@@ -268,24 +245,3 @@ def s20(facts: Facts) -> Fail | None:
             "buffer pool limit": gigabytes(limit.buffer_pool_mb),
         }
     )
-
-
-@rule(
-    "S21",
-    Severity.INFO,
-    "Buffer Node counters do not cover memory-optimised tables",
-    condition="locality of memory-optimised tables is judged by the Buffer Node counters",
-    consequence="Those counters cover pages of the buffer pool only; memory-optimised rows are not in it.",
-    fix="Use sys.dm_os_memory_nodes, memory clerks by node, or the host's N%L.",
-    sources=(
-        "https://learn.microsoft.com/sql/relational-databases/performance-monitor/sql-server-buffer-node",
-    ),
-    needs="method",
-    unconfirmed=True,
-    related=("M05", "S08"),
-)
-def s21(facts: Facts) -> Fail | None:
-    """Locality is read where the rows are."""
-    if facts.method.locality_from != "buffer_node":
-        return None
-    return Fail({"locality from": "SQLServer:Buffer Node"})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vnuma.checks.facts import Facts, Unknown
+from vnuma.checks.facts import Facts
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Applies, Fail, rule
 from vnuma.checks.rules.shape import NO_HOT_ADD
@@ -95,7 +95,7 @@ def _hot_add(facts: Facts) -> Fail:
     sources=(VM_OPERATOR,),
     needs="vm host",
     applies=Applies(since=MANUAL_SINCE),
-    related=("T18", "T23"),
+    related=("T18",),
 )
 def t13(facts: Facts) -> Fail | None:
     """A manual node size is one that powers on."""
@@ -140,7 +140,7 @@ def _manual_problem(facts: Facts, size: int) -> str:
     Severity.BLOCK,
     "The hardware version lacks a feature",
     condition="hardware version below 8 (no vNUMA; a note for up to 8 vCPUs outside a study); "
-    "below 20 with virtualNuma set (no manual node size); below 23 with NUMAFixedAutoAffinityEnabled",
+    "below 20 with virtualNuma set (no manual node size)",
     consequence="The feature is absent: the setting is refused or does nothing.",
     fix="Upgrade the VM's compatibility, or plan without the feature.",
     sources=(VNUMA_6, VM_OPERATOR, ADVANCED_65),
@@ -155,7 +155,6 @@ def t18(facts: Facts) -> Fail | None:
         (8, "vNUMA", True),
         (20, "virtualNuma.coresPerNumaNode", bool(manual)),
         (20, "virtualNuma.exposeVnumaOnCpuHotadd", settings.get("exposeVnumaOnCpuHotadd") is True),
-        (23, "NUMAFixedAutoAffinityEnabled", settings.get("NUMAFixedAutoAffinityEnabled") is True),
     )
     for needed, feature, asked in wanted:
         if asked and version < needed:
@@ -173,37 +172,3 @@ def _small(facts: Facts) -> bool:
     """Whether the VM would have no vNUMA in any hardware version, and no study asks for it."""
     vcpus = facts.vm.settings.get("numCPUs")
     return not facts.studied and isinstance(vcpus, int) and vcpus < DEFAULT_MINIMUM_VCPUS
-
-
-_FIXED_AUTO = "NUMAFixedAutoAffinityEnabled"
-
-
-@rule(
-    "T23",
-    Severity.BLOCK,
-    "Fixed automatic affinity and a manual node size exclude each other",
-    condition="NUMAFixedAutoAffinityEnabled and a vNUMA node size are both set, hardware version 23 or later",
-    consequence="The two are mutually exclusive: vSphere refuses the configuration.",
-    fix="Choose one.",
-    sources=(VM_OPERATOR,),
-    needs="vm",
-    applies=Applies(hardware_since=23),
-    related=("T13",),
-)
-def t23(facts: Facts) -> Fail | None:
-    """One of the two decides the layout."""
-    size = facts.number("coresPerNumaNode")
-    if not size or facts.on("autoCoresPerNumaNode"):
-        return None
-    if _FIXED_AUTO not in facts.vm.settings:
-        raise Unknown(f"the vSphere API that this program speaks (up to 8.0.3) has no {_FIXED_AUTO}")
-    if not facts.on(_FIXED_AUTO):
-        return None
-    return Fail(
-        {"NUMAFixedAutoAffinityEnabled": "true", "cores per NUMA node": str(size)},
-        Fix(
-            "Clear the node size (0 is automatic) with the VM off.",
-            arm={"cores_per_numa_node": "auto"},
-            settings={"coresPerNumaNode": 0},
-        ),
-    )

@@ -224,33 +224,20 @@ def t22(facts: Facts) -> Fail | None:
     "T24",
     Severity.WARN,
     "The guest still has an older topology",
-    condition="sockets or CPUs that the guest shows differ from the VM's configuration",
+    condition="sockets or CPUs that SQL Server shows differ from the VM's configuration",
     consequence="The VM was not power-cycled since its shape was edited: the guest is on the old one.",
     fix="Power the VM off and on. vmx.reboot.PowerCycle = TRUE turns the next guest reboot into that, for "
     "stored numa.* keys only.",
     sources=(MISMATCH,),
-    needs="vm",
+    needs="vm sql",
     yields_to={"W03": "The guest uses another number of CPUs: W03 first."},
-    related=("T14", "S06", "W05"),
+    related=("T14", "S06", "W02"),
 )
 def t24(facts: Facts) -> Fail | None:
     """Guest and configuration agree."""
     facts.require_running_shape()
-    cpus, sockets = _guest_shape(facts)
-    wanted = (facts.vcpus, facts.sockets)
-    if cpus in {None, wanted[0]} and sockets in {None, wanted[1]}:
+    cpus, sockets = facts.sql.topology.vcpus, facts.sql.topology.sockets
+    if cpus == facts.vcpus and sockets in {None, facts.sockets}:
         return None
-    seen = " ".join(
-        part for part in (f"{sockets} sockets" if sockets else "", f"{cpus} CPUs" if cpus else "") if part
-    )
+    seen = f"{sockets} sockets {cpus} CPUs" if sockets else f"{cpus} CPUs"
     return Fail({"configured": f"{facts.sockets} sockets {facts.vcpus} CPUs", "guest": seen})
-
-
-def _guest_shape(facts: Facts) -> tuple[int | None, int | None]:
-    """CPUs and sockets as SQL Server or Windows shows them."""
-    sql, guest = facts.subject.sql, facts.subject.guest
-    if sql:
-        return sql.topology.vcpus, sql.topology.sockets or (guest.processors if guest else None)
-    if guest and (guest.logical_cpus or guest.processors):
-        return guest.logical_cpus, guest.processors
-    raise Unknown("the guest was not read: neither SQL Server (--sql) nor Windows")

@@ -15,6 +15,7 @@ GROUP_SIZE = 64
 FIXED_BUILD = 20348
 
 _BCDEDIT = "https://learn.microsoft.com/windows-hardware/drivers/devtest/bcdedit--set"
+_GROUPS = "https://learn.microsoft.com/windows/win32/procthread/processor-groups"
 
 
 @rule(
@@ -33,10 +34,7 @@ def w01(facts: Facts) -> Fail | None:
     """One processor group."""
     if known(facts.guest.build, "the build of Windows") >= FIXED_BUILD:
         return None
-    most = facts.vcpus
-    if facts.on("cpuHotAddEnabled"):
-        most = max(most, facts.key_number("cpuid.maxVCPUs") or GROUP_SIZE + 1)
-    if most <= GROUP_SIZE:
+    if _most_cpus(facts) <= GROUP_SIZE:
         return None
     return Fail(
         {
@@ -49,39 +47,44 @@ def w01(facts: Facts) -> Fail | None:
     )
 
 
-def _boot_option(facts: Facts, name: str) -> str | None:
-    options = facts.guest.boot_options
-    if options is None:
-        raise Unknown(
-            "only Windows itself tells its boot options (bcdedit); this program does not log in there"
-        )
-    return options.get(name)
+def _most_cpus(facts: Facts) -> int:
+    """CPUs that Windows prepares for: the VM's, or what hot-add may bring."""
+    if not facts.on("cpuHotAddEnabled"):
+        return facts.vcpus
+    return max(facts.vcpus, facts.key_number("cpuid.maxVCPUs") or GROUP_SIZE + 1)
 
 
 @rule(
     "W02",
-    Severity.BLOCK,
+    Severity.WARN,
     "Windows is told to split processor groups",
-    condition="bcdedit has groupsize",
-    consequence="Windows makes several processor groups, which Microsoft offers for testing only; threads "
-    "of a process may stay in one.",
-    fix="Remove the option and restart Windows.",
-    sources=(_BCDEDIT, "https://github.com/MicrosoftDocs/windows-driver-docs"),
-    needs="guest",
+    condition="SQL Server's nodes lie in more processor groups than the VM's CPUs need, 64 to a group",
+    consequence="Windows makes several groups of up to 64 CPUs only where it is told to (groupsize, which "
+    "Microsoft offers for testing); threads of a process may stay in one.",
+    fix="Look for groupsize in bcdedit, remove it, and restart Windows.",
+    sources=(_BCDEDIT, _GROUPS),
+    needs="vm sql",
+    unconfirmed=True,
+    related=("W01",),
 )
 def w02(facts: Facts) -> Fail | None:
-    """No such option."""
-    size = _boot_option(facts, "groupsize")
-    if size is None:
+    """No more groups than CPUs need."""
+    facts.require_running_shape()
+    groups = known(facts.sql.processor_groups, "processor groups (sys.dm_os_nodes)")
+    most = _most_cpus(facts)
+    if groups <= -(-most // GROUP_SIZE):
         return None
-    return Fail({"groupsize": size}, Fix("Remove it and restart.", commands="bcdedit /deletevalue groupsize"))
+    return Fail(
+        {"processor groups": str(groups), "most CPUs": str(most)},
+        Fix("Remove groupsize, if it is there, and restart.", commands="bcdedit /deletevalue groupsize"),
+    )
 
 
 @rule(
     "W03",
     Severity.WARN,
     "The guest uses another number of CPUs",
-    condition="CPUs that SQL Server or Windows shows differ from numCPUs",
+    condition="the number of CPUs that SQL Server shows differs from numCPUs",
     consequence="Arms of a study, or the sizing of this VM, count CPUs that the guest does not use.",
     fix="Look for numproc in bcdedit (remove it and restart), or power-cycle the VM.",
     sources=(
@@ -89,24 +92,17 @@ def w02(facts: Facts) -> Fail | None:
         "https://learn.microsoft.com/sql/relational-databases/system-dynamic-management-views/"
         "sys-dm-os-sys-info-transact-sql",
     ),
-    needs="vm",
+    needs="vm sql",
     unconfirmed=True,
-    related=("T24", "W05"),
+    related=("T24",),
 )
 def w03(facts: Facts) -> Fail | None:
     """All CPUs are used."""
     facts.require_running_shape()
-    sql, guest = facts.subject.sql, facts.subject.guest
-    shown = sql.topology.vcpus if sql else guest.logical_cpus if guest else None
-    if shown is None:
-        raise Unknown("the guest was not read: neither SQL Server (--sql) nor Windows")
+    shown = facts.sql.topology.vcpus
     if shown == facts.vcpus:
         return None
-    numproc = (guest.boot_options or {}).get("numproc") if guest else None
-    return Fail(
-        {"numCPUs": str(facts.vcpus), "CPUs in the guest": str(shown), "numproc": numproc or "not seen"},
-        Fix("Remove numproc and restart.", commands="bcdedit /deletevalue numproc") if numproc else None,
-    )
+    return Fail({"numCPUs": str(facts.vcpus), "CPUs in the guest": str(shown)})
 
 
 @rule(
@@ -144,30 +140,3 @@ def fewer_sockets(facts: Facts, most: int) -> Fix:
         arm={"topology": str(shape)},
         settings={"numCoresPerSocket": shape.cores_per_socket},
     )
-
-
-@rule(
-    "W05",
-    Severity.WARN,
-    "Windows shows another number of processors",
-    condition="instances of Win32_Processor differ from the VM's sockets",
-    consequence="The configured topology is not the one in effect.",
-    fix="Power the VM off and on; then look at T14.",
-    sources=("https://learn.microsoft.com/windows/win32/cimwin32prov/win32-processor",),
-    needs="vm guest",
-    unconfirmed=True,
-    yields_to={
-        "W04": "Windows uses fewer sockets than there are: W04 first.",
-        "W03": "The guest uses another number of CPUs: W03 first.",
-    },
-    related=("T14", "T24"),
-)
-def w05(facts: Facts) -> Fail | None:
-    """As many processors as sockets."""
-    facts.require_running_shape()
-    shown = facts.guest.processors
-    if shown is None:
-        raise Unknown("only Windows itself tells its Win32_Processor; this program does not log in there")
-    if shown == facts.sockets:
-        return None
-    return Fail({"sockets": str(facts.sockets), "Win32_Processor": str(shown)})

@@ -75,15 +75,6 @@ class ServerFacts:
 
 
 @dataclass(frozen=True)
-class HashIndex:
-    """A hash index of a memory-optimised table; both numbers as SQL Server reports them."""
-
-    table: str
-    bucket_count: int
-    distinct_keys: int
-
-
-@dataclass(frozen=True)
 class XtpDatabase:
     """A database with memory-optimised tables, and the resource pool that it is bound to (None: none)."""
 
@@ -105,25 +96,21 @@ class SqlFacts:
     licensed_cpus: int | None = None
     """From the error log: "using N logical processors based on SQL Server licensing"."""
     xtp_databases: tuple[XtpDatabase, ...] | None = None
-    hash_indexes: tuple[HashIndex, ...] | None = None
     tcp_ports: str | None = None
     """The TCP port setting as it stands, node masks included: `1433,50001[0x1]`."""
     connection_nodes: tuple[int, ...] | None = None
     """NUMA nodes that this login's connections landed on, one entry per connection."""
+    processor_groups: int | None = None
+    """Windows processor groups that SQL Server's nodes lie in."""
     dop_feedback: bool | None = None
     """Whether DOP feedback may change degrees of parallelism (2022 and later)."""
 
 
 @dataclass(frozen=True)
 class WindowsFacts:
-    """Windows as WinRM or Tools show it. None: not read."""
+    """Windows as Tools or SQL Server show it. None: not read."""
 
     build: int | None = None
     """Such as 17763 (2019), 20348 (2022), 26100 (2025)."""
     caption: str | None = None
     """Such as Microsoft Windows Server 2022 Standard."""
-    processors: int | None = None
-    """Number of Win32_Processor instances: the sockets that Windows uses."""
-    logical_cpus: int | None = None
-    boot_options: Mapping[str, str] | None = None
-    """bcdedit's options of the current entry, names in lower case; an absent name is not set."""

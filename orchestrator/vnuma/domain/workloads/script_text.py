@@ -24,5 +24,19 @@ https://learn.microsoft.com/sql/t-sql/language-elements/sql-server-utilities-sta
 CALL = re.compile(r"\bEXEC(?:UTE)?\b", re.IGNORECASE)
 """A procedure's call."""
 
+_NOT_CODE = re.compile(r"--[^\r\n]*|/\*.*?\*/|N?'(?:[^']|'')*'|\[[^\]]*\]", re.DOTALL)
+_TOP = re.compile(r"\bTOP\s*(?:\(|\d|\$)", re.IGNORECASE)
+_ORDER = re.compile(r"\bORDER\s+BY\b", re.IGNORECASE)
+
+
+def takes_unordered_top(statement: str) -> bool:
+    """Whether a statement takes TOP (n) rows and orders nothing, so that each run may read other rows.
+
+    https://learn.microsoft.com/sql/t-sql/queries/top-transact-sql
+    """
+    code = _NOT_CODE.sub(" ", statement)
+    return bool(_TOP.search(code)) and not _ORDER.search(code)
+
+
 BYTE_ORDER_MARK = "\ufeff"
 """What some editors begin a file with; inside a batch SQL Server takes it for a word."""

@@ -14,7 +14,7 @@ from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.checks.seen import Seen
 from vnuma.checks.study import merge_arms, study_subjects
-from vnuma.checks.subject import Subject, VcenterFacts
+from vnuma.checks.subject import PlacementFacts, Subject
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import HostFacts
@@ -26,16 +26,17 @@ from vnuma.estate.earlier import Earlier
 from vnuma.estate.waivers import Waiver
 from vnuma.gc_paused import gc_paused
 
-# What concerns a measurement or a change alone is asked only of a study.
-_STUDY_PARTS = {"study", "method", "change"}
+# What concerns a measurement alone is asked only of a study.
+_STUDY_PARTS = {"study"}
 
 
 @dataclass(frozen=True)
 class Asked:
-    """What a check is asked besides the facts. `sql` is None without --sql."""
+    """What a check is asked besides the facts. `sql` is None without --sql; `placements` by VM name."""
 
     filters: Filters = field(default_factory=Filters)
     sql: SqlServers | None = None
+    placements: Mapping[str, PlacementFacts] = field(default_factory=dict)
     study: Study | None = None
     waivers: Sequence[Waiver] = ()
     today: date = field(default_factory=lambda: datetime.now(UTC).date())
@@ -59,7 +60,7 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
                 chosen.append(vm)
             else:
                 others.append((estate, vm))
-        subjects = [_subject(estate, vm, asked.sql) for vm in chosen]
+        subjects = [_subject(estate, vm, asked) for vm in chosen]
         for subject, evaluations in _evaluated(subjects, rules, asked.study):
             vms.append(_checked(subject, estate.source, evaluations, asked, used))
     vms.sort(key=_worst_first)
@@ -118,21 +119,19 @@ def _rules(asked: Asked) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if not rule.needs & _STUDY_PARTS)
 
 
-def _subject(estate: Estate, vm: EstateVm, sql: SqlServers | None) -> Subject:
+def _subject(estate: Estate, vm: EstateVm, asked: Asked) -> Subject:
     moid = vm.facts.host_moid
-    answer = sql.read(vm.facts, estate.source) if sql else None
+    answer = asked.sql.read(vm.facts, estate.source) if asked.sql else None
     absent = vm.absent
     if answer is not None and answer.facts is None:
         absent = {**absent, "sql": answer.why}
-    if estate.kind == "rvtools":
-        absent = {**absent, "vcenter": "an RVTools export is no vCenter"}
     return Subject(
         vm=vm.facts,
         host=estate.hosts.get(moid),
         cluster=estate.cluster_of.get(moid),
         guest=_windows(vm, answer.facts if answer else None),
         sql=answer.facts if answer else None,
-        vcenter=_vcenter(estate),
+        placement=asked.placements.get(vm.facts.name),
         absent=absent,
     )
 
@@ -142,13 +141,6 @@ def _windows(vm: EstateVm, sql: SqlFacts | None) -> WindowsFacts | None:
     if vm.guest and vm.guest.build:
         return vm.guest
     return (windows_of_banner(sql.server.version_text) if sql else None) or vm.guest
-
-
-def _vcenter(estate: Estate) -> VcenterFacts | None:
-    if estate.kind != "vcenter":
-        return None
-    simulator = estate.simulated is not None
-    return VcenterFacts(estate.product, estate.version, simulator, overlays_numa=simulator)
 
 
 def _evaluated(

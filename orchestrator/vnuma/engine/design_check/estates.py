@@ -15,6 +15,7 @@ from vnuma.errors import EnvironmentProblem, InputError, VmNotFound
 from vnuma.estate import snapshot
 from vnuma.vsphere import estate, read
 from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.host_options import most_cores_per_socket
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.tags import read_tags
 
@@ -69,8 +70,24 @@ def save(inventory: Path, file: Path) -> list[Estate]:
 
 def _read(target: Target, find: Callable[[Session], VmRef | None]) -> Estate:
     with connect(vcenter(target)) as session:
-        found = estate.read_estate(session, find(session))
+        ref = find(session)
+        found = estate.read_estate(session, ref)
+        if ref is not None:
+            found = _with_limits(session, found)
         return replace(found, simulated=scenario_of(session.about.name))
+
+
+def _with_limits(session: Session, found: Estate) -> Estate:
+    """With what its VMs' hosts allow, which is too much to read for every host of an estate."""
+    most = {one.facts.host_moid: most_cores_per_socket(session, one.facts) for one in found.vms}
+    clusters = tuple(
+        replace(
+            cluster,
+            hosts=tuple(replace(host, max_cores_per_socket=most.get(host.moid)) for host in cluster.hosts),
+        )
+        for cluster in found.clusters
+    )
+    return replace(found, clusters=clusters)
 
 
 def _tagged(found: Estate, target: Target) -> Estate:

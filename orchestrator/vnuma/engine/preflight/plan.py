@@ -25,6 +25,7 @@ from vnuma.engine.preflight.surroundings import accepted, around_vm, look_at_ser
 from vnuma.engine.preflight.workload_check import workload_findings
 from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
+from vnuma.vsphere.host_options import most_cores_per_socket
 
 
 @dataclass(frozen=True)
@@ -98,6 +99,7 @@ def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:
     with connect(vcenter(target)) as session:
         ref = read.find_vm(session, target.vm)
         vm, host = read.read_vm_on_host(session, ref)
+        host = replace(host, max_cores_per_socket=most_cores_per_socket(session, vm))
         simulated = scenario_of(session.about.name)
         needed = needed_privileges(touched_settings(study, vm, host))
         missing = privileges.missing_privileges(session, ref, needed)

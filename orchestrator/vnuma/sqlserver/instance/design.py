@@ -1,4 +1,4 @@
-"""What only the design rules ask of a SQL Server: ports, memory-optimised databases, DOP feedback."""
+"""What only the design rules ask of a SQL Server: ports, memory-optimised data, DOP feedback, groups."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ _OPEN = "SELECT name FROM sys.databases WHERE database_id > 4 AND state = 0 AND 
 _FEEDBACK = (
     "SELECT CAST(value AS int) FROM {}.sys.database_scoped_configurations WHERE name = N'DOP_FEEDBACK'"
 )
+_GROUPS = "SELECT DISTINCT processor_group FROM sys.dm_os_nodes WHERE node_state_desc NOT LIKE N'%DAC%'"
 DOP_FEEDBACK_SINCE = 16
 """SQL Server 2022."""
 
@@ -38,6 +39,7 @@ class DesignFacts:
     tcp_ports: str | None
     xtp_databases: tuple[XtpDatabase, ...] | None
     dop_feedback: bool | None
+    processor_groups: int | None
 
 
 def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
@@ -46,6 +48,7 @@ def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
         tcp_ports=_ports(connection),
         xtp_databases=_xtp(connection),
         dop_feedback=_dop_feedback(connection) if major >= DOP_FEEDBACK_SINCE else None,
+        processor_groups=_groups(connection),
     )
 
 
@@ -74,6 +77,13 @@ def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
         for number, name, pool in databases
         if f"DB_ID_{number}" in clerks
     )
+
+
+def _groups(connection: pyodbc.Connection) -> int | None:
+    try:
+        return len(answers.rows(connection, _GROUPS, int)) or None
+    except (SqlFailed, PrivilegeMissing):
+        return None
 
 
 def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
