@@ -8,8 +8,10 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, settings_now
-from vnuma.errors import HostNotReady, NotAtBaseline, PreflightBlocked, RestoreConflict
+from vnuma.domain.vm.setting import Power
+from vnuma.errors import HostNotReady, NotAtBaseline, PreflightBlocked, RestoreConflict, ShutdownTimeout
 from vnuma.store.states import RestoreOutcome
 
 
@@ -74,6 +76,39 @@ def test_a_power_on_that_is_refused_is_tried_again(tmp_path: Path, lab: LabFacto
     assert settings_now(running)["power"] == "poweredOn"
     steps.put_back()
     assert settings_now(running) == before
+
+
+def slow_to_shut_down(tmp_path: Path, lab: LabFactory, seconds: float) -> tuple[LabHandle, Steps]:
+    """A run whose first cell failed since its guest did not shut down in 2 s; it still does so."""
+    running = lab(boot={"tools_seconds": 0.3, "sql_seconds": 0.1, "shutdown_seconds": seconds})
+    steps = Steps.prepared(tmp_path / "a", running, power={"shutdown_timeout_s": 2})
+    with pytest.raises(ShutdownTimeout):
+        steps.shape(steps.take())
+    return running, steps
+
+
+def test_a_shutdown_that_ends_late_is_awaited_and_the_vm_is_on(tmp_path: Path, lab: LabFactory) -> None:
+    """Restored while its guest still shut down, the VM would be off a moment later."""
+    running, steps = slow_to_shut_down(tmp_path, lab, 3.5)
+
+    done = steps.put_back()
+
+    assert done.power is Power.ON
+    assert [event for event in running.events if event["event"] == "power_off"]
+    assert settings_now(running)["power"] == "poweredOn"
+
+
+def test_a_shutdown_that_does_not_end_leaves_the_vm_named(tmp_path: Path, lab: LabFactory) -> None:
+    """The VM is on and as it was, but will go off: its lease stays, and the next restore powers it on."""
+    running, steps = slow_to_shut_down(tmp_path, lab, 6.0)
+
+    with pytest.raises(NotAtBaseline, match="sql16 was asked to shut down"):
+        steps.put_back()
+
+    assert steps.vm.restore_outcome is RestoreOutcome.FAILED
+    running.wait_for("power_off")
+    steps.put_back()
+    assert settings_now(running)["power"] == "poweredOn"
 
 
 HOSTS = {"host_maintenance": "entering maintenance mode", "host_disconnected": "disconnected"}

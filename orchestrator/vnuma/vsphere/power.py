@@ -177,6 +177,25 @@ def _power_off(session: Session, ref: vim.VirtualMachine, name: str, fence: Fenc
         ) from fault
 
 
+def is_shutting_down(session: Session, ref: vim.VirtualMachine) -> bool:
+    """Whether a VM is on and its guest no longer runs as usual; late in a shutdown its Tools are gone."""
+    values = session.read(ref, (_POWER, _GUEST)).values
+    return not _off(values) and not _is(values, _GUEST, "running")
+
+
+def await_shutdown(session: Session, ref: vim.VirtualMachine, timeout_s: float) -> None:
+    """Wait for a shutdown that the guest was asked for before. Raises ShutdownTimeout, QuestionPending."""
+    try:
+        wait_for(session, ref, (_POWER, _TOOLS, _GUEST), _off, timeout_s, "still on", vm=ref)
+    except WaitTimeout as error:
+        name = session.transport.name_of(ref)
+        raise ShutdownTimeout(
+            f"The guest of {name} was asked to shut down and is not off yet, {spell(timeout_s)} later "
+            f"({_stage(error.seen)}).",
+            fix=f"Wait until {name} is off, or switch it off in vCenter.",
+        ) from error
+
+
 def power_on(
     session: Session,
     ref: vim.VirtualMachine,

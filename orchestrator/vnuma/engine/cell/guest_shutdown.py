@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,15 +69,26 @@ def require_way_back(session: Session, ref: VmRef) -> None:
 def shut_down(session: Session, ref: VmRef, rules: PowerRules, fence: Fence, journal: Journal) -> None:
     """Shut the guest of a VM that is on down under these rules. Raises ShutdownTimeout; it then runs on.
 
+    The journal's line begins when the guest is asked: from then on the VM may go off at any time.
     The next power-on rotates the vmware.log of the boot that ends here: if that is owed, it is fetched now.
     """
-    with journal.change("power", POWER_OFF):
+    with ExitStack() as line:
+
+        def ask() -> None:
+            fence()
+            if not begun:
+                line.enter_context(journal.change("power", POWER_OFF))
+                begun.append(True)
+
+        begun: list[bool] = []
         power.shut_down(
             session,
             ref,
             timeout_s=rules.shutdown_s,
             on_timeout=rules.on_timeout,
             ask=rules.ask,
-            fence=fence,
+            fence=ask,
         )
+        if not begun:  # it went off by itself while its Tools were waited for
+            line.enter_context(journal.change("power", POWER_OFF))
     deferred_log.collect(journal, session, ref)

@@ -6,7 +6,7 @@ write; then it waits for the VM's lock and for vSphere tasks under way, and only
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -47,12 +47,15 @@ from vnuma.errors import (
     VnumaError,
 )
 from vnuma.store import audit, leases
+from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RestoreOutcome
+from vnuma.store.types import utc_now
 from vnuma.vsphere import apply, lease_mark, lease_note, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.uptime import seconds_since_power_on
 from vnuma.vsphere.wait import settle
 
 UNMARK_TRIES = 5
@@ -179,6 +182,7 @@ class _Work:
 
     def _put_back(self, facts: VmFacts) -> Restored:
         settings_to_restore(self.store, self.vm, facts, self.choice)  # a conflict already: nothing is touched
+        facts = self._after_shutdown(facts)
         endpoint = Endpoint(self.store, self.run, self.vm, self.target)
         inside = InstanceRestore(
             self.session,
@@ -210,6 +214,22 @@ class _Work:
         state = self._read().power
         checked += inside.prove(state)
         return Restored(self.vm.name, checked, checked, state)
+
+    def _after_shutdown(self, facts: VmFacts) -> VmFacts:
+        """The VM once a shutdown that this run asked for has ended: later it would undo the restore.
+
+        Raises ShutdownTimeout.
+        """
+        lines = self._power_lines()
+        if facts.power is not Power.ON or self.rules.ask == "reboot" or not _asks_off(lines):
+            return facts
+        since_s = (utc_now() - lines[-1].at).total_seconds()
+        if seconds_since_power_on(self.session, self.ref) < since_s:  # another boot than the one asked
+            return facts
+        if power.is_shutting_down(self.session, self.ref):
+            self.say(f"waiting for {facts.name}, whose guest was asked to shut down {since_s:.0f} s ago")
+            power.await_shutdown(self.session, self.ref, self.rules.shutdown_s)
+        return self._read()
 
     def _shape_back(self, facts: VmFacts) -> tuple[Settings, VmFacts]:
         """Put the settings back; what they went back to, and the VM as it reads then.
@@ -275,8 +295,17 @@ class _Work:
         return type(error)(f"{error.what}\n{became}", fix=error.fix)
 
     def _run_powered_it_off(self) -> bool:
-        """Whether the last change of the VM's power that this run made was to off."""
+        """Whether this run last powered the VM off, or asked its guest to."""
+        lines = self._power_lines()
+        made = [edit.after for edit in (*edits_of(lines), *self.journal.made) if edit.setting == "power"]
+        return made[-1:] == [str(Power.OFF)] or (not self.journal.made and _asks_off(lines))
+
+    def _power_lines(self) -> list[AuditLine]:
+        """What this run wrote of the VM's power, also where that failed."""
         with self.store.read() as connection:
-            stored = edits_of(audit.lines(connection, self.run.id, vm_key=self.vm.vm_key))
-        powers = [edit.after for edit in (*stored, *self.journal.made) if edit.setting == "power"]
-        return bool(powers) and powers[-1] == str(Power.OFF)
+            lines = audit.lines(connection, self.run.id, vm_key=self.vm.vm_key)
+        return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]
+
+
+def _asks_off(lines: Sequence[AuditLine]) -> bool:
+    return bool(lines) and lines[-1].change[0]["after"] == str(Power.OFF)
