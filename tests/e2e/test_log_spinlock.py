@@ -22,7 +22,6 @@ from tests.support.lab import LabHandle
 from tests.support.site import SMALL, write_inventory, write_study
 from vnuma.assets import asset
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
@@ -38,6 +37,7 @@ from vnuma.sqlserver.instance.affinity import AUTO, read_affinity
 from vnuma.sqlserver.instance.resource_pool import read_governor
 from vnuma.store import facts
 from vnuma.store.samples import iter_samples
+from vnuma.workloads.log_spinlock.settings import LogSpinlock
 
 STUDY = "adkin2014.yml"
 TWO_NODES = {"physical_cores": [0, 1]}

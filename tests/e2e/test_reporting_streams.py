@@ -10,7 +10,6 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.domain.vm.tcp_ports import ports_of
-from vnuma.domain.workloads.reporting_streams import REMOTE_SCAN
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
@@ -21,6 +20,7 @@ from vnuma.errors import PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import tcp_ports
 from vnuma.store.samples import iter_samples
+from vnuma.workloads.reporting_streams.settings import REMOTE_SCAN
 
 STREAMS: dict[str, Any] = {
     "vcpus": 12,

@@ -30,7 +30,7 @@ from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.states import RestoreOutcome
-from vnuma.workloads import page_cache_scripts as scripts
+from vnuma.workloads.page_cache import scripts as scripts
 from vnuma.workloads.shell import Output
 
 STUDY = """

@@ -9,7 +9,7 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
 from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.instance import plan
-from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.cross_join.workload import cross_join
 from vnuma.workloads.query import Query
 
 REQUESTS = (

@@ -15,7 +15,7 @@ from vnuma.sqlserver.client import columns, execution, waits
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.database import dataset, log_load, ownership, scan_tables, tran_stats
+from vnuma.sqlserver.database import dataset, ownership, scan_tables
 from vnuma.sqlserver.instance import (
     affinity,
     buffer_pool,
@@ -32,6 +32,8 @@ from vnuma.sqlserver.instance import (
     topology,
     use,
 )
+from vnuma.workloads.log_spinlock import load as log_load
+from vnuma.workloads.reporting_streams import tran_stats
 
 READERS: dict[str, Callable[[pyodbc.Connection], object]] = {
     "affinity": affinity.read_affinity,

@@ -10,16 +10,17 @@ import pytest
 
 from tests.sqlserver.support import LabFactory, server_of, vm
 from tests.support.lab import LabHandle, start_lab
-from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run, run_all, value
-from vnuma.sqlserver.database import dataset, log_load, ownership
+from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import affinity, log_writers, resource_pool
-from vnuma.workloads.log_obstacles import obstacles
-from vnuma.workloads.log_sessions import Load, run_load
+from vnuma.workloads.log_spinlock import load as log_load
+from vnuma.workloads.log_spinlock.obstacles import obstacles
+from vnuma.workloads.log_spinlock.sessions import Load, run_load
+from vnuma.workloads.log_spinlock.settings import LogSpinlock
 
 DATABASE = "vnuma_log"
 TWO_NODES: dict[str, Any] = {

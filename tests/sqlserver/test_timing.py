@@ -7,7 +7,6 @@ import time
 import pytest
 
 from tests.sqlserver.support import SMALL, LabFactory, server_of
-from vnuma.domain.workloads.cross_join import Form
 from vnuma.errors import ConnectionDropped, MeasurementFailed
 from vnuma.sqlserver.client import waits
 from vnuma.sqlserver.client.connect import connect
@@ -17,7 +16,8 @@ from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance import plan
-from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.cross_join.settings import Form
+from vnuma.workloads.cross_join.workload import cross_join
 from vnuma.workloads.query import Query
 
 FORMS: tuple[Form, ...] = ("client", "server", "into")

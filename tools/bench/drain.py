@@ -22,7 +22,7 @@ from vnuma.sqlserver.client.driver import Kind
 from vnuma.sqlserver.client.driver_files import install
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.database.dataset import DatasetSpec
-from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.cross_join.workload import cross_join
 
 DRIVERS: tuple[Kind, ...] = ("freetds", "msodbcsql18")
 DATABASE = DatasetSpec().database

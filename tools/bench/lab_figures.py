@@ -10,7 +10,7 @@ from tools.bench.drain import DATABASE, prepare_dataset
 from tools.bench.figure import Figure, at_least, below, not_evaluated, spread
 from tools.bench.labs import BenchLab, running
 from tools.bench.loopback import loopback_seconds
-from vnuma.workloads.cross_join import cross_join
+from vnuma.workloads.cross_join.workload import cross_join
 
 
 def ready(repeats: int) -> Iterator[Figure]:

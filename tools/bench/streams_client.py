@@ -13,7 +13,7 @@ from tools.bench.client import peak_kb
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.driver import discover
 from vnuma.workloads.query import Query
-from vnuma.workloads.streams import opened, run_streams
+from vnuma.workloads.reporting_streams.streams import opened, run_streams
 
 
 def main() -> None:

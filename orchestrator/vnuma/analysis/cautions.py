@@ -17,8 +17,8 @@ from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution, SizeApart
 from vnuma.analysis.verdict import Word
-from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
 from vnuma.domain.workloads.replicate import plural
+from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 
 
 @dataclass(frozen=True)

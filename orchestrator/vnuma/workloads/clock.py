@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import asdict, replace
 from typing import Literal
 
-from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS, ClockChoice
+from vnuma.domain.workloads.settings import COARSE_BELOW_MS, ClockChoice
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.execution import NO_STATISTICS, Execution
 from vnuma.sqlserver.client.timing import Timing

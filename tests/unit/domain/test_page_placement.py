@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.workloads.page_cache import MemoryPlace
-from vnuma.domain.workloads.page_placement import Placed, growth, not_proven
+from vnuma.workloads.page_cache.placement import Placed, growth, not_proven
+from vnuma.workloads.page_cache.settings import MemoryPlace
 
 FILE_KB = 100_000
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from vnuma.domain.workloads.reporting_streams import SEARCH, ReportingStreams
 from vnuma.domain.workloads.settings import maxdop_of
-from vnuma.sqlserver.database.tran_stats import REPORT, groups, statements
+from vnuma.workloads.reporting_streams.settings import SEARCH, ReportingStreams
+from vnuma.workloads.reporting_streams.tran_stats import REPORT, groups, statements
 
 
 def test_a_search_tries_every_number_of_streams_and_says_what_its_maximum_is() -> None:

@@ -6,9 +6,9 @@ import pytest
 
 from tests.unit.domain.test_study_file import GOOD
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.workloads.script_text import takes_unordered_top
-from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import InputError
+from vnuma.workloads.sql_script.settings import SqlScript
+from vnuma.workloads.sql_script.text import takes_unordered_top
 
 
 def script(fields: str) -> SqlScript:

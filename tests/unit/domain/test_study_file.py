@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.errors import InputError
-from vnuma.workloads.cross_join import cross_join_queries
+from vnuma.workloads.cross_join.settings import CrossJoin
+from vnuma.workloads.cross_join.workload import cross_join_queries
 
 STUDIES = Path(__file__).parents[3] / "studies"
 GOOD = """name: a

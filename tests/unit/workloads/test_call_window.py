@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.workloads.call_volume import is_saturated
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.instance.call_counters import Endpoint, SchedulerTimes, ServerCounts, is_call_of
-from vnuma.workloads.call_window import Edge, Window, require_trustworthy
-from vnuma.workloads.callers import Count
-from vnuma.workloads.client_cpu import MachineTime, headroom, machine_busy, machine_time
+from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
+from vnuma.workloads.call_volume.callers import Count
+from vnuma.workloads.call_volume.client_cpu import MachineTime, headroom, machine_busy, machine_time
+from vnuma.workloads.call_volume.settings import is_saturated
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.domain.workloads.metric import Metric
 from vnuma.errors import InputError
-from vnuma.workloads.cross_join import cross_join, cross_join_queries, refuse_too_large
+from vnuma.workloads.cross_join.settings import CrossJoin
+from vnuma.workloads.cross_join.workload import cross_join, cross_join_queries, refuse_too_large
 
 FORMS = ("client", "server", "into")
 

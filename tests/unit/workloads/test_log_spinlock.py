@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vnuma.sqlserver.database.log_load import buckets, session_batch
 from vnuma.sqlserver.instance.spinlocks import Counters, Spinlock, difference, went_back
-from vnuma.workloads.log_sessions import Loaded
-from vnuma.workloads.log_spinlock import figures, reading
+from vnuma.workloads.log_spinlock.load import buckets, session_batch
+from vnuma.workloads.log_spinlock.sessions import Loaded
+from vnuma.workloads.log_spinlock.workload import figures, reading
 
 
 def counters(spins: int, flush_ms: int = 0, ms: int = 0, ticks: int = 0) -> Counters:

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from vnuma.domain.vm.machine import MachineFacts, Node
-from vnuma.domain.workloads.page_cache import PageCache
-from vnuma.workloads.page_cache_obstacles import obstacles_of
+from vnuma.workloads.page_cache.obstacles import obstacles_of
+from vnuma.workloads.page_cache.settings import PageCache
 
 MACHINE = MachineFacts(
     hostname="db1",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.scan_aggregate import ScanAggregate
-from vnuma.workloads.scan_aggregate import scan, scan_queries, scan_spec
+from vnuma.workloads.scan_aggregate.settings import ScanAggregate
+from vnuma.workloads.scan_aggregate.workload import scan, scan_queries, scan_spec
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
-from vnuma.domain.workloads.cross_join import CrossJoin
-from vnuma.domain.workloads.scan_aggregate import ScanAggregate
-from vnuma.domain.workloads.script_text import takes_unordered_top
-from vnuma.domain.workloads.sql_script import SqlScript
+from vnuma.workloads.cross_join.settings import CrossJoin
+from vnuma.workloads.scan_aggregate.settings import ScanAggregate
+from vnuma.workloads.sql_script.settings import SqlScript
+from vnuma.workloads.sql_script.text import takes_unordered_top
 
 _STATISTICS_TIME = "https://learn.microsoft.com/sql/t-sql/statements/set-statistics-time-transact-sql"
 

@@ -9,8 +9,7 @@ from pydantic import Field, model_validator
 from vnuma.domain.arm.arm import Arm, ArmSettings, Strict
 from vnuma.domain.study.design import CONTROL_SUFFIX, Design
 from vnuma.domain.study.hours import AllowedHours
-from vnuma.domain.workloads.cross_join import CrossJoin
-from vnuma.domain.workloads.kinds import AnyWorkload
+from vnuma.domain.workloads.kinds import AnyWorkload, as_workload
 from vnuma.domain.workloads.settings import Seconds, WorkloadContext, WorkloadSettings, maxdop_of
 
 Acceptable = Literal["P13", "P14", "P21", "P22", "P23", "P24", "P26"]
@@ -203,7 +202,7 @@ class Study(Strict):
         default=ArmSettings(), description="Settings that every arm takes unless it has its own."
     )
     design: Design = Field(default=Design(), description="Blocks, order, iterations.")
-    workload: AnyWorkload = Field(default=CrossJoin(), description="What is measured.")
+    workload: AnyWorkload = Field(default=as_workload({}), description="What is measured.")
     dataset: Dataset = Field(default=Dataset(), description="The data it is timed on.")
     power: Power = Field(default=Power(), description="Deadlines of a power-cycle.")
     quiet: Quiet = Field(default=Quiet(), description="When a booted guest is quiet enough.")

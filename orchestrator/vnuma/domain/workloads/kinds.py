@@ -6,41 +6,47 @@ leads to an object with the attributes of `vnuma.workloads.bench.Workload`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pkgutil import iter_modules
 from typing import Annotated, Any, Union, get_args
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, TypeAdapter
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from vnuma.domain.workloads.call_volume import CallVolume
-from vnuma.domain.workloads.cross_join import CrossJoin
-from vnuma.domain.workloads.log_spinlock import LogSpinlock
-from vnuma.domain.workloads.page_cache import PageCache
-from vnuma.domain.workloads.reporting_streams import ReportingStreams
-from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.domain.workloads.settings import WorkloadSettings
-from vnuma.domain.workloads.sql_script import SqlScript
 
 GROUP = "vnuma.workloads"
 
 PARTS = ("obstacles", "prepare", "sentinel", "bench")
 """What the engine calls of a workload, beside its settings."""
 
-KINDS: Mapping[str, type[WorkloadSettings]] = {
-    get_args(kind.model_fields["name"].annotation)[0]: kind
-    for kind in (
-        CallVolume,
-        CrossJoin,
-        LogSpinlock,
-        PageCache,
-        ReportingStreams,
-        ScanAggregate,
-        SqlScript,
-    )
-}
+SHIPPED = "vnuma.workloads"
+"""Where our own lie: each is a package, named as studies name it, with its settings in `settings`."""
+
+
+def _shipped() -> Iterator[tuple[str, type[WorkloadSettings]]]:
+    here = find_spec(SHIPPED)
+    folders = here.submodule_search_locations if here else None
+    for package in sorted(found.name for found in iter_modules(folders) if found.ispkg):
+        module = import_module(f"{SHIPPED}.{package}.settings")
+        yield package, next(kind for kind in vars(module).values() if _is_kind(kind, package))
+
+
+def _is_kind(value: object, name: str) -> bool:
+    if not (isinstance(value, type) and issubclass(value, WorkloadSettings) and "name" in value.model_fields):
+        return False
+    return get_args(value.model_fields["name"].annotation) == (name,)
+
+
+KINDS: Mapping[str, type[WorkloadSettings]] = dict(_shipped())
 """Our own workloads' settings, by name."""
+
+DEFAULT = "cross_join"
+"""The workload of a study that names none: the paper's."""
 
 
 def settings_type(name: str) -> type[WorkloadSettings]:
@@ -90,7 +96,7 @@ def as_workload(value: object) -> WorkloadSettings:
         raise ValueError(  # noqa: TRY004 - pydantic reports values
             "the workload is a mapping of fields, as in {name: cross_join, sizes: [500]}"
         )
-    name = value.get("name", CrossJoin.model_fields["name"].default)
+    name = value.get("name", DEFAULT)
     return settings_type(str(name)).model_validate(value)
 
 

@@ -27,6 +27,23 @@ INSTANCE_CHANGES: Mapping[InstanceSetting, str] = {
 Seconds = Annotated[float, Field(gt=0)]
 Size = Annotated[int, Field(ge=1)]
 
+ClockChoice = Literal["auto", "messages", "query_stats"]
+
+PlanChoice = Literal["actual", "off"]
+
+COARSE_BELOW_MS = 100
+"""Rounding to whole milliseconds (SD 0.29 ms) adds 0.3% and more below this: as much as boots vary."""
+
+CLOCK_MEANING = (
+    "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
+    "in microseconds; `auto` takes the latter for a size and form whose first execution is under "
+    "100 ms, for the whole run, and records it."
+)
+
+PLAN_MEANING = (
+    "`actual` runs each statement of the smallest size once more on each boot, untimed, for its plan."
+)
+
 
 @dataclass(frozen=True)
 class WorkloadContext:

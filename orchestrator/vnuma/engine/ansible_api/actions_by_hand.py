@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm.arm import Arm
-from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import by_hand
 from vnuma.engine.cell.guest_shutdown import PowerRules
@@ -17,6 +16,7 @@ from vnuma.engine.preflight.permit import Permit
 from vnuma.errors import InputError
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.sqlserver.instance.ready import QuietRule
+from vnuma.workloads.cross_join.settings import CrossJoin
 
 Document = dict[str, Any]
 Model = TypeVar("Model", bound=BaseModel)

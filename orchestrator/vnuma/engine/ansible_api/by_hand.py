@@ -13,7 +13,6 @@ from typing import Literal
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
-from vnuma.domain.workloads.cross_join import CrossJoin
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
@@ -36,7 +35,8 @@ from vnuma.vsphere.apply import no_fence
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.uptime import seconds_since_power_on
-from vnuma.workloads.cross_join import cross_join_queries
+from vnuma.workloads.cross_join.settings import CrossJoin
+from vnuma.workloads.cross_join.workload import cross_join_queries
 
 PowerState = Literal["on", "off"]
 _POWER = {"on": Power.ON, "off": Power.OFF}

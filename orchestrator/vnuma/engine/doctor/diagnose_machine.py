@@ -12,7 +12,7 @@ from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.errors import VnumaError
 from vnuma.workloads.machine_question import machine_question
-from vnuma.workloads.page_cache_obstacles import obstacles_of_machine
+from vnuma.workloads.page_cache.obstacles import obstacles_of_machine
 
 FOLDER = "/var/tmp"
 """Asked about; a study may name another."""

@@ -12,7 +12,7 @@ from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.workload_check import WORKLOAD
 from vnuma.errors import EnvironmentProblem
 from vnuma.sqlserver.client.connect import located
-from vnuma.workloads.callers import driver_on
+from vnuma.workloads.call_volume.callers import driver_on
 from vnuma.workloads.client import client_host
 
 _BROWSER_S = 5.0

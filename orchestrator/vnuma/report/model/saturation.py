@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from vnuma.analysis.figures import FigureRow
-from vnuma.domain.workloads.call_volume import BUSIEST, OTHER_SCHEDULERS, is_saturated
 from vnuma.report.model.model import LoadedRun
+from vnuma.workloads.call_volume.settings import BUSIEST, OTHER_SCHEDULERS, is_saturated
 
 MEANS = "More vCPUs answer no more calls than this one can take in."
 

@@ -7,25 +7,19 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.log_spinlock import (
-    BACKOFFS,
-    CYCLES,
-    FLUSH,
-    ROWS_PER_INSERT,
-    SPINS,
-    LogSpinlock,
-)
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run_all
-from vnuma.sqlserver.database import dataset, log_load, ownership
+from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.instance import affinity, log_writers
 from vnuma.sqlserver.instance.log_writers import LogWriter, Sides
 from vnuma.sqlserver.instance.spinlocks import LOGCACHE_ACCESS, Counters
-from vnuma.workloads import log_obstacles
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
-from vnuma.workloads.log_sessions import Load, Loaded, run_load
+from vnuma.workloads.log_spinlock import load as log_load
+from vnuma.workloads.log_spinlock import obstacles as log_obstacles
+from vnuma.workloads.log_spinlock.sessions import Load, Loaded, run_load
+from vnuma.workloads.log_spinlock.settings import BACKOFFS, CYCLES, FLUSH, ROWS_PER_INSERT, SPINS, LogSpinlock
 
 _INSTEAD = "Choose arms with two vNUMA nodes, and see sys.dm_exec_requests (command LOG WRITER)."
 
@@ -201,3 +195,6 @@ def _require_rows(connection: pyodbc.Connection, form: str, inserts: int) -> int
             fix="See SQL Server's error log; is the log or the resource pool full?",
         )
     return rows
+
+
+WORKLOAD = LogSpinlockWorkload()

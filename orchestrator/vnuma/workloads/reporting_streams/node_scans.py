@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from vnuma.domain.workloads.cross_join import COARSE_BELOW_MS
+from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.timing import timed
 

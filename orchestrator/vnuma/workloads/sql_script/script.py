@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from vnuma.domain.workloads.script_text import BYTE_ORDER_MARK, SEPARATOR, VARIABLE
 from vnuma.errors import InputError, MeasurementFailed
 from vnuma.sqlserver.client.failures import ServerError
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
+from vnuma.workloads.sql_script.text import BYTE_ORDER_MARK, SEPARATOR, VARIABLE
 
 
 def batches(script: str) -> Iterator[str]:

@@ -7,13 +7,13 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.cross_join import CrossJoin, Form
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
 from vnuma.sqlserver.database.dataset import DatasetSpec
 from vnuma.workloads.bench import Document, Obstacle, Site
+from vnuma.workloads.cross_join.settings import CrossJoin, Form
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
@@ -143,3 +143,6 @@ def _hints(maxdop: int, spool: str) -> str:
     if spool == "avoided":
         hints.append("NO_PERFORMANCE_SPOOL")
     return f" OPTION ({', '.join(hints)})" if hints else ""
+
+
+WORKLOAD = CrossJoinWorkload()

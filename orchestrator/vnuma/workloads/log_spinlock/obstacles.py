@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from vnuma.domain.workloads.log_spinlock import LogSpinlock
 from vnuma.errors import PrivilegeMissing
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import value
@@ -13,6 +12,7 @@ from vnuma.sqlserver.database.scan_tables import committed_target_mb
 from vnuma.sqlserver.instance import log_writers, resource_pool
 from vnuma.workloads import memory_optimised
 from vnuma.workloads.bench import Obstacle
+from vnuma.workloads.log_spinlock.settings import LogSpinlock
 
 _SINCE = 12
 """SQL Server 2014: delayed durability and natively compiled procedures."""

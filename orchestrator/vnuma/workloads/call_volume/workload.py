@@ -7,16 +7,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.call_volume import CallVolume
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.database import call_procedures
 from vnuma.sqlserver.instance import call_counters
 from vnuma.sqlserver.instance.server import read_permissions
 from vnuma.workloads.bench import Document, Obstacle, Reading, Site
-from vnuma.workloads.call_window import Edge, Window, require_trustworthy
-from vnuma.workloads.callers import Callers, callers
+from vnuma.workloads.call_volume import procedures as call_procedures
+from vnuma.workloads.call_volume.call_window import Edge, Window, require_trustworthy
+from vnuma.workloads.call_volume.callers import Callers, callers
+from vnuma.workloads.call_volume.settings import CallVolume
 from vnuma.workloads.query import Query
 
 LAB_RAMP_S, LAB_WINDOW_S = 0.05, 0.3
@@ -163,3 +163,6 @@ def _from(where: call_counters.Endpoint | None) -> str:
     if where.same_host:
         return f"{where.client} ({where.transport}), the guest's own host: no network card took part"
     return f"{where.client} ({where.transport})"
+
+
+WORKLOAD = CallVolumeWorkload()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from shlex import quote
 
-from vnuma.domain.workloads.page_cache import MemoryPlace
+from vnuma.workloads.page_cache.settings import MemoryPlace
 
 BLOCK = "1M"
 SLICES = 16

@@ -7,7 +7,6 @@ from contextlib import contextmanager
 from dataclasses import asdict
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.scan_aggregate import ScanAggregate
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.database import dataset as tables
@@ -16,6 +15,7 @@ from vnuma.workloads.bench import Document, Obstacle, Site
 from vnuma.workloads.memory_optimised import obstacle
 from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
+from vnuma.workloads.scan_aggregate.settings import ScanAggregate
 
 NAME = "scan_aggregate"
 
@@ -83,3 +83,6 @@ class ScanAggregateWorkload:
             query_bench(site, connection, scan_queries(site.settings)) as bench,
         ):
             yield bench
+
+
+WORKLOAD = ScanAggregateWorkload()

@@ -6,8 +6,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field
 
-from vnuma.domain.workloads.cross_join import CLOCK_MEANING, PLAN_MEANING, ClockChoice, PlanChoice
-from vnuma.domain.workloads.settings import WorkloadSettings
+from vnuma.domain.workloads.settings import (
+    CLOCK_MEANING,
+    PLAN_MEANING,
+    ClockChoice,
+    PlanChoice,
+    WorkloadSettings,
+)
 
 Megabytes = Annotated[int, Field(ge=1, le=1_048_576)]
 ScanForm = Literal["sparse", "dense"]

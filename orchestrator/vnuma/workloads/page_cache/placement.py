@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vnuma.domain.workloads.page_cache import MemoryPlace
+from vnuma.workloads.page_cache.settings import MemoryPlace
 
 PROVEN_SHARE = 0.9
 """Of the pages that came in, at least this part has to lie where they were put."""

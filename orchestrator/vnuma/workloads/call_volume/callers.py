@@ -12,8 +12,8 @@ from vnuma.sqlserver.client.connect import SqlServer, connection_string, driver_
 from vnuma.sqlserver.client.driver import Driver, elsewhere
 from vnuma.sqlserver.client.failures import translate
 from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.workloads.call_volume.client_cpu import MachineTime, machine_time
 from vnuma.workloads.client import HERE, Answer, Client, ClientHost, Hello, client_host
-from vnuma.workloads.client_cpu import MachineTime, machine_time
 
 LOGIN_S = 30.0
 ANSWER_S = 30.0

@@ -6,15 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.script_text import SIZE
-from vnuma.domain.workloads.sql_script import SqlScript
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.database import ownership, script
+from vnuma.sqlserver.database import ownership
 from vnuma.workloads.bench import Document, Obstacle, Site
 from vnuma.workloads.query import Query
 from vnuma.workloads.query_bench import QueryBench, query_bench
+from vnuma.workloads.sql_script import script
+from vnuma.workloads.sql_script.settings import SqlScript
+from vnuma.workloads.sql_script.text import SIZE
 
 NAME = "sql_script"
 
@@ -111,3 +112,6 @@ def _batches(settings: SqlScript) -> Iterator[tuple[str, str]]:
     for query in script_queries(settings):
         if query.size == smallest:
             yield f"statements.{query.form}", query.sql
+
+
+WORKLOAD = SqlScriptWorkload()

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from statistics import fmean
 
-from vnuma.domain.workloads.call_volume import (
+from vnuma.errors import MeasurementFailed
+from vnuma.sqlserver.instance.call_counters import ServerCounts
+from vnuma.workloads.call_volume.callers import Count
+from vnuma.workloads.call_volume.client_cpu import MachineTime, headroom, machine_busy
+from vnuma.workloads.call_volume.settings import (
     BATCH_REQUESTS,
     BUSIEST,
     CLIENT_RATE,
@@ -15,10 +19,6 @@ from vnuma.domain.workloads.call_volume import (
     MOST_OTHERS,
     OTHER_SCHEDULERS,
 )
-from vnuma.errors import MeasurementFailed
-from vnuma.sqlserver.instance.call_counters import ServerCounts
-from vnuma.workloads.callers import Count
-from vnuma.workloads.client_cpu import MachineTime, headroom, machine_busy
 
 _OWN_REQUESTS = 20
 """Requests of our own looks at the server, and then some."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from vnuma.domain.vm.machine import MachineFacts, Node
-from vnuma.domain.workloads.page_cache import PageCache
 from vnuma.workloads.bench import Obstacle
-from vnuma.workloads.page_cache_scripts import LEFT_ON_DEPLETED_MB
+from vnuma.workloads.page_cache.scripts import LEFT_ON_DEPLETED_MB
+from vnuma.workloads.page_cache.settings import PageCache
 
 _IN_MEMORY = frozenset({"tmpfs", "ramfs", "rootfs", "shmem"})
 """File systems whose files are memory themselves: dropping caches does not move them."""

@@ -12,10 +12,10 @@ from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.sqlserver.client import answers
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.database import log_load
-from vnuma.sqlserver.database.log_load import ARRIVE_S, Ran
 from vnuma.sqlserver.instance import spinlocks
 from vnuma.sqlserver.instance.spinlocks import Counters
+from vnuma.workloads.log_spinlock import load as log_load
+from vnuma.workloads.log_spinlock.load import ARRIVE_S, Ran
 
 _LOOK_S = 0.02
 

@@ -7,23 +7,23 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 
 from vnuma.domain.study.study import Dataset
-from vnuma.domain.workloads.reporting_streams import (
+from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
+from vnuma.sqlserver.client.query import run_all
+from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
+from vnuma.workloads.bench import Document, Obstacle, Reading, Site
+from vnuma.workloads.query import Query
+from vnuma.workloads.reporting_streams import tran_stats
+from vnuma.workloads.reporting_streams.node_scans import COST_MATRIX, NodeScans, Side, scan_from_both
+from vnuma.workloads.reporting_streams.settings import (
     MISPLACED,
     MS_PER_QUERY,
     REMOTE_SCAN,
     SPREAD,
     ReportingStreams,
 )
-from vnuma.errors import MeasurementFailed, PlacementNotProven, PrivilegeMissing
-from vnuma.sqlserver.client.connect import SqlServer, connect
-from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run_all
-from vnuma.sqlserver.database import tran_stats
-from vnuma.sqlserver.instance import buffer_pool, server, tcp_ports
-from vnuma.workloads.bench import Document, Obstacle, Reading, Site
-from vnuma.workloads.node_scans import COST_MATRIX, NodeScans, Side, scan_from_both
-from vnuma.workloads.query import Query
-from vnuma.workloads.streams import opened, run_streams
+from vnuma.workloads.reporting_streams.streams import opened, run_streams
 
 NAME = "reporting_streams"
 
@@ -248,3 +248,6 @@ def _evidence(site: Site, sides: _Sides, pages: Mapping[int, int], scans: NodeSc
 
 def _by_node(pages: Mapping[int, int]) -> str:
     return ", ".join(f"node {node}: {count:,}" for node, count in sorted(pages.items()))
+
+
+WORKLOAD = ReportingStreamsWorkload()

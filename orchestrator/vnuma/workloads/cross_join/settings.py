@@ -8,27 +8,19 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import (
+    CLOCK_MEANING,
+    PLAN_MEANING,
+    ClockChoice,
+    PlanChoice,
+    Size,
+    WorkloadContext,
+    WorkloadSettings,
+)
 
 Form = Literal["client", "server", "into"]
-ClockChoice = Literal["auto", "messages", "query_stats"]
-
-PlanChoice = Literal["actual", "off"]
-
-COARSE_BELOW_MS = 100
-"""Rounding to whole milliseconds (SD 0.29 ms) adds 0.3% and more below this: as much as boots vary."""
 
 ASSUMED_US_PER_ROW = 19.2
-
-CLOCK_MEANING = (
-    "`messages` times by SET STATISTICS TIME, in whole ms; `query_stats` by sys.dm_exec_query_stats, "
-    "in microseconds; `auto` takes the latter for a size and form whose first execution is under "
-    "100 ms, for the whole run, and records it."
-)
-
-PLAN_MEANING = (
-    "`actual` runs each statement of the smallest size once more on each boot, untimed, for its plan."
-)
 
 
 class CrossJoin(WorkloadSettings):

@@ -7,10 +7,17 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
-from vnuma.domain.workloads import script_problems
-from vnuma.domain.workloads.cross_join import CLOCK_MEANING, PLAN_MEANING, ClockChoice, PlanChoice
 from vnuma.domain.workloads.problem import Problem
-from vnuma.domain.workloads.settings import Size, WorkloadContext, WorkloadSettings
+from vnuma.domain.workloads.settings import (
+    CLOCK_MEANING,
+    PLAN_MEANING,
+    ClockChoice,
+    PlanChoice,
+    Size,
+    WorkloadContext,
+    WorkloadSettings,
+)
+from vnuma.workloads.sql_script.problems import expected_of_none, not_one_statement, undefined, unused
 
 
 def _plain(value: object) -> object:
@@ -97,10 +104,10 @@ class SqlScript(WorkloadSettings):
         owns = {arm.label: around.settings_of(arm.label) for arm in around.arms}
         scripts = {label: own for label, own in owns.items() if isinstance(own, SqlScript)}
         for label, own in scripts.items():
-            yield from script_problems.undefined(own, label)
-        yield from script_problems.unused(self, scripts, around.arms)
-        yield from script_problems.not_one_statement(self)
-        yield from script_problems.expected_of_none(self)
+            yield from undefined(own, label)
+        yield from unused(self, scripts, around.arms)
+        yield from not_one_statement(self)
+        yield from expected_of_none(self)
 
     def waits_for(self) -> str | None:
         """A database of the user's own has to be online before a boot is measured."""

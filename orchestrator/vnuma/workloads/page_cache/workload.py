@@ -12,16 +12,16 @@ from dataclasses import asdict, dataclass
 
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
-from vnuma.domain.workloads.page_cache import PageCache
-from vnuma.domain.workloads.page_placement import Placed, growth, not_proven
 from vnuma.errors import MeasurementFailed, PlacementNotProven
 from vnuma.logs import linux_nodes
 from vnuma.logs.linux_nodes import Copied
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.workloads import page_cache_scripts as scripts
 from vnuma.workloads.bench import Bench, Document, Obstacle, Reading, Site
 from vnuma.workloads.machine_question import machine_question
-from vnuma.workloads.page_cache_obstacles import obstacles_of
+from vnuma.workloads.page_cache import scripts as scripts
+from vnuma.workloads.page_cache.obstacles import obstacles_of
+from vnuma.workloads.page_cache.placement import Placed, growth, not_proven
+from vnuma.workloads.page_cache.settings import PageCache
 from vnuma.workloads.query import Query
 from vnuma.workloads.shell import Shell, require
 
@@ -189,3 +189,6 @@ def _rested(shown: Mapping[str, str], moved: Mapping[int, int], size: int) -> Re
 
 def _figures(seconds: float, moved: Mapping[int, int]) -> dict[str, float]:
     return {"seconds per read": seconds, "pages moved": sum(map(abs, moved.values())) / 1000}
+
+
+WORKLOAD = PageCacheWorkload()

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.workloads.problem import Path, Problem
-from vnuma.domain.workloads.script_text import CALL, SEPARATOR, SIZE, VARIABLE
+from vnuma.workloads.sql_script.text import CALL, SEPARATOR, SIZE, VARIABLE
 
 if TYPE_CHECKING:
-    from vnuma.domain.workloads.sql_script import SqlScript
+    from vnuma.workloads.sql_script.settings import SqlScript
 
 
 def undefined(script: SqlScript, label: str) -> Iterator[Problem]:
