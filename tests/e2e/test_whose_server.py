@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,14 @@ from tests.support.stores import new_store
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.setting import Power, is_evidence
+from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.ansible_api import by_hand
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
+from vnuma.engine.instance.soft_numa import wait_for_server
 from vnuma.engine.lease.attempt import finish
+from vnuma.engine.lease.baseline import baseline_soft_numa
 from vnuma.engine.run.start import create_run, prepare
 from vnuma.errors import PreflightBlocked, WrongServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
@@ -158,6 +162,31 @@ def test_the_first_arms_setting_is_written_after_the_first_power_cycle(
     assert sum(event["event"] == "power_off" for event in running.events) == 3
     steps.put_back()
     assert running.audit(PRODUCTION)["changes"] == []
+
+
+def test_a_corrected_inventory_has_the_settings_read_again(tmp_path: Path, lab: LabFactory) -> None:
+    """Those of the wrong server were read before a power-cycle proved it wrong: nothing may write them."""
+    small = {"name": "sql16", "memory_gb": 16}
+    running = lab(
+        vms=[
+            small | {"folder": "Prod", "sql": {"soft_numa": False}},
+            small | {"folder": "Clones", "around": {"guest_addresses": ["127.0.0.1"]}},
+        ]
+    )
+    steps = steps_of(tmp_path, running, PRODUCTION)
+    context = steps.take()
+    attempt = steps.shape(context)
+    with pytest.raises(WrongServer):
+        boot_cell(context, attempt)
+    assert baseline_soft_numa(steps.vm) is False
+
+    corrected = read_targets(clone_with_sql_of(tmp_path, running, CLONE), ["sql16"])
+    steps = replace(steps, target=corrected["sql16"], targets=corrected)
+    steps.put_back()
+    wait_for_server(sql_server(steps.target), 60)
+    steps.take()
+
+    assert baseline_soft_numa(steps.vm) is True
 
 
 def test_clocks_that_are_minutes_off_neither_block_nor_delay(tmp_path: Path, lab: LabFactory) -> None:

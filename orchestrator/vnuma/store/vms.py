@@ -15,6 +15,20 @@ from vnuma.store.states import RestoreOutcome
 from vnuma.store.types import utc_now
 
 _vm = tables.vm.c
+_fact = tables.fact.c
+
+_CORRECTED = "baseline_corrected"
+"""Scope of the fact that holds a baseline as it was read again: the vm table's own is written once."""
+
+_ROW = select(
+    tables.vm,
+    select(_fact.value_json)
+    .where(_fact.run_id == _vm.run_id, _fact.vm_id == _vm.id, _fact.scope == _CORRECTED)
+    .order_by(_fact.id.desc())
+    .limit(1)
+    .scalar_subquery()
+    .label(_CORRECTED),
+)
 
 
 def add_vm(conn: Connection, run_id: int, *, vm_key: str, name: str, path: str, esxi_host: str) -> Vm:
@@ -29,7 +43,7 @@ def add_vm(conn: Connection, run_id: int, *, vm_key: str, name: str, path: str, 
 
 def get_vm(conn: Connection, vm_id: int) -> Vm:
     """The VM with that id. StoreError if there is none."""
-    row = conn.execute(select(tables.vm).where(_vm.id == vm_id)).one_or_none()
+    row = conn.execute(_ROW.where(_vm.id == vm_id)).one_or_none()
     if row is None:
         raise StoreError(f"The store has no VM {vm_id}.", fix="vnuma status lists runs and VMs.")
     return vm_of(row)
@@ -37,7 +51,7 @@ def get_vm(conn: Connection, vm_id: int) -> Vm:
 
 def vms_of_run(conn: Connection, run_id: int) -> tuple[Vm, ...]:
     """The run's VMs, in the order in which they were added."""
-    query = select(tables.vm).where(_vm.run_id == run_id).order_by(_vm.id)
+    query = _ROW.where(_vm.run_id == run_id).order_by(_vm.id)
     return tuple(vm_of(row) for row in conn.execute(query))
 
 
@@ -60,6 +74,14 @@ def save_baseline(conn: Connection, vm_id: int, token: int, baseline: object) ->
             f"{vm.name} already has a baseline in this run, of {vm.baseline_at}; it is never replaced.",
             fix="To study the VM as it is now, put it back first (vnuma restore), then start a new run.",
         )
+
+
+def correct_baseline(conn: Connection, vm_id: int, token: int, baseline: object) -> None:
+    """What was read again, before the run has written it. The first reading stays stored beside it."""
+    vm = get_vm(conn, vm_id)
+    check_token(conn, vm.vm_key, token)
+    values = {"run_id": vm.run_id, "vm_id": vm_id, "scope": _CORRECTED, "key": _CORRECTED, "at": utc_now()}
+    conn.execute(insert(tables.fact).values(value_json=baseline, **values))
 
 
 def mark_changing(conn: Connection, vm_id: int, token: int) -> None:
@@ -89,11 +111,9 @@ def set_restored(
 
 def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
     """Every VM of this site's runs that has a baseline and is not settled since: it may be changed."""
-    query = (
-        select(tables.vm)
-        .where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None), _vm.run_id.not_in(imported_ids()))
-        .order_by(_vm.run_id, _vm.id)
-    )
+    query = _ROW.where(
+        _vm.baseline_at.is_not(None), _vm.restored_at.is_(None), _vm.run_id.not_in(imported_ids())
+    ).order_by(_vm.run_id, _vm.id)
     found = [vm_of(row) for row in conn.execute(query)]
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
     runs = {row.id: run_of(row) for row in conn.execute(wanted)}
@@ -104,7 +124,8 @@ def vm_of(row: Row[*tuple[Any, ...]]) -> Vm:
     """A row of the vm table as a value."""
     values = dict(row._mapping)
     outcome = values["restore_outcome"]
-    values["baseline"] = values.pop("baseline_json")
+    first = values.pop("baseline_json")
+    values["baseline"] = values.pop(_CORRECTED, None) or first
     values["restore_detail"] = values.pop("restore_detail_json")
     values["restore_outcome"] = None if outcome is None else RestoreOutcome(outcome)
     return Vm(**values)

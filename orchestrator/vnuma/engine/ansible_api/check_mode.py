@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
 from vnuma.domain.arm.arm import Arm
@@ -40,7 +39,7 @@ from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_r
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
-from vnuma.engine.run.start import guest_inside
+from vnuma.engine.run.start import guest_of
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
@@ -159,7 +158,7 @@ def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
     vm = vm_of_run(store, row, target.name)
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, read.find_vm(session, target.vm))
-    baseline = plan_baseline(row, vm, facts, partial(guest_inside, study, target))
+    baseline = plan_baseline(store, row, vm, facts, guest_of(study, target))
     vm = replace(vm, baseline=baseline)
     return VmContext(store, row, study, vm, target, token=0, home=home_folder()), facts
 

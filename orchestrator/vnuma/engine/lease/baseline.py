@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.foreign_changes import conflicts
 from vnuma.engine.lease.identity import refuse_other
 from vnuma.errors import PreflightBlocked, StoreError, VmHeld
-from vnuma.store import cells, leases, vms
+from vnuma.store import audit, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
@@ -41,8 +42,20 @@ TCP_PORTS = "sql.tcpPorts"
 INSIDE = frozenset({SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS})
 """Every setting of SQL Server that a run changes and puts back."""
 
+_GUEST_OF = "guest_of"
+"""In a baseline: the address of the SQL Server that its guest part was read from."""
+
 NOT_KNOWN = "not known until the VM is on"
 """In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
+
+
+@dataclass(frozen=True)
+class Guest:
+    """Where a baseline's guest part is read: the SQL Server that the inventory names, proven or not."""
+
+    where: str
+    read: Callable[[], dict[str, object]]
+    """The settings of SQL Server that the study changes. Raises PreflightBlocked."""
 
 
 def refuse_if_marked(vm: VmFacts, run: Run | None = None) -> None:
@@ -62,39 +75,58 @@ def take_over(
     session: Session,
     ref: VmRef,
     *,
-    guest: Callable[[], dict[str, object]],
+    guest: Guest,
 ) -> int:
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
-    `guest` reads what of the guest's own settings belongs to the baseline; it is asked once in a run.
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
     Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
     PreflightBlocked when it was changed after this run had put it back.
     """
     facts = read.read_vm(session, ref)
-    baseline = plan_baseline(run, vm, facts, guest)
+    baseline = plan_baseline(store, run, vm, facts, guest)
     with store.write() as connection:
         token = leases.take_lease(connection, vm.vm_key, run.id, holder())
         cells.interrupt_attempts(connection, run.id, vm.id, token)
         if vm.baseline is None:
             vms.save_baseline(connection, vm.id, token, baseline)
+        elif baseline != vm.baseline:
+            vms.correct_baseline(connection, vm.id, token, baseline)
     with Journal(store, vm.vm_key, vm.name, run).change("mark", [marking(run, facts)]):
         lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     lease_note.write_note(session, ref, note_text(run))
     return token
 
 
-def plan_baseline(
-    run: Run, vm: Vm, facts: VmFacts, guest: Callable[[], dict[str, object]]
-) -> dict[str, object]:
+def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) -> dict[str, object]:
     """The baseline that `take_over` has or would commit, for a VM that it takes. Changes nothing.
 
+    Before the run's first write inside the guest nothing has proven that the inventory named the VM's own
+    SQL Server when its settings were read: they are read again. Where it does not answer, what was read of
+    the same address holds.
     Raises VmHeld, InputError and PreflightBlocked as that does.
     """
     refuse_other(vm, facts)
     refuse_if_marked(facts, run)
     _refuse_if_changed_since(run, vm, facts)
-    return baseline_document(facts, guest()) if vm.baseline is None else _document(vm)
+    if vm.baseline is None:
+        return baseline_document(facts, guest)
+    document = _document(vm)
+    if not document.get("guest") or wrote_inside(store, run, vm):
+        return document
+    try:
+        return document | _guest_document(guest)
+    except PreflightBlocked:
+        if document.get(_GUEST_OF, guest.where) != guest.where:
+            raise
+        return document
+
+
+def wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
+    """Whether the run changed a setting of SQL Server on this VM, or tried to, by its audit log."""
+    with store.read() as connection:
+        written = audit.lines(connection, run.id, vm_key=vm.vm_key)
+    return any(edit["setting"] in INSIDE for line in written for edit in line.change)
 
 
 def marking(run: Run, facts: VmFacts) -> Edit:
@@ -115,15 +147,19 @@ def _refuse_if_changed_since(run: Run, vm: Vm, facts: VmFacts) -> None:
         )
 
 
-def baseline_document(vm: VmFacts, guest: dict[str, object]) -> dict[str, object]:
+def baseline_document(vm: VmFacts, guest: Guest) -> dict[str, object]:
     """Everything that is put back, as JSON: settings, the guest's own, power state and where the VM ran."""
     return {
         "settings": {name: value for name, value in vm.settings.items() if not name.startswith(LEASE_PREFIX)},
-        "guest": guest,
+        **_guest_document(guest),
         "power": str(vm.power),
         "host": vm.host_name,
         "hardware_version": vm.hardware_version,
     }
+
+
+def _guest_document(guest: Guest) -> dict[str, object]:
+    return {"guest": guest.read(), _GUEST_OF: guest.where}
 
 
 def baseline_settings(vm: Vm) -> dict[str, Value]:

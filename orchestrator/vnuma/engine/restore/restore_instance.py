@@ -14,7 +14,6 @@ from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tc
 from vnuma.engine.instance.sql_identity import require_silence
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.baseline import (
-    INSIDE,
     NOT_KNOWN,
     RESOURCE_POOL,
     SOFT_NUMA,
@@ -23,10 +22,10 @@ from vnuma.engine.lease.baseline import (
     baseline_pool,
     baseline_ports,
     baseline_soft_numa,
+    wrote_inside,
 )
 from vnuma.errors import AttemptFailed, EnvironmentProblem, HostChanged, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
-from vnuma.store import audit
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.vsphere import power, read
@@ -150,13 +149,7 @@ class _Ports:
 
 def parts_of(store: Store, run: Run, vm: Vm) -> tuple[Part, ...]:
     """What of SQL Server the run changed on this VM, by its audit log: else there is nothing to put back."""
-    return _parts_of(vm) if _wrote_inside(store, run, vm) else ()
-
-
-def _wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
-    with store.read() as connection:
-        written = audit.lines(connection, run.id, vm_key=vm.vm_key)
-    return any(edit["setting"] in INSIDE for line in written for edit in line.change)
+    return _parts_of(vm) if wrote_inside(store, run, vm) else ()
 
 
 def _parts_of(vm: Vm) -> tuple[Part, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from pathlib import Path
 
 from vnuma.domain.study.order import plan_cells
@@ -14,7 +13,7 @@ from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.instance.machine_lease import take_machine
-from vnuma.engine.lease.baseline import refuse_if_marked, take_over
+from vnuma.engine.lease.baseline import Guest, refuse_if_marked, take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.client_machine import client_findings
 from vnuma.engine.preflight.findings import refuse_blocked, worst_first
@@ -155,15 +154,19 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
         with connect(vcenter(target)) as session:
             ref = read.find_vm(session, target.vm)
-            return take_over(store, run, now, session, ref, guest=partial(guest_inside, study, target))
+            return take_over(store, run, now, session, ref, guest=guest_of(study, target))
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
 
 
-def guest_inside(study: Study, target: Target) -> dict[str, object]:
-    """The guest's own settings that the study changes, as they are now."""
+def guest_of(study: Study, target: Target) -> Guest:
+    """Where the guest's own settings that the study changes are read as they are now."""
     parts = (soft_numa, process_affinity, resource_pool, tcp_ports)
-    return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}
+
+    def read_parts() -> dict[str, object]:
+        return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}
+
+    return Guest(sql_server(target).where, read_parts)
 
 
 def take_all(
