@@ -40,13 +40,17 @@ options:
             type: int
             default: 443
           user:
-            description: Account.
+            description: Account, with O(target.vcenter.password).
             type: str
-            required: true
           password:
             description: Reference to the account's password, or the result of a lookup.
             type: raw
-            required: true
+          session:
+            description: Reference to the cookie of an open session, instead of user and password.
+            type: raw
+          proxy:
+            description: Proxy that connects by HTTP CONNECT, as C(HOST:PORT).
+            type: str
           ca_file:
             description: CA certificate to trust instead of the system's.
             type: str

@@ -26,7 +26,7 @@ def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> No
         vnuma_lab.down()
 
     assert {name: target.vm for name, target in targets.items()} == {"sql16": "/DC0/vm/sql16"}
-    assert targets["sql16"].vcenter.password.file == str(state.password_file)
+    assert targets["sql16"].vcenter.secret.file == str(state.password_file)
     assert ended.only("vm_power").host == "sql16"
     assert password not in ended.text
 

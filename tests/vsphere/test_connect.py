@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from pyVmomi import vim
 
+from tests.support.connect_proxy import connect_proxy
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, vcenter_of
 from vnuma.errors import CertificateRejected, LoginRefused, VCenterUnreachable, VmNotFound
@@ -103,3 +104,44 @@ def test_a_fault_that_nobody_expected_leaves_the_session_in_words(lab: LabFactor
         connect(vcenter_of(off)) as opened,
     ):
         find_vm(opened, "sql16").ShutdownGuest()
+
+
+def test_everything_goes_through_the_proxy_and_the_certificate_stays_vcenters(shared_lab: LabHandle) -> None:
+    """Agreement, login and reads are tunnelled; a CA that did not sign vCenter's certificate is refused."""
+    end = shared_lab.vcenter
+    with connect_proxy() as proxy:
+        host, _, port = proxy.address.rpartition(":")
+        through = vcenter_of(shared_lab, proxy=(host, int(port)))
+        with connect(through) as session:
+            assert read_vm(session, find_vm(session, "sql16")).name == "sql16"
+        assert set(proxy.asked) == {f"{end.host}:{end.port}"}
+        with pytest.raises(CertificateRejected, match="Nothing was sent"):
+            connect(replace(through, ca_file=None))
+
+
+@pytest.mark.parametrize("status", [403, 407])
+def test_a_proxy_that_refuses_is_named(shared_lab: LabHandle, status: int) -> None:
+    """Not vCenter is to blame: the message has both addresses, and what the proxy said."""
+    with connect_proxy(refuse=status) as proxy:
+        host, _, port = proxy.address.rpartition(":")
+        with pytest.raises(VCenterUnreachable) as caught:
+            connect(vcenter_of(shared_lab, proxy=(host, int(port))))
+    assert proxy.address in caught.value.what
+    assert shared_lab.vcenter.host in caught.value.what
+    assert str(status) in caught.value.what
+    assert "vcenter.proxy" in str(caught.value.fix)
+
+
+def test_a_given_session_is_used_and_left_open(shared_lab: LabHandle) -> None:
+    """What somebody else has opened, they close; nothing logs in."""
+    with connect(vcenter_of(shared_lab)) as opened:
+        cookie = str(opened.transport.cookie).partition("=")[2].partition(";")[0].strip('"')
+        given = vcenter_of(shared_lab, user="", password="", session=cookie)
+        with connect(given) as joined:
+            assert joined.key == opened.key
+            assert find_vm(joined, "sql16")
+        assert cookie not in repr(given)
+        assert find_vm(opened, "sql16")
+    with pytest.raises(LoginRefused, match=r"has ended.*") as caught:
+        connect(given)
+    assert cookie not in str(caught.value)

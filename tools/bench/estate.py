@@ -134,4 +134,6 @@ def _peak_mb() -> float:
 def _vcenter(lab: BenchLab) -> VCenter:
     state = lab.state
     password = state.password_file.read_text(encoding="utf-8").strip()
-    return VCenter(state.host, state.user, password, state.port, str(state.ca_file), timeout_s=120)
+    return VCenter(
+        state.host, state.user, password, port=state.port, ca_file=str(state.ca_file), timeout_s=120
+    )

@@ -19,7 +19,7 @@ from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
 from vnuma.engine.access.connections import share_in_play
-from vnuma.engine.access.host_variables import native, with_secret
+from vnuma.engine.access.host_variables import native, with_secrets
 from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
 from vnuma.errors import AttemptFailed, InputError, VnumaError
 
@@ -83,7 +83,7 @@ def target_of(options: Options) -> AnyTarget:
 def _field(target: Mapping[str, Any], name: str) -> Any:
     """One field of the task's target, without Ansible's tags; the result of a lookup is a secret."""
     if name in ("vcenter", "sql") and isinstance(target[name], Mapping):
-        return with_secret(target[name], str(target.get("name")), f"vnuma_{name}")
+        return with_secrets(target[name], str(target.get("name")), f"vnuma_{name}")
     return native(target[name])
 
 

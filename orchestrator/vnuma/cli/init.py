@@ -10,7 +10,12 @@ import typer
 
 def init(
     folder: Annotated[Path, typer.Option("--folder", help="Where to write.")] = Path("inventory"),
-    vcenter: Annotated[str, typer.Option(prompt="vCenter or ESXi host", help="Its name or address.")] = "",
+    vcenter: Annotated[
+        str,
+        typer.Option(
+            prompt="vCenter or ESXi host", help="Its name or address; vc1:8443 for another port than 443."
+        ),
+    ] = "",
     user: Annotated[str, typer.Option(prompt="User", help="As in vnuma@vsphere.local.")] = "",
     ca_file: Annotated[
         str, typer.Option(prompt="File with the CA certificate (empty: the system's)", help="PEM file.")

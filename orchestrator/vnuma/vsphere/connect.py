@@ -20,6 +20,7 @@ from vnuma.vsphere.vcenter import VCenter
 
 __all__ = ["About", "Session", "SessionExpired", "VCenter", "agreed_version", "connect", "log_out"]
 
+_COOKIE = "vmware_soap_session"
 _LOGOUT_S = 10.0
 """How long a vCenter that does not answer may delay the end of a command."""
 
@@ -28,7 +29,8 @@ def connect(vcenter: VCenter) -> Session:
     """Log in; the session is a context manager that logs out.
 
     Where logins are shared, the run's session is used, and one that has ended is renewed by one process
-    for all; its owner logs out (`log_out`). A refused login is not tried again in that run.
+    for all; its owner logs out (`log_out`). A refused login is not tried again in that run. A session that
+    `vcenter` brings is used as it is.
 
     Raises VCenterUnreachable, CertificateRejected (before anything is sent), AccountRefused,
     PrivilegeMissing and EnvironmentProblem.
@@ -36,6 +38,8 @@ def connect(vcenter: VCenter) -> Session:
     context = context_for(vcenter)
     transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
     try:
+        if vcenter.session:
+            return _joined(vcenter, transport)
         if vcenter.logins is None:
             content = _content(transport)
             return Session(transport, content, _login(vcenter, content), _about(content, transport))
@@ -47,6 +51,17 @@ def connect(vcenter: VCenter) -> Session:
     except BaseException:
         transport.close()
         raise
+
+
+def _joined(vcenter: VCenter, transport: Transport) -> Session:
+    """The session that the inventory gives. Raises AccountRefused where it has ended."""
+    content, key = _adopted(transport, {"cookie": f"{_COOKIE}={vcenter.session}"})
+    if not key:
+        raise AccountRefused(
+            f"The session given for {vcenter.address} has ended, or was opened elsewhere.",
+            fix="Open a session there, and give its cookie vmware_soap_session as vcenter.session.",
+        )
+    return SharedSession(transport, content, key, _about(content, transport))
 
 
 def agreed_version(vcenter: VCenter) -> str:
@@ -65,7 +80,7 @@ def log_out(logins: Logins) -> None:
 
 
 def _end(saved: Mapping[str, Any]) -> None:
-    vcenter = replace(VCenter(**saved["vcenter"], password=""), timeout_s=_LOGOUT_S)
+    vcenter = replace(VCenter(**saved["vcenter"]), timeout_s=_LOGOUT_S)
     context = context_for(vcenter)
     transport = Transport(vcenter, context, vcenter.api_version or api_version(vcenter, context))
     try:

@@ -10,9 +10,10 @@ import hashlib
 import hmac
 import http.client
 import ssl
+from dataclasses import replace
 from typing import Any
 
-from vnuma.vsphere.tls import context_for
+from vnuma.vsphere.tls import channel, context_for, unchecked
 from vnuma.vsphere.vcenter import VCenter
 
 # Hexadecimal digits of a thumbprint and what it was made with. Before 7.0.3 vCenter names SHA-1 alone.
@@ -34,12 +35,13 @@ def connect_to_host(
     vcenter: VCenter, host: str, port: int, thumbprint: str | None, timeout_s: float
 ) -> http.client.HTTPSConnection:
     """A connection over which nothing was sent yet. Raises NotThatHost, and OSError as connecting does."""
+    there = replace(vcenter, timeout_s=timeout_s)
     try:
-        return _connected(host, port, timeout_s, context_for(vcenter))
+        return _connected(there, host, port, context_for(vcenter))
     except ssl.SSLCertVerificationError as error:
         if thumbprint is None:
             raise NotThatHost(f"{host} shows a certificate that is not trusted") from error
-    connection = _connected(host, port, timeout_s, _any_certificate())
+    connection = _connected(there, host, port, unchecked())
     shown = connection.sock.getpeercert(binary_form=True) or b""
     if hmac.compare_digest(hashlib.new(_ALGORITHMS[len(thumbprint)], shown).hexdigest(), thumbprint):
         return connection
@@ -48,20 +50,12 @@ def connect_to_host(
 
 
 def _connected(
-    host: str, port: int, timeout_s: float, context: ssl.SSLContext
+    vcenter: VCenter, host: str, port: int, context: ssl.SSLContext
 ) -> http.client.HTTPSConnection:
-    connection = http.client.HTTPSConnection(host, port, timeout=timeout_s, context=context)
+    connection = channel(vcenter, context, (host, port))
     try:
         connection.connect()
     except BaseException:
         connection.close()
         raise
     return connection
-
-
-def _any_certificate() -> ssl.SSLContext:
-    """For a look at the certificate: whether it is the right one is decided before anything is sent."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
-    return context

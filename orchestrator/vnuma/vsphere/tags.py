@@ -74,12 +74,16 @@ class _Rest:
 
     def __init__(self, vcenter: VCenter) -> None:
         self._vcenter = vcenter
-        self._connection = http.client.HTTPSConnection(
-            vcenter.host, vcenter.port, timeout=vcenter.timeout_s, context=tls.context_for(vcenter)
-        )
+        self._connection = tls.channel(vcenter, tls.context_for(vcenter))
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
 
     def __enter__(self) -> Self:
+        if not self._vcenter.password:
+            raise EnvironmentProblem(
+                f"Tags are at vCenter's REST API, which does not know the session given for "
+                f"{self._vcenter.address}.",
+                fix="Give vnuma_vcenter user and password, or do without tags.",
+            )
         named = f"{self._vcenter.user}:{self._vcenter.password}".encode()
         login = {"Authorization": f"Basic {base64.b64encode(named).decode()}"}
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import socket
 import ssl
 from dataclasses import dataclass
@@ -41,6 +42,26 @@ def context_for(vcenter: VCenter) -> ssl.SSLContext:
     return context
 
 
+def channel(
+    vcenter: VCenter, context: ssl.SSLContext, to: tuple[str, int] | None = None
+) -> http.client.HTTPSConnection:
+    """A connection to vCenter, or to an ESXi host of its, through the proxy if there is one. Not open yet."""
+    host, port = to or (vcenter.host, vcenter.port)
+    first, first_port = vcenter.proxy or (host, port)
+    connection = http.client.HTTPSConnection(first, first_port, timeout=vcenter.timeout_s, context=context)
+    if vcenter.proxy:
+        connection.set_tunnel(host, port)
+    return connection
+
+
+def unchecked() -> ssl.SSLContext:
+    """For a look at a certificate: whether it is the right one is decided before anything is sent."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
 @dataclass(frozen=True)
 class Shown:
     """The certificate that a server shows: whose it is, who signed it, and when it ends (UTC)."""
@@ -76,22 +97,21 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
 
 def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
     """The server's certificate, unchecked, or None when the server does not show it again."""
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    connection = channel(vcenter, unchecked())
     try:
-        with (
-            socket.create_connection((vcenter.host, vcenter.port), timeout=vcenter.timeout_s) as plain,
-            context.wrap_socket(plain, server_hostname=vcenter.host) as secured,
-        ):
-            der = secured.getpeercert(binary_form=True)
+        connection.connect()
+        der = connection.sock.getpeercert(binary_form=True)
         return x509.load_der_x509_certificate(der) if der else None
-    except (OSError, ValueError):
+    except (OSError, ValueError, http.client.HTTPException):
         return None
+    finally:
+        connection.close()
 
 
 def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     """The sentence for a connection that could not be made or broke."""
+    if vcenter.proxy:
+        return _proxy_failed(vcenter, vcenter.proxy, error)
     fix = "Check vcenter.host and vcenter.port, and that no firewall blocks it."
     if isinstance(error, socket.gaierror):
         return VCenterUnreachable(f"The name {vcenter.host} is unknown here ({error.strerror}).", fix=fix)
@@ -106,3 +126,12 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     words = str(getattr(error, "strerror", None) or error or type(error).__name__)
     fix = f"Look whether vCenter is up, or just starting; else c{fix[1:]}"
     return VCenterUnreachable(f"The connection to {vcenter.address} failed ({words}).", fix=fix)
+
+
+def _proxy_failed(vcenter: VCenter, proxy: tuple[str, int], error: Exception) -> VCenterUnreachable:
+    """The sentence where a proxy stands between: what it says of a refused tunnel is in the error's words."""
+    words = str(getattr(error, "strerror", None) or error or type(error).__name__)
+    return VCenterUnreachable(
+        f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({words}).",
+        fix="Check vcenter.proxy, and that the proxy may connect to that host and port without a login.",
+    )

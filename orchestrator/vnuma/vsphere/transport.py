@@ -57,6 +57,8 @@ class Transport(SoapStubAdapter):
             sslContext=context,
             httpConnectionTimeout=vcenter.timeout_s,
             connectionPoolTimeout=_KEEP_IDLE_S,
+            httpProxyHost=vcenter.proxy[0] if vcenter.proxy else None,
+            httpProxyPort=vcenter.proxy[1] if vcenter.proxy else None,
         )
         self.scheme: Any = _Channel
         self.vcenter = vcenter
@@ -155,9 +157,7 @@ def api_version(vcenter: VCenter, context: ssl.SSLContext) -> str:
 
 
 def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
-    connection = http.client.HTTPSConnection(
-        vcenter.host, vcenter.port, timeout=vcenter.timeout_s, context=context
-    )
+    connection = tls.channel(vcenter, context)
     try:
         connection.request("GET", "/sdk/vimServiceVersions.xml")
         response = connection.getresponse()

@@ -115,8 +115,8 @@ def test_a_password_may_be_a_lookups_result(
 
     target = one(tmp_path, {"password": template})
 
-    assert resolve(target.vcenter.password) == "s3cret"
-    shown = repr(target) + str(target) + target.model_dump_json() + target.vcenter.password.name
+    assert resolve(target.vcenter.secret) == "s3cret"
+    shown = repr(target) + str(target) + target.model_dump_json() + target.vcenter.secret.name
     assert "s3cret" not in shown
     assert "vnuma_vcenter.password of sql16" in shown
 
@@ -145,7 +145,7 @@ def test_an_empty_password_is_said_before_anybody_logs_in(tmp_path: Path) -> Non
     target = one(tmp_path, {"password": "{{ lookup('env', 'NOT_SET_ANYWHERE') }}"})
 
     with pytest.raises(EnvironmentProblem, match=r"vnuma_vcenter\.password of sql16 gives is empty"):
-        resolve(target.vcenter.password)
+        resolve(target.vcenter.secret)
 
 
 def test_a_command_gives_its_first_line(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ from pathlib import Path
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import resolve
 for name, target in read_targets(Path(sys.argv[1]), sys.argv[2:] or None).items():
-    print(name, resolve(target.vcenter.password), resolve(target.sql.password))
+    print(name, resolve(target.vcenter.secret), resolve(target.sql.password))
 """
 
 
@@ -312,7 +312,7 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
 
     again = read_targets(path)["sql16"]
     assert again.model_dump() == targets["sql16"].model_dump()
-    assert again.vcenter.password.name in resolve_all(targets.values())
+    assert again.vcenter.secret.name in resolve_all(targets.values())
     linux = read_variables(path)["linux"]
     assert [linux[name] for name in ("ansible_host", "ansible_password", "ansible_port")] == [
         "here",
@@ -321,3 +321,35 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
     ]
     assert "s3cret" not in path.read_text(encoding="utf-8")
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("vcenter", "said"),
+    [
+        ({"session": {"env": "S"}}, "not both"),
+        ({"password": None}, "or session"),
+        ({"proxy": "http://u:p@proxy:3128"}, "HOST:PORT"),
+        ({"proxy": "proxy"}, "HOST:PORT"),
+    ],
+)
+def test_one_way_to_log_in_and_a_proxy_without_a_login(
+    tmp_path: Path, vcenter: Mapping[str, Any], said: str
+) -> None:
+    """What cannot be meant is refused with the variable's name."""
+    error = failed(tmp_path, **vcenter)
+    assert "vnuma_vcenter" in str(error)
+    assert said in str(error)
+
+
+def test_a_session_is_a_secret_and_a_proxy_an_address(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cookie of a template is known to this process alone."""
+    monkeypatch.setenv("OF_A_TEST", "c00kie")
+    given = {"session": "{{ lookup('env', 'OF_A_TEST') }}", "user": "", "password": None}
+
+    target = one(tmp_path, {**given, "proxy": "http://proxy.example.com:3128"})
+
+    assert resolve(target.vcenter.secret) == "c00kie"
+    assert "c00kie" not in repr(target) + target.model_dump_json()
+    assert target.vcenter.proxy_address == ("proxy.example.com", 3128)

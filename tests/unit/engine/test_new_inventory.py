@@ -18,3 +18,13 @@ def test_each_server_has_its_own_ca(tmp_path: Path) -> None:
     group = document["all"]["children"]["vnuma_vms"]
     assert group["vars"]["vnuma_vcenter"]["ca_file"] == "/ca/vc.pem"
     assert group["hosts"]["sql16"]["vnuma_sql"]["ca_file"] == "/ca/sql.pem"
+
+
+def test_a_port_may_stand_behind_the_vcenters_name(tmp_path: Path) -> None:
+    """It becomes a field of its own, as the inventory wants it."""
+    answers = Answers("vc1.example:8443", "u", "", "sql16", "sql16.example", "vnuma", True)
+
+    document = YAML(typ="safe").load(write_inventory(tmp_path / "new", answers))
+
+    vcenter = document["all"]["children"]["vnuma_vms"]["vars"]["vnuma_vcenter"]
+    assert (vcenter["host"], vcenter["port"]) == ("vc1.example", 8443)

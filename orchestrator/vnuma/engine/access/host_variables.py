@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from ansible.errors import AnsibleError
     from ansible.parsing.dataloader import DataLoader
 
-_WITH_PASSWORD = ("vnuma_vcenter", "vnuma_sql")
+_CONNECTIONS = ("vnuma_vcenter", "vnuma_sql")
+_SECRETS = frozenset({"password", "session"})
 
 
 class HostVariables(Mapping[str, object]):
@@ -32,10 +33,9 @@ class HostVariables(Mapping[str, object]):
 
     def __getitem__(self, variable: str) -> object:
         value = self._value(variable, self._raw[variable])
-        if variable in _WITH_PASSWORD and isinstance(value, dict):
+        if variable in _CONNECTIONS and isinstance(value, dict):
             raw = self._raw[variable]
-            written = raw.get("password") if isinstance(raw, Mapping) else None
-            return with_secret(value, self._name, variable, written)
+            return with_secrets(value, self._name, variable, raw if isinstance(raw, Mapping) else {})
         return native(value)
 
     def __iter__(self) -> Iterator[str]:
@@ -80,16 +80,21 @@ def _parts(raw: object) -> Iterable[tuple[object, object]]:
     return enumerate(raw) if isinstance(raw, list) else ()
 
 
-def with_secret(value: Mapping[str, Any], host: str, variable: str, written: object = None) -> dict[str, Any]:
-    """A connection's variable with the result of a template, or a vault value, as secret of its password.
+def with_secrets(
+    value: Mapping[str, Any], host: str, variable: str, written: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """A connection's variable with the result of a template, or a vault value, as the secret that it is.
 
-    `written` is the password as it stood before templating, where that is known.
+    `written` is the variable as it stood before templating, where that is known.
     """
-    password = value.get("password")
-    plain: dict[str, Any] = native({key: item for key, item in value.items() if key != "password"})
-    if isinstance(password, str) and not _in_the_open(password, written):
-        return plain | {"password": Secret.of_value(str(native(password)), f"{variable}.password of {host}")}
-    return plain | ({"password": native(password)} if "password" in value else {})
+    plain: dict[str, Any] = native({key: item for key, item in value.items() if key not in _SECRETS})
+    for key in _SECRETS & value.keys():
+        given = value[key]
+        hidden = isinstance(given, str) and not _in_the_open(given, (written or {}).get(key))
+        plain[key] = (
+            Secret.of_value(str(native(given)), f"{variable}.{key} of {host}") if hidden else native(given)
+        )
+    return plain
 
 
 def _in_the_open(password: str, written: object) -> bool:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
 
 from vnuma.errors import InputError
+
+_HOST_AND_PORT = re.compile(r"(?P<host>[^:]+):(?P<port>[1-9]\d{0,4})")
 
 
 @dataclass(frozen=True)
@@ -16,6 +20,7 @@ class Answers:
     """What a site tells about itself. Passwords are not among it."""
 
     vcenter: str
+    """Its name or address, with a port where that is not 443: vc1:8443."""
     user: str
     ca_file: str
     vm: str
@@ -33,7 +38,10 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     name = answers.vm.rstrip("/").rpartition("/")[2]
     if not name:
         raise InputError("The VM has no name.", fix="vnuma init --vm NAME")
-    vcenter = {"host": answers.vcenter, "user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
+    found = _HOST_AND_PORT.fullmatch(answers.vcenter)
+    where: dict[str, Any] = {"host": found["host"], "port": int(found["port"])} if found else {}
+    where = where or {"host": answers.vcenter}
+    vcenter = where | {"user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
     sql = {
         "host": answers.sql_host,
         "user": answers.sql_user,

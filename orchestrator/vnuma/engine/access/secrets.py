@@ -127,7 +127,7 @@ def _from_source(secret: Secret) -> str:
 def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
     """Every secret of these targets by reference name; a machine's are Ansible's own affair."""
     inside = [target for target in targets if isinstance(target, Target)]
-    references = [target.vcenter.password for target in inside]
+    references = [target.vcenter.secret for target in inside]
     references += [target.sql.password for target in inside if target.sql.password]
     return {reference.name: resolve(reference) for reference in references}
 

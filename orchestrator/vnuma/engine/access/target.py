@@ -74,13 +74,19 @@ class Secret(Strict):
         return f"vault:{self.vault}#{self.key}" if self.vault else f"given:{self.given}"
 
 
+_PROXY = re.compile(r"(?:http://)?(?P<host>[^\s/{}@?#\\:]+):(?P<port>[1-9]\d{0,4})/?")
+
+
 class VCenterTarget(Strict):
     """A vCenter, or one ESXi host."""
 
     host: str
     port: int = 443
-    user: str
-    password: Secret
+    user: str = ""
+    password: Secret | None = None
+    session: Secret | None = None
+    """The cookie of an open session, where no password can log in: federated sign-on with a second factor."""
+    proxy: str | None = None
     ca_file: str | None = None
     verify_tls: bool = True
 
@@ -91,6 +97,34 @@ class VCenterTarget(Strict):
         if not re.fullmatch(r"[^\s/{}@?#\\]+", host):
             raise ValueError(f"'{host}' is not a valid host: give a name or an address alone")
         return host
+
+    @field_validator("proxy")
+    @classmethod
+    def _is_a_proxy(cls, proxy: str | None) -> str | None:
+        if proxy is not None and not _PROXY.fullmatch(proxy):
+            raise ValueError(f"'{proxy}' is not a valid proxy: give HOST:PORT, of one that asks for no login")
+        return proxy
+
+    @model_validator(mode="after")
+    def _has_one_way_to_log_in(self) -> VCenterTarget:
+        if self.session and (self.user or self.password):
+            raise ValueError("give user and password, or session, not both")
+        if not self.session and not (self.user and self.password):
+            raise ValueError("give user and password, or session: the reference to an open session's cookie")
+        return self
+
+    @property
+    def proxy_address(self) -> tuple[str, int] | None:
+        """The proxy's host and port."""
+        found = _PROXY.fullmatch(self.proxy or "")
+        return (found["host"], int(found["port"])) if found else None
+
+    @property
+    def secret(self) -> Secret:
+        """What opens a session: the password, or the session's own cookie."""
+        found = self.session or self.password
+        assert found is not None  # the validator has seen to it
+        return found
 
 
 class GuestAddress(Strict):
