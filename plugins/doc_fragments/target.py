@@ -42,6 +42,7 @@ options:
           user:
             description: Account, with O(target.vcenter.password).
             type: str
+            default: ""
           password:
             description: Reference to the account's password, or the result of a lookup.
             type: raw
