@@ -122,3 +122,17 @@ def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(
     assert told["SQL wire"]["state"] == "warn"
     assert "encrypt: no" in told["SQL wire"]["what"]
     assert told["SQL Server"]["state"] == "ok"
+
+
+def test_an_unknown_vcenter_says_nothing_about_sql_server(tmp_path: Path, lab: LabFactory) -> None:
+    """Each end is asked by itself: the name that nobody knows is vCenter's alone."""
+    running = lab()
+    running.wait_for("sql_listening")
+    site = write_inventory(tmp_path, running, host="nosuch.invalid")
+
+    (vcenter,) = checks(site, "vCenter")
+    (sql,) = checks(site, "SQL Server")
+
+    assert vcenter["state"] == "FAIL"
+    assert "nosuch.invalid" in str(vcenter["what"])
+    assert sql["state"] == "ok"

@@ -40,9 +40,10 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
 
     from vnuma import assets
     from vnuma.cli import report, results, run
+    from vnuma.cli.screen import command
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
     run.run(str(path), inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
     results.results("latest")
     report.report("latest")
-    typer.echo("Next       vnuma init     your own vCenter, on a test clone", err=True)
+    typer.echo(f"Next       {command()} init     your own vCenter, on a test clone", err=True)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import plural
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.machine_plan import MachinePlan
+    from vnuma.engine.preflight.plan import VmPlan
 
 
 def design_lines(study: Study) -> list[str]:
@@ -43,3 +46,11 @@ def design_lines(study: Study) -> list[str]:
 def at_most(study: Study) -> str:
     """Before a number that a rule may leave unreached."""
     return "at most " if study.design.precision else ""
+
+
+def in_all(study: Study, plans: Sequence[VmPlan | MachinePlan]) -> float:
+    """Seconds that the study takes on all its VMs."""
+    from vnuma.domain.study.cell_time import seconds_in_all
+
+    take_turns = study.design.neighbours == "take_turns"
+    return seconds_in_all(((plan.host_name, plan.seconds) for plan in plans), take_turns=take_turns)

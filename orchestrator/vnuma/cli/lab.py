@@ -67,11 +67,33 @@ def _study_of(scenario: str) -> str:
 
 
 @app.command()
-def down() -> None:
-    """Stop the lab."""
+def down(
+    yes: Annotated[bool, typer.Option("--yes", help="Also under a run that uses it.")] = False,
+) -> None:
+    """Stop the lab. A run that uses it would lose its VMs: then it asks first.
+
+    Examples: vnuma lab down; vnuma lab down --yes
+    """
     from vnuma import lab as labs
 
+    if not yes and labs.status():
+        _refuse_under_a_run()
     typer.echo("The lab has ended." if labs.down() else "No lab runs.")
+
+
+def _refuse_under_a_run() -> None:
+    import sys
+
+    from vnuma.engine.run.overview import overview
+    from vnuma.errors import InputError
+
+    using = [line.run for line in overview(None).runs if line.alive and line.simulated]
+    if not using:
+        return
+    words = f"{', '.join(using)} is measuring on a lab; without it the VMs cannot be put back."
+    if not sys.stdin.isatty():
+        raise InputError(words, fix="Wait (vnuma status), stop it (vnuma stop RUN), or: vnuma lab down --yes")
+    typer.confirm(f"{words} Stop the lab all the same?", abort=True)
 
 
 @app.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.design_lines import at_most, design_lines
+from vnuma.cli.design_lines import at_most, design_lines, in_all
 from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.options import (
     InventoryOption,
@@ -70,13 +70,22 @@ def plan(
     plans = [one for one in every if isinstance(one, VmPlan)]
     machines = [one for one in every if not isinstance(one, VmPlan)]
     if format_ is PlanFormat.JSON:
-        typer.echo(json.dumps(_document(parsed, plans) | machines_document(machines), indent=2))
+        typer.echo(
+            json.dumps(
+                _document(parsed, plans)
+                | machines_document(machines)
+                | {"assumed_seconds": in_all(parsed, every)},
+                indent=2,
+            )
+        )
     else:
         start = _command("run", study, inventory, permit)
         for machine in machines:
             say(machine_text(parsed, machine, start, checks))
         for one in plans:
             say(_text(parsed, one, start, checks))
+        if len(every) > 1:
+            say(f"In all   {duration(in_all(parsed, every))} for {len(every)} VMs: {_order(parsed)}")
     if document:
         from vnuma.cli.plan_document import write_document
 
@@ -86,6 +95,12 @@ def plan(
         refuse_blocked(findings)
     else:
         refuse_shown(findings, _command("plan", study, inventory, permit))
+
+
+def _order(study: Study) -> str:
+    if study.design.neighbours == "take_turns":
+        return "VMs of one host take turns, hosts work side by side."
+    return "all are measured at the same time."
 
 
 def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vnuma import __version__
+from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_machine_document import machines_page
 from vnuma.cli.screen import duration, plural, simulated_banner
 from vnuma.domain.study.order import plan_cells
@@ -46,7 +47,7 @@ def change_page(study: Study, text: str, plans: Sequence[VmPlan], permit: Permit
         ("Requested by", holder()),
         ("VMs", ", ".join(plan.vm.name for plan in plans)),
         ("When", hours.words if hours else "at any time: the study states no allowed hours"),
-        ("Duration", f"about {duration(max(plan.seconds for plan in plans))} (assumed until measured)"),
+        ("Duration", f"about {duration(in_all(study, plans))} (assumed until measured)"),
         ("Power-cycles", str(sum(plan.boots for plan in plans))),
         ("Database", _database(study)),
         ("Blocked by", _blocked(plans)),

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import USUAL, console, duration, folded, plural, simulated_banner, width
+from vnuma.cli.screen import USUAL, clock_time, console, duration, folded, plural, simulated_banner, width
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -57,6 +57,7 @@ class LineLog:
         self._seen: dict[str, tuple[int, tuple[tuple[str, str], ...]]] = {}
         self._spoke = time.monotonic()
         self._stopping = False
+        self._waiting: dict[str, str | None] = {}
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
@@ -64,6 +65,9 @@ class LineLog:
             self._stopping = True
             self._print(stopping_words(progress))
         for vm in progress.vms:
+            if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
+                self._print(f"waiting vm={vm.name}: {vm.waits_for}")
+            self._waiting[vm.name] = vm.waits_for
             state = (vm.ended, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
                 self._seen[vm.name] = state
@@ -71,7 +75,11 @@ class LineLog:
                 left = f" left={duration(progress.left_s)}" if progress.left_s is not None else ""
                 self._print(f"cell {vm.ended}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
         if time.monotonic() - self._spoke > HEARTBEAT_S:
-            busy = "; ".join(f"vm={vm.name} arm={vm.label} step={vm.step}" for vm in progress.vms if vm.step)
+            busy = "; ".join(
+                f"vm={vm.name} arm={vm.label or '-'} step={step_words(vm)}"
+                for vm in progress.vms
+                if vm.step or vm.waits_for
+            )
             self._print(f"alive {progress.ended}/{progress.total} {busy}")
 
     def _print(self, text: str) -> None:
@@ -88,7 +96,8 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     if len(progress.vms) == 1:
         return folded("\n".join([*head, *_one(progress, progress.vms[0])]), columns).split("\n")
     counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
-    rows = [f"{run.name}  {counts}  {_left(progress)}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
+    ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
+    rows = [f"{run.name}  {counts}  {_left(progress)}{ends}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
     for vm in progress.vms:
         done = f"{vm.ended}/{vm.total}"
         rows.append(f"{vm.name:12} {vm.host:12} {done:>9}  {vm.label or ''} {step_words(vm)}")
@@ -103,8 +112,10 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
         f"  {vm.ended} of {vm.total}  block {vm.block or 1} of {progress.blocks}  [{bar}]  "
         + _left(progress),
     ]
-    if vm.label:
-        lines.append(f"  now   {vm.label:12} {step_words(vm)}")
+    if vm.left_s is not None:
+        lines.append(f"  ends  about {clock_time(vm.left_s)}")
+    if vm.label or vm.waits_for:
+        lines.append(f"  now   {vm.label or '':12} {step_words(vm)}")
     if vm.last:
         lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
     if vm.note:
@@ -122,7 +133,8 @@ def stopping_words(progress: Progress) -> str:
 
 def step_words(vm: VmProgress) -> str:
     """The present step in words; behind a colon, why it is being repeated."""
-    name, colon, trouble = (vm.step or "waiting").partition(": ")
+    waiting = f"waiting: {vm.waits_for}" if vm.waits_for else "waiting"
+    name, colon, trouble = (vm.step or waiting).partition(": ")
     return _STEPS.get(name, name) + colon + trouble
 
 

@@ -16,7 +16,7 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
-from vnuma.cli.screen import say
+from vnuma.cli.screen import command, say
 from vnuma.errors import InputError, VnumaError, of_system
 
 if TYPE_CHECKING:
@@ -152,7 +152,8 @@ def _supervise(
         raise of_system(error) from error
     ended.raise_for_outcome()
     say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
-    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
+    ours = command()
+    say(f"Next      {ours} results {run_row.name}    {ours} report {run_row.name}", sys.stderr)
 
 
 def _tell(ended: RunOutcome) -> None:

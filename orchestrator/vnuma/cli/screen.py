@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime, timedelta
+from pathlib import Path
 from textwrap import wrap
 from typing import TextIO
 
@@ -43,6 +46,16 @@ def error_text(error: VnumaError) -> str:
     return "\n".join([*lines, f"exit {error.exit_code}"])
 
 
+def command() -> str:
+    """How this shell starts vnuma: by its name where that is found, else by its path."""
+    here = Path(sys.argv[0])
+    if here.name != "vnuma" or shutil.which("vnuma"):
+        return "vnuma"
+    with suppress(ValueError):
+        return str(here.resolve().relative_to(Path.cwd()))
+    return str(here)
+
+
 def simulated_banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
     return provenance.banner(scenario)
@@ -56,6 +69,13 @@ def duration(seconds: float | None) -> str:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes <= 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def clock_time(seconds: float) -> str:
+    """When that many seconds have passed, by this machine's clock: 14:05, or Tue 04:12 on another day."""
+    now = datetime.now().astimezone()
+    then = now + timedelta(seconds=seconds)
+    return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%a %H:%M}"
 
 
 def plural(count: int, noun: str) -> str:

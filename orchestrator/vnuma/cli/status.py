@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
-from vnuma.cli.screen import aligned, duration, say, width
+from vnuma.cli.screen import aligned, clock_time, duration, say, width
 from vnuma.domain.vm.provenance import kind
 
 if TYPE_CHECKING:
@@ -55,7 +55,9 @@ def _table(seen: Overview) -> list[str]:
 
 
 def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:
-    left = duration(line.left_s) if line.left_s is not None and line.alive else "-"
+    left = "-"
+    if line.left_s is not None and line.alive:
+        left = f"{duration(line.left_s)}, to {clock_time(line.left_s)}"
     state = line.state if line.alive or line.state != "running" else "died"
     mark = f" ({kind(line.simulated)})" if line.simulated else ""
     return line.run, state + mark, f"{line.valid}/{line.total}", line.vms, left, line.event

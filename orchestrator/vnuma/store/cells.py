@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.leases import check_token
@@ -123,23 +123,29 @@ def interrupt_attempts(
 
 
 def _lock_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
-    """Serialise claims on this host, then look whether somebody measures there.
+    """Serialise claims on this host, then look whether somebody measures there."""
+    here = _on_host_of(vm, exclusive_host=exclusive_host)
+    conn.execute(select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)).all()
+    return busy_host(conn, vm, exclusive_host=exclusive_host)
 
-    A host is its name at its vCenter: another vCenter may have one of the same name.
-    """
+
+def _on_host_of(vm: Vm, *, exclusive_host: bool) -> ColumnElement[bool]:
+    """A host is its name at its vCenter: another vCenter may have one of the same name."""
     vcenter, _, _ = vm.vm_key.partition("/")
     here = (_vm.esxi_host == vm.esxi_host) & _vm.vm_key.startswith(f"{vcenter}/", autoescape=True)
-    if not exclusive_host:
-        here &= (_vm.run_id != vm.run_id) | (_vm.id == vm.id)
-    locked = select(_vm.id).where(here).order_by(_vm.id).with_for_update(key_share=True)
-    ids = conn.scalars(locked).all()
+    return here if exclusive_host else here & ((_vm.run_id != vm.run_id) | (_vm.id == vm.id))
+
+
+def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
+    """Whom the VM would have to wait for on its host; None while nobody is measured there."""
+    here = select(_vm.id).where(_on_host_of(vm, exclusive_host=exclusive_host))
     row = conn.execute(
         select(_vm.name, tables.run.c.name.label("run"), _attempt.started_at)
         .select_from(tables.cell)
         .join(tables.vm, _vm.id == _cell.vm_id)
         .join(tables.run, tables.run.c.id == _cell.run_id)
         .join(tables.attempt, _attempt.cell_id == _cell.id)
-        .where(_cell.vm_id.in_(ids), _cell.state == CellState.CLAIMED, _attempt.ended_at.is_(None))
+        .where(_cell.vm_id.in_(here), _cell.state == CellState.CLAIMED, _attempt.ended_at.is_(None))
         .order_by(_attempt.started_at)
         .limit(1)
     ).one_or_none()

@@ -114,3 +114,15 @@ def test_a_step_that_is_repeated_says_why_within_the_line() -> None:
     lines = block_lines(Progress(RUN, (replace(VM, step=away),), 8))
     assert any("power-on, waiting for Tools: vcsa01" in line for line in lines)
     assert max(map(len, lines)) <= 80
+
+
+def test_vms_of_one_host_take_turns_and_hosts_work_side_by_side() -> None:
+    """The host with most to do decides; neighbours measured together wait for nobody."""
+    vms = tuple(
+        replace(VM, name=name, host=host, left_s=left)
+        for name, host, left in (("a", "esx01", 600.0), ("b", "esx01", 1200.0), ("c", "esx02", 1500.0))
+    )
+
+    assert Progress(RUN, vms, 8).left_s == 1800
+    assert Progress(RUN, vms, 8, take_turns=False).left_s == 1500
+    assert Progress(RUN, (replace(VM, left_s=None),), 8).left_s is None

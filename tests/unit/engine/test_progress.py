@@ -10,6 +10,7 @@ import pytest
 from tests.report.build import study_text
 from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
+from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.retry_policy import PERMANENT
 from vnuma.errors import ShutdownTimeout
@@ -172,3 +173,25 @@ def test_what_lasts_waits_for_a_person_and_uses_up_no_attempt(going: Going) -> N
     going.end(going.claim(), Outcome.VALID)
     (vm,) = going.seen().vms
     assert (vm.ended, vm.lasting) == (1, None)
+
+
+def test_a_vm_that_waits_for_its_neighbour_says_for_whom_and_since_when(
+    going: Going, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Waiting must not look like a run that is dead; a run that is dead waits for nobody."""
+    neighbour = new_vm(going.store, going.leased.run, key="vc/2", name="sql-b", arms=1)
+    going.claim()
+    assert going.seen().vms[1].waits_for is None
+    claim_supervision(going.store, going.leased.run)
+
+    first, second = going.seen().vms
+
+    assert second.name == neighbour.vm.name
+    assert "sql16" in str(second.waits_for)
+    assert "since" in str(second.waits_for)
+    assert first.waits_for is None
+    assert any("waiting: sql16" in line for line in block_lines(going.seen(), 100))
+    log = LineLog()
+    log.show(going.seen())
+    log.show(going.seen())
+    assert capsys.readouterr().err.count("waiting vm=sql-b: sql16") == 1

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
+
 from vnuma.domain.study.study import Study
 
 # From power-off to a quiet SQL Server on real hardware; replaced by what is measured after block 1.
@@ -17,3 +20,14 @@ def assumed_cell_seconds(study: Study) -> float:
     once = sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
     before = ASSUMED_PASS_S if workload.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
     return before + once * executions
+
+
+def seconds_in_all(vms: Iterable[tuple[str, float]], *, take_turns: bool) -> float:
+    """How long VMs take together, each given by its host and its own seconds.
+
+    Hosts work side by side; the VMs of one host take turns, unless the study measures neighbours together.
+    """
+    hosts: dict[str, list[float]] = defaultdict(list)
+    for host, seconds in vms:
+        hosts[host].append(seconds)
+    return max((sum(own) if take_turns else max(own) for own in hosts.values()), default=0.0)

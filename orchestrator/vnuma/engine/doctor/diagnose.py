@@ -31,8 +31,9 @@ def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosi
     wanted = dict.fromkeys(target.sql.driver for target in vms) or ({} if machines else {"auto": None})
     findings = [_guarded("driver", partial(_driver, name)) for name in wanted]
     for target in vms:
-        findings += [*_vsphere(target), *_found(unencrypted_connection(target), "SQL wire")]
-        findings.append(_guarded("SQL Server", lambda target=target: _sql(target)))  # type: ignore[misc]
+        power: list[Power] = []
+        findings += [*_vsphere(target, power), *_found(unencrypted_connection(target), "SQL wire")]
+        findings.append(_guarded("SQL Server", partial(_sql, target, power)))
     return findings + list(diagnose_machines(machines, inventory))
 
 
@@ -49,12 +50,14 @@ def _driver(preferred: str) -> Diagnosis:
     return Diagnosis("ok", "driver", f"{found.name} {found.version}")
 
 
-def _vsphere(target: Target) -> Iterator[Diagnosis]:
+def _vsphere(target: Target, power: list[Power]) -> Iterator[Diagnosis]:
+    """What vCenter shows; `power` gets the VM's power state, if it can be read."""
     try:
         with connect(vcenter(target)) as session:
             yield from diagnose_access.server(target, session)
             ref = read.find_vm(session, target.vm)
             facts = read.read_vm(session, ref)
+            power.append(facts.power)
             yield _vm(target, facts)
             host = read.read_host(session, session.host(facts.host_moid))
             nodes = f"{len(host.numa_nodes)} NUMA nodes of {host.cores_per_node} cores"
@@ -90,10 +93,9 @@ def _found(findings: Iterable[Finding], subject: str) -> Iterator[Diagnosis]:
         yield Diagnosis(state, subject, f"{item.id} {item.what}", (f"fix: {item.fix}",) if item.fix else ())
 
 
-def _sql(target: Target) -> Diagnosis:
-    with connect(vcenter(target)) as session:
-        power = read.read_vm(session, read.find_vm(session, target.vm)).power
-    if power is not Power.ON:
+def _sql(target: Target, power: list[Power]) -> Diagnosis:
+    """Asked of a VM whose power state is not known, too: a silent vCenter says nothing about SQL Server."""
+    if power and power[0] is not Power.ON:
         return Diagnosis("warn", "SQL Server", f"not evaluated: {target.name} is powered off")
     with connect_sql(sql_server(target)) as connection:
         facts = sql_facts.read_server(connection)

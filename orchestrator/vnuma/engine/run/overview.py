@@ -79,6 +79,9 @@ def _event(progress: Progress) -> str:
     busy = [vm for vm in progress.vms if vm.step]
     if busy:
         return "; ".join(f"{vm.label} {vm.step}" for vm in busy)
+    waiting = [f"{vm.name} waits: {vm.waits_for}" for vm in progress.vms if vm.waits_for]
+    if waiting:
+        return "; ".join(waiting)
     ruled = [vm.ended_by for vm in progress.vms if vm.ended_by]
     if ruled:
         return ruled[-1]

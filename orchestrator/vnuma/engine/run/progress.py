@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
 from sqlalchemy import Connection
 
+from vnuma.domain.study.cell_time import seconds_in_all
+from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import study_of
+from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RETRY
 from vnuma.engine.run.retry_policy import failed_cells, needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
@@ -44,6 +48,8 @@ class VmProgress:
     """Why the study's own rule ended before its last block; the cells left out are in no figure above."""
     note_detail: str | None = None
     """What happened in that attempt, and what to do, as its error said it."""
+    waits_for: str | None = None
+    """Who is measured on its host meanwhile, since when; None while it need not wait."""
     lasting: AttemptLine | None = None
     """The latest attempt, where any other would end as it did until a person has put that right."""
 
@@ -55,6 +61,8 @@ class Progress:
     run: Run
     vms: tuple[VmProgress, ...]
     blocks: int
+    take_turns: bool = True
+    """Whether the VMs of one host are measured one after the other."""
     retries: int = 0
     """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
 
@@ -75,9 +83,9 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left for the slowest VM; None until a cell was timed."""
-        known = [vm.left_s for vm in self.vms if vm.left_s is not None]
-        return max(known) if known else None
+        """Seconds left for the busiest host, whose VMs take turns; None until a cell was timed."""
+        known = [(vm.host, vm.left_s) for vm in self.vms if vm.left_s is not None]
+        return seconds_in_all(known, take_turns=self.take_turns) if known else None
 
 
 def progress_of(connection: Connection, run_name: str) -> Progress:
@@ -86,22 +94,41 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     every = attempts.lines_of_run(connection, run.id)
     planned = cells.cells_of_run(connection, run.id)
     troubled = any(without_result(attempt) for attempt in every)
-    failed = failed_cells(every, study_of(connection, run)) if troubled else set()
+    study = study_of(connection, run)
+    failed = failed_cells(every, study) if troubled else set()
+    usual = _usual(every)
     rows = [
         _vm(
             vm,
             [cell for cell in planned if cell.vm_id == vm.id],
             [attempt for attempt in every if attempt.vm_id == vm.id],
             failed,
+            usual,
+            _waits_for(connection, vm, study) if is_alive(run) else None,
             asked=run.stop_requested is not None,
         )
         for vm in vms.vms_of_run(connection, run.id)
     ]
     kept = (cell.block for cell in planned if cell.state != "skipped")
-    return Progress(run, tuple(rows), max(kept, default=0), facts.count_of_run(connection, run.id, RETRY))
+    return Progress(
+        run,
+        tuple(rows),
+        max(kept, default=0),
+        take_turns=study.design.neighbours == "take_turns",
+        retries=facts.count_of_run(connection, run.id, RETRY),
+    )
 
 
-def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], *, asked: bool) -> VmProgress:
+def _vm(
+    vm: Vm,
+    planned: list[Cell],
+    past: list[AttemptLine],
+    failed: set[int],
+    usual: float | None,
+    waits_for: str | None,
+    *,
+    asked: bool,
+) -> VmProgress:
     now = next((attempt for attempt in reversed(past) if attempt.ended_at is None), None)
     ended = sorted(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
@@ -124,14 +151,20 @@ def _vm(vm: Vm, planned: list[Cell], past: list[AttemptLine], failed: set[int], 
         repeated=sum(attempt.number > 1 for attempt in past),
         last=tuple((attempt.label, _outcome(attempt, past, failed)) for attempt in ended[:3]),
         note=_note(trouble, past, failed),
-        left_s=_left(ended, now, len(planned) - done),
+        left_s=_left(_usual(ended) or usual, now, len(planned) - done),
         at_baseline=vm.at_baseline,
         restore_words=detail.get("words"),
         restore_failed=vm.restore_outcome is not None and not vm.restore_outcome.settled,
         ended_by=ended_by,
         note_detail=trouble.detail if trouble else None,
+        waits_for=waits_for if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
     )
+
+
+def _waits_for(connection: Connection, vm: Vm, study: Study) -> str | None:
+    busy = cells.busy_host(connection, vm, exclusive_host=study.design.neighbours == "take_turns")
+    return busy.reason if busy and busy.vm_name != vm.name else None
 
 
 def _trouble(ended: list[AttemptLine], past: list[AttemptLine], *, asked: bool) -> AttemptLine | None:
@@ -173,13 +206,17 @@ def _is_last(attempt: AttemptLine, past: list[AttemptLine]) -> bool:
     return all(other.id <= attempt.id for other in past if other.cell_id == attempt.cell_id)
 
 
-def _left(ended: list[AttemptLine], now: AttemptLine | None, cells_left: int) -> float | None:
-    """Cells left times the median duration of ended attempts, less what the present one has used."""
+def _usual(attempts: Sequence[AttemptLine]) -> float | None:
+    """The median duration of valid attempts, in seconds."""
     durations = [
-        (a.ended_at - a.started_at).total_seconds() for a in ended if a.ended_at and a.outcome == "valid"
+        (a.ended_at - a.started_at).total_seconds() for a in attempts if a.ended_at and a.outcome == "valid"
     ]
-    if not durations:
+    return median(durations) if durations else None
+
+
+def _left(each: float | None, now: AttemptLine | None, cells_left: int) -> float | None:
+    """Cells left times the usual duration, less what the present attempt has used."""
+    if each is None:
         return None
     used = (utc_now() - now.started_at).total_seconds() if now else 0.0
-    each = median(durations)
     return max(0.0, cells_left * each - min(used, each))
