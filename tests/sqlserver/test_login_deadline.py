@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,7 +15,9 @@ from tests.sqlserver.support import LabFactory, driver_of, server_of
 from vnuma.errors import EnvironmentProblem, LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import Encrypt, SqlServer, connect
 from vnuma.sqlserver.client.driver import Kind
+from vnuma.sqlserver.client.login_deadline import turn
 from vnuma.sqlserver.client.query import value
+from vnuma.sqlserver.client.sockets import shut_down
 
 TIMEOUT_S = 1.0
 AT_MOST_S = 4.0
@@ -133,3 +136,22 @@ def test_connections_opened_at_once_know_their_own_sockets(lab: LabFactory, kind
 
     assert failed == [3]
     assert answers == [7] * 7
+
+
+def test_a_login_that_lost_its_socket_takes_nobody_elses() -> None:
+    """A neighbour that has logged in meanwhile keeps its connection when the other's deadline comes."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = server.getsockname()[:2]
+        until = time.monotonic() + AT_MOST_S
+        with turn(frozenset({address}), until) as first:
+            lost = socket.create_connection(address)
+            first.look()
+            with turn(frozenset({address}), until) as second, socket.create_connection(address) as other:
+                lost.close()
+                second.look()
+                assert not second.mine
+                open_connection = other.dup()
+            first.look()
+            with open_connection:
+                shut_down(first.mine)
+                assert open_connection.send(b"x") == 1

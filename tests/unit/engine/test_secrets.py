@@ -26,6 +26,27 @@ def test_a_file_gives_its_first_line(tmp_path: Path) -> None:
     assert resolve(Secret(file=str(tmp_path / "p"))) == "s3cret"
 
 
+@pytest.mark.parametrize("password", ["pass\u2028word", "a\x0bb", "a\x85b", "a\x1cb"])
+def test_a_password_may_hold_what_unicode_calls_a_line_end(tmp_path: Path, password: str) -> None:
+    """Only line feed, with or without carriage return, ends it; a byte order mark is not part of it."""
+    path = tmp_path / "p"
+    path.write_bytes(f"\ufeff{password}\r\nmore".encode())
+
+    assert resolve(Secret(file=str(path))) == password
+    assert resolve(Secret(command=("printf", password))) == password
+
+
+def test_a_file_in_latin_1_is_named_without_its_password(tmp_path: Path) -> None:
+    """Exit 3, and how to convert it."""
+    path = tmp_path / "p"
+    path.write_bytes("geh\xe9im".encode("latin-1"))
+
+    with pytest.raises(InputError, match=str(path)) as caught:
+        resolve(Secret(file=str(path)))
+    assert "geh" not in str(caught.value)
+    assert caught.value.fix
+
+
 @pytest.mark.parametrize("content", [None, "", "\n"])
 def test_a_file_without_a_password_is_named(tmp_path: Path, content: str | None) -> None:
     """Not there, empty, or an empty first line."""

@@ -41,6 +41,7 @@ def test_several_published_messages_in_one_text_are_refused(sample: dict[str, An
         "SQL Server Execution Times: CPU time = -5 ms, elapsed time = 7 ms.",
         "SQL Server Execution Times: CPU time = 5 ms.",
         "SQL Server Execution Times: CPU time = 5 ms, elapsed time = 7 ms, waits = 9 ms.",
+        f"SQL Server Execution Times: CPU time = 5 ms, elapsed time = {'7' * 4_301} ms.",
         "SQL Server Execution Times: CPU time = five ms, elapsed time = seven ms.",
         "",
     ],

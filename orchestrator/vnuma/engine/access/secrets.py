@@ -19,7 +19,7 @@ from pathlib import Path
 
 from vnuma.engine.access.target import AnyTarget, Secret, Target
 from vnuma.engine.access.vault import read_key
-from vnuma.errors import EnvironmentProblem
+from vnuma.errors import EnvironmentProblem, InputError
 
 PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
 
@@ -160,15 +160,15 @@ def _from_command(command: tuple[str, ...]) -> str:
             check=True,
             timeout=_COMMAND_TIMEOUT_S,
         )
-        lines = done.stdout.decode("utf-8").splitlines()
+        password = _before_line_end(done.stdout.decode("utf-8"))
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
         # Not the error's own words: they may quote what the program printed.
         raise EnvironmentProblem(
             f"The password command '{name}' failed: {_why(error)}.", fix=f"Try it: {name}"
         ) from None
-    if not lines or not lines[0]:
+    if not password:
         raise EnvironmentProblem(f"The password command '{name}' printed nothing.", fix=f"Try it: {name}")
-    return lines[0]
+    return password
 
 
 def _why(error: Exception) -> str:
@@ -183,14 +183,24 @@ def _why(error: Exception) -> str:
 
 def _first_line(path: Path) -> str:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        password = _before_line_end(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
         raise EnvironmentProblem(
             f"The password file {path} cannot be read ({error.strerror}).",
             fix="Create it with mode 0600, the password alone in it.",
         ) from error
-    if not lines or not lines[0]:
+    except UnicodeDecodeError:  # not the error's own words: they quote the password
+        raise InputError(
+            f"The password file {path} is not text in UTF-8.",
+            fix=f"Convert it, from Latin-1 for instance: iconv -f latin1 -t utf-8 {path}",
+        ) from None
+    if not password:
         raise EnvironmentProblem(
             f"The password file {path} is empty.", fix="Write the password on its first line."
         )
-    return lines[0]
+    return password
+
+
+def _before_line_end(text: str) -> str:
+    """The first line. A password may hold the other characters that Unicode calls a line's end."""
+    return text.partition("\n")[0].removesuffix("\r")

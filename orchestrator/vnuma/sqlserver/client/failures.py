@@ -17,7 +17,7 @@ from vnuma.errors import (
 from vnuma.sqlserver.client.odbc import pyodbc
 
 _STATE = re.compile(r"[0-9A-Z]{5}")
-_NATIVE = re.compile(r"\((-?\d+)\)")
+_NATIVE = re.compile(r"\((-?\d{1,10})\)")
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
 
@@ -41,6 +41,7 @@ Source: TDSERRNO in https://github.com/FreeTDS/freetds/blob/Branch-1_3/include/f
 _KERBEROS = re.compile(r"sspi|kerberos|gssapi", re.IGNORECASE)
 _TICKET = re.compile(r"expired|no (?:kerberos )?credentials|credentials? cache|cache is empty", re.IGNORECASE)
 _ENTRA = re.compile(r"azure active directory|\bentra\b|\bfedauth", re.IGNORECASE)
+_NAME = re.compile(r"'[^']*'|\"[^\"]*\"")
 _NO_REASON = re.compile(r"unknown error", re.IGNORECASE)
 NO_ENCRYPTION = "refuses to encrypt. Nothing was sent"
 NO_ENCRYPTION_FIX = (
@@ -95,11 +96,9 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     state, numbers, text = sqlstate(error), natives(error), sentence(error)
     if state.startswith("IM") or (state == "01000" and _LIBRARY.search(text)):
         return not_loaded(text)
-    if _ENTRA.search(text):
-        return LoginRefused(
-            f"{where}: SQL Server wants an Entra ID login, which is not supported: {text}.",
-            fix="Ask the DBA for a SQL login, or use Kerberos (kerberos: true).",
-        )
+    by_number = _by_number(where, set(numbers), text)
+    if by_number:
+        return by_number
     if _KERBEROS.search(text):
         return _no_kerberos(where, text)
     if state.startswith("08") and _NOT_ENCRYPTED.search(text):
@@ -109,18 +108,8 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
             f"{where}: SQL Server's certificate is not trusted: {text}. Nothing was sent.",
             fix="Name its CA in vnuma_sql.ca_file, and as vnuma_sql.host a name that the certificate has.",
         )
-    if set(numbers) & _STARTING:
-        return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")
-    if 4060 in numbers:
-        return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
-    if set(numbers) & _LOGIN or state == "28000":
-        kind = AccountRefused if set(numbers) & _SETTLED else LoginRefused
-        return kind(
-            f"{where}: SQL Server refused the login: {text}.",
-            fix="Check user and password, and that the login is enabled and not locked.",
-        )
-    if set(numbers) & _PRIVILEGE:
-        return _privilege(where, text)
+    if state == "28000":
+        return _refused(LoginRefused, where, text)
     if state.startswith(("08", "HYT")) or (state == "01000" and set(numbers) & _FREETDS_CUT):
         return SqlUnreachable(
             f"{where}: SQL Server does not answer: {text}.",
@@ -136,6 +125,29 @@ def translate(error: pyodbc.Error, where: str) -> VnumaError:
     return ServerError(f"{where}: {text}{number}.", native=native)
 
 
+def _by_number(where: str, numbers: set[int], text: str) -> VnumaError | None:
+    """What SQL Server's own numbers mean: judged before words, which may be names of logins."""
+    if numbers & _STARTING:
+        return SqlUnreachable(f"{where}: SQL Server does not take logins yet: {text}.")
+    if 4060 in numbers:
+        return ServerError(f"{where}: {text}.", native=4060, fix="Does the database exist, and is it ONLINE?")
+    if numbers & _LOGIN:
+        if _ENTRA.search(_NAME.sub("", text)):
+            return LoginRefused(
+                f"{where}: SQL Server wants an Entra ID login, which is not supported: {text}.",
+                fix="Ask the DBA for a SQL login, or use Kerberos (kerberos: true).",
+            )
+        return _refused(AccountRefused if numbers & _SETTLED else LoginRefused, where, text)
+    return _privilege(where, text) if numbers & _PRIVILEGE else None
+
+
+def _refused(kind: type[LoginRefused], where: str, text: str) -> LoginRefused:
+    return kind(
+        f"{where}: SQL Server refused the login: {text}.",
+        fix="Check user and password, and that the login is enabled and not locked.",
+    )
+
+
 def counts_against_account(error: pyodbc.Error) -> bool:
     """Whether SQL Server refused a password or an account, as lock-out policies count it.
 
@@ -143,7 +155,7 @@ def counts_against_account(error: pyodbc.Error) -> bool:
     """
     numbers = set(natives(error))
     other = _STARTING | _DATABASE
-    return bool(numbers & _LOGIN) and not numbers & other and not _KERBEROS.search(sentence(error))
+    return bool(numbers & _LOGIN) and not numbers & other
 
 
 def not_loaded(why: object) -> DriverMissing:

@@ -43,6 +43,19 @@ class _Turn:
         """Whether what appears next is somebody else's socket."""
         return len(self.addresses) == 1 and bool(self.mine) and still_open(self.mine)
 
+    def look(self) -> None:
+        """Take the socket that has appeared, where it can only be this login's."""
+        with _changed:
+            others = [one for one in _turns if one is not self and one.addresses & self.addresses]
+            found = connected_to(self.addresses, since=self.before)
+            found -= frozenset[tuple[int, int]]().union(*(one.mine for one in others))
+            # A neighbour that has lost its socket may be opening another.
+            if all(one.settled for one in others) and (
+                len(found) == 1 or (found and len(self.addresses) > 1)
+            ):
+                self.mine = found
+                _changed.notify_all()
+
 
 _turns: list[_Turn] = []
 _changed = threading.Condition()
@@ -66,18 +79,9 @@ def turn(addresses: frozenset[Address], until: float) -> Iterator[_Turn]:
     finally:
         with _changed:
             _turns.remove(own)
-            _changed.notify_all()
-
-
-def _look(own: _Turn) -> None:
-    """Take the socket that has appeared, where it can only be this login's."""
-    with _changed:
-        others = [one for one in _turns if one is not own and one.addresses & own.addresses]
-        found = connected_to(own.addresses, since=own.before)
-        found -= frozenset[tuple[int, int]]().union(*(one.mine for one in others))
-        # A neighbour that has lost its socket may be opening another.
-        if all(one.settled for one in others) and (len(found) == 1 or (found and len(own.addresses) > 1)):
-            own.mine = found
+            opened = all_sockets()
+            for other in _turns:  # one that loses its socket must not take that of this connection
+                other.before |= opened
             _changed.notify_all()
 
 
@@ -111,7 +115,7 @@ def log_in(
             with turn(addresses, until) as attempt.own:
                 connection = pyodbc.connect(string, autocommit=True, timeout=seconds)
                 if not attempt.own.settled:
-                    _look(attempt.own)
+                    attempt.own.look()
             with attempt.handing_over:
                 if attempt.given_up:
                     connection.close()
@@ -144,7 +148,7 @@ def _watched(attempt: _Attempt, until: float) -> bool:
         if attempt.ended.wait(left):
             return True
         if attempt.own is not None and not attempt.own.settled:
-            _look(attempt.own)
+            attempt.own.look()
     if attempt.own is not None:
         shut_down(attempt.own.mine)
     attempt.ended.wait(_SLACK_S)

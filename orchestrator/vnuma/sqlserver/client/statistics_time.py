@@ -16,9 +16,11 @@ from vnuma.errors import MeasurementFailed
 EXECUTION = 3612
 PARSE_AND_COMPILE = 3613
 
-_STATE = re.compile(r"\((-?\d+)\)\s*$")
+_STATE = re.compile(r"\((-?\d{1,10})\)\s*$")
 _DIGITS = re.compile(r"\d+")
-_FIGURE = re.compile(r"=[^\S\n]*(\d+)")
+_FIGURE = re.compile(r"=[^\S\n]*(\d{1,12})(?!\d)")
+"""At most 12 digits: 31 years in milliseconds."""
+_SHOWN = 200
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ def read_times(text: str) -> Times:
     figures = [match.span(1) for match in _FIGURE.finditer(text)]
     last_two = [match.span() for match in _DIGITS.finditer(text)][-2:]
     if len(figures) != 2 or figures != last_two:
+        shown = " ".join(text.split())[:_SHOWN]
         raise MeasurementFailed(
-            f"SQL Server's timing message cannot be read with certainty: {' '.join(text.split())!r}.",
+            f"SQL Server's timing message cannot be read with certainty: {shown!r}.",
             fix="Set the login's default language to us_english, and report the message.",
         )
     cpu, elapsed = (int(text[start:end]) for start, end in figures)
