@@ -111,7 +111,7 @@ def _data(found: Findings) -> Iterator[Caution]:
     elif len(found.comparison.reference) == 1:
         yield Caution(
             "aa_missing",
-            "Only one of the reference arm's two columns has cells: no A/A check.",
+            "Only one of the reference arm's two columns has enough cells: no A/A check.",
             "Repeat the other column's cells.",
         )
     coarse = _coarse(found)

@@ -13,7 +13,7 @@ import numpy as np
 from vnuma.analysis import dunnett
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
-from vnuma.analysis.fit import Fit, GateFlag, connected, fit, gate
+from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate
 from vnuma.analysis.rank import RankEstimate, rank_estimate
 from vnuma.domain.workloads.metric import Better
 
@@ -64,7 +64,7 @@ class Inference:
 
 @dataclass(frozen=True)
 class Contrast:
-    """One arm against the reference. `boots` counts the blocks that hold both.
+    """One arm against the reference. `boots` counts the blocks that hold both: its pairs.
 
     `log_ratio` is None when no block does; `inference` is None when nothing estimates the error.
     """
@@ -107,6 +107,9 @@ def compare(grid: Grid, reference: Sequence[str], arms: Mapping[str, str], alpha
     present = tuple(label for label in present if label in grid.labels)
     full = fit(grid)
     flags = gate(full)
+    spare = _untestable(flags, present)
+    if spare:
+        return compare(grid.without(spare), [label for label in present if label != spare], arms, alpha)
     result = Comparison(full, flags, present, (), alpha)
     family = sum(label in grid.labels for label in arms)
     contrasts = tuple(
@@ -116,16 +119,19 @@ def compare(grid: Grid, reference: Sequence[str], arms: Mapping[str, str], alpha
     return Comparison(full, flags, present, contrasts, alpha)
 
 
-def weights(label: str, reference: Sequence[str]) -> dict[str, float]:
-    """Contrast weights: the column minus the mean of the reference's columns."""
-    return {label: 1.0, **{other: -1.0 / len(reference) for other in reference}}
+def _untestable(flags: Sequence[GateFlag], reference: Sequence[str]) -> str | None:
+    """A column of the reference with too few cells for the gate, beside one that has enough."""
+    mine = [flag for flag in flags if flag.label in reference]
+    if not any(flag.testable for flag in mine):
+        return None
+    return next((flag.label for flag in mine if not flag.testable), None)
 
 
 def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, ...]:
-    """d[b] = Y[b, label] - mean of the reference's columns, over blocks that hold them all."""
-    base = np.mean([grid.column(other) for other in reference], axis=0)
-    d = grid.column(label) - base
-    return tuple(float(x) for x in d[~np.isnan(d)])
+    """d[b] = Y[b, label] - mean of the reference's columns that block b has, over blocks with any."""
+    base = np.array([grid.column(other) for other in reference])
+    held = ~np.isnan(base).all(axis=0) & ~np.isnan(grid.column(label))
+    return tuple(float(x) for x in grid.column(label)[held] - np.nanmean(base[:, held], axis=0))
 
 
 def _absent(label: str, arm: str) -> Contrast:
@@ -142,17 +148,10 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     if own and len(d) >= 2:
         estimate, inference = _own(d, family, comparison.alpha)
     else:
-        estimate, factor = full.contrast(weights(label, reference))
+        estimate, factor = against(full.grid, label, reference)
         rho = 1.0 / (1 + len(reference))
         inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha)
-    boots = _shared_blocks(full.grid, label, reference)
-    return Contrast(arm, label, boots, estimate, inference, rank_estimate(d), d)
-
-
-def _shared_blocks(grid: Grid, label: str, reference: Sequence[str]) -> int:
-    """Blocks that hold the arm and at least one reference column."""
-    base = np.any([~np.isnan(grid.column(other)) for other in reference], axis=0)
-    return int((base & ~np.isnan(grid.column(label))).sum())
+    return Contrast(arm, label, len(d), estimate, inference, rank_estimate(d), d)
 
 
 def _pooled(

@@ -8,7 +8,7 @@ pinv(C) Q, and a contrast w has variance sigma^2 w'pinv(C)w. One path, so both c
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -57,16 +57,19 @@ class GateFlag:
     critical: float | None
     flagged: bool
 
+    @property
+    def testable(self) -> bool:
+        """Has the column cells enough for the test?"""
+        return self.critical is not None
+
 
 def fit(grid: Grid) -> Fit:
     """Fit columns and blocks by least squares. The grid must be connected and hold a cell."""
     present = ~np.isnan(grid.y)
     y = np.where(present, grid.y, 0.0)
     per_block = present.sum(axis=1)
-    block_means = y.sum(axis=1) / per_block
-    totals = (np.where(present, y - block_means[:, None], 0.0)).sum(axis=0)
     variance = _variance(present.shape, present.tobytes())
-    effects = variance @ totals
+    effects = variance @ _totals(grid)
     block_effects = np.where(present, y - effects, 0.0).sum(axis=1) / per_block
     residuals = np.where(present, y - effects - block_effects[:, None], np.nan)
     rss = float(np.nansum(residuals**2))
@@ -76,10 +79,33 @@ def fit(grid: Grid) -> Fit:
     return Fit(grid, effects, block_effects, residuals, variance, rss, df)
 
 
+def against(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, float]:
+    """A column minus the reference, whose columns are one arm: each of their cells counts the same.
+
+    Gives the estimate and its variance divided by that of a cell. In complete blocks this is the mean of
+    the reference's columns; where one of them has gaps, the other makes up for it.
+    """
+    arms = [name for name in grid.labels if name not in reference[1:]]
+    member = np.array(
+        [[arm == (reference[0] if name in reference else name) for arm in arms] for name in grid.labels],
+        dtype=np.int64,
+    )
+    counts = np.ascontiguousarray(~np.isnan(grid.y) @ member)
+    w = np.array([(arm == label) - float(arm == reference[0]) for arm in arms])
+    variance = _variance(counts.shape, counts.astype(np.uint8).tobytes())
+    return float(w @ variance @ (_totals(grid) @ member)), float(w @ variance @ w)
+
+
+def _totals(grid: Grid) -> FloatArray:
+    """Sum of each column's cells, each less the mean of its block."""
+    centred = grid.y - np.nanmean(grid.y, axis=1, keepdims=True)
+    return np.asarray(np.nansum(centred, axis=0), dtype=np.float64)
+
+
 @lru_cache(maxsize=256)
 def _variance(shape: tuple[int, int], pattern: bytes) -> FloatArray:
-    """pinv(C): it depends on which cells are there alone, and most fits of a run have the same."""
-    n = np.frombuffer(pattern, dtype=bool).reshape(shape).astype(np.float64)
+    """pinv(C) from the cells of each block and column: most fits of a run have the same ones."""
+    n = np.frombuffer(pattern, dtype=np.uint8).reshape(shape).astype(np.float64)
     information = np.diag(n.sum(axis=0)) - n.T @ (n / n.sum(axis=1)[:, None])
     return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
 

@@ -12,7 +12,7 @@ from scipy import stats
 from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare_ms
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
-from vnuma.analysis.fit import fit, gate
+from vnuma.analysis.fit import against, fit, gate
 
 
 def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWrapper, int]:
@@ -52,6 +52,22 @@ def test_estimates_and_errors_equal_ols(holes: tuple[tuple[int, int], ...]) -> N
         expected = model.t_test(_weights(arm, blocks, 6, 2))
         assert estimate == pytest.approx(float(np.squeeze(expected.effect)), abs=1e-11)
         assert math.sqrt((full.ms or 0) * factor) == pytest.approx(float(np.squeeze(expected.sd)), rel=1e-9)
+
+
+@pytest.mark.parametrize("holes", [(), ((1, 0), (2, 5)), tuple((b, 1) for b in range(1, 6))])
+def test_the_reference_counts_as_one_arm(holes: tuple[tuple[int, int], ...]) -> None:
+    """Against both columns of the reference: OLS in which they share one dummy, gaps or not."""
+    ms = G1_MS.copy()
+    for hole in holes:
+        ms[hole] = np.nan
+    y = np.log(ms)
+    rows = [(b, c) for b in range(6) for c in range(6) if not np.isnan(y[b, c])]
+    x = np.array([[*np.eye(6)[b], *np.eye(6)[c][2:]] for b, c in rows])
+    model = sm.OLS(np.array([y[cell] for cell in rows]), x).fit()
+    for arm in range(2, 6):
+        estimate, factor = against(as_grid(ms), LABELS[arm], ("R", "A"))
+        assert estimate == pytest.approx(model.params[4 + arm], abs=1e-11)
+        assert factor == pytest.approx(model.normalized_cov_params[4 + arm, 4 + arm], rel=1e-9)
 
 
 def test_residuals_equal_ols_with_missing_cells() -> None:

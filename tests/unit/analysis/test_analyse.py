@@ -212,6 +212,24 @@ def test_one_reference_column_lost() -> None:
     assert _words(found)["16x1"] is Word.SLOWER
 
 
+@pytest.mark.parametrize("kept", [1, 2])
+def test_few_a_a_cells_take_no_verdict_away(kept: int) -> None:
+    """An A/A column that lost most of its cells leaves the verdicts that the others allow."""
+    study = usual_study()
+    study.drop(lambda c: c.label == "1x16 (A/A)" and c.block > kept)
+    gone = usual_study()
+    gone.drop(lambda c: c.label == "1x16 (A/A)")
+    assert _words(analysed(study)) == _words(analysed(gone))
+
+
+def test_own_error_rests_on_every_pair() -> None:
+    """A block with one of the reference's columns is a pair, and the boots named are the pairs used."""
+    study = usual_study(blocks=6)
+    study.drop(lambda c: c.label == "1x16 (A/A)" and c.block > 3)
+    for arm in analysed(study).arms:
+        assert arm.contrast.boots == len(arm.contrast.differences) == 6
+
+
 def test_the_reference_never_ran() -> None:
     """Without the reference nothing is compared; the medians are still shown."""
     study = usual_study()

@@ -222,6 +222,7 @@ def test_each_target_can_be_missed(small: Calibration) -> None:
         promises=tuple(promises),
         pilots=Rate(0.5, 0.02),
         stopping=tuple(stopped),
+        hard=tuple(dataclasses.replace(item, rate=bad) for item in small.hard),
     )
     missed = [target.name for target in targets(found) if not target.met]
     cautious = dataclasses.replace(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from vnuma.analysis.calibration.hard_cases import Case, hard_cases
 from vnuma.analysis.calibration.measure import Rate, Rates, measure
 from vnuma.analysis.calibration.planning import (
     PILOTS,
@@ -35,6 +36,7 @@ class Calibration:
     promises: tuple[Promise, ...]
     pilots: Rate
     stopping: tuple[Stopping, ...]
+    hard: tuple[Case, ...]
 
 
 def calibrate(
@@ -59,4 +61,8 @@ def calibrate(
     for number, (truth, target) in enumerate(STOPPING):
         progress(f"stopping at {target * 100:g}%, {truth.name}")
         stopped.append(stopping(truth, target, studies, np.random.default_rng((seed, 4, number))))
-    return Calibration(studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped))
+    progress("hard cases")
+    hard = hard_cases(studies, np.random.default_rng((seed, 5)))
+    return Calibration(
+        studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped), hard
+    )

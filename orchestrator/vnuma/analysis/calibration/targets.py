@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from vnuma.analysis.calibration.hard_cases import Case
 from vnuma.analysis.calibration.measure import Rate, Rates
 from vnuma.analysis.calibration.planning import PROMISE, Promise, Stopping
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
@@ -67,7 +68,16 @@ def targets(found: Calibration) -> tuple[Target, ...]:
         _at_most("family-wise error, stopped early", FAMILY_UNEQUAL, _stopped(found.stopping)),
         _at_least("fixed order: intervals fail", MUST_FAIL, _family(fixed)),
         _at_least("fixed order: words withheld", 1.0, [_Case(_where(r), r.withheld) for r in fixed]),
+        *_hard(found.hard),
     )
+
+
+def _hard(cases: Sequence[Case]) -> Iterator[Target]:
+    """A target for each kind of hard case."""
+    for name in dict.fromkeys(case.target for case in cases):
+        mine = [case for case in cases if case.target == name]
+        compared = _at_most if mine[0].at_most else _at_least
+        yield compared(name, mine[0].bound, [_Case(case.where, case.rate) for case in mine])
 
 
 def _at_most(name: str, bound: float, cases: Sequence[_Case]) -> Target:

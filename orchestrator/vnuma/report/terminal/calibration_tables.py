@@ -38,6 +38,7 @@ def tables(found: Calibration) -> Iterator[GridTable]:
     yield _foil(found)
     yield _promises(found)
     yield _stopping(found)
+    yield _hard(found)
     yield _targets(found)
 
 
@@ -138,6 +139,14 @@ def _stopping(found: Calibration) -> GridTable:
     )
     headings = ("truth, half-width", *(f"cap {cap}" for cap in CAPS), "± (MC)", "mean blocks, cap 24")
     return GridTable("Family-wise error when stopping on precision, %", headings, rows)
+
+
+def _hard(found: Calibration) -> GridTable:
+    rows = tuple(
+        (item.where, item.target, f"{'≤' if item.at_most else '≥'} {item.bound * 100:g}", *_rate(item.rate))
+        for item in found.hard
+    )
+    return GridTable("Hard cases, %", ("case", "what", "bound", "found", "± (MC)"), rows)
 
 
 def _targets(found: Calibration) -> GridTable:
