@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.build import ARMS, Lost, Story, noisy, study_text
+from tests.report.build import ARMS, EFFECTS, Lost, Story, noisy, study_text
 from tests.report.pages import page_text
 from tests.report.test_text import GOLDEN_STORY, LABELS
 from vnuma.errors import InputError
@@ -277,6 +277,16 @@ def test_too_few_blocks_recommend_nothing(loaded: Load) -> None:
 
     assert "too few boots (3 of 6)" in text
     assert "Use 1x16" not in text
+
+
+def test_an_undecided_arm_keeps_the_advice_back(loaded: Load) -> None:
+    """That nothing faster was found is no advice while something may be faster."""
+    effects = {**EFFECTS, "2x8": -0.006, "4x4": 0.04}
+    text = text_of(page_text(loaded(Story(ms=noisy(0.012, effects)))))
+
+    assert "undecided" in text
+    assert "Use 1x16" not in text
+    assert "No recommendation yet: 2x8" in text
 
 
 def test_no_valid_cell_makes_a_page_that_says_why(loaded: Load) -> None:

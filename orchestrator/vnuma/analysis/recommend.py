@@ -10,9 +10,10 @@ from vnuma.analysis.verdict import Word
 
 
 def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
-    """Without a faster arm: the reference and what is equivalent to it; else the fastest arm alone.
+    """The fastest arm alone; without a faster one, the reference and what is equivalent to it.
 
-    Empty while an arm's words are withheld or no arm has a word: a recommendation needs one.
+    Empty while an arm's words are withheld. Without a faster arm it is empty, too, while an arm that was
+    measured is not decided: that nothing faster was found is no advice as long as something may be faster.
     Comparing faster arms with each other would be exploratory, so only the fastest is named.
     """
     if any(arm.verdict.withheld for arm in arms):
@@ -20,9 +21,15 @@ def recommend(reference: str, arms: Sequence[ArmResult]) -> tuple[str, ...]:
     faster = [arm for arm in arms if arm.verdict.word is Word.FASTER]
     if faster:
         return (min(faster, key=_slowness).arm,)
-    if all(arm.verdict.word in (Word.UNDECIDED, Word.TOO_FEW) for arm in arms):
+    if undecided(arms) or all(arm.verdict.left_out for arm in arms):
         return ()
     return (reference, *(arm.arm for arm in arms if arm.verdict.word is Word.EQUIVALENT))
+
+
+def undecided(arms: Sequence[ArmResult]) -> tuple[str, ...]:
+    """The measured arms of which it is not known yet whether they are faster."""
+    open_words = (Word.UNDECIDED, Word.TOO_FEW)
+    return tuple(arm.arm for arm in arms if arm.verdict.word in open_words and not arm.verdict.left_out)
 
 
 def _slowness(arm: ArmResult) -> float:

@@ -9,6 +9,7 @@ from vnuma.analysis.by_size import apart_sentence
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
+from vnuma.analysis.recommend import undecided
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import decimals, headline, limits, listed, sentence, together
@@ -123,15 +124,12 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         verdict = analysis.arms[0].verdict if analysis.arms else None
         words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
         return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
-    pieces = _recommended(analysis, reference)
     control = loaded.study.control_arm
-    rest = [
-        arm
-        for arm in analysis.arms
-        if arm.arm not in (*analysis.recommended, control) and arm.verdict.word is not Word.EQUIVALENT
-    ]
-    sentences = _against(rest, reference, fastest=bool(pieces) and reference not in analysis.recommended)
-    text = " ".join(sentences)
+    arms = [arm for arm in analysis.arms if arm.arm != control]
+    rest = [arm for arm in arms if arm.arm not in analysis.recommended]
+    pieces = _recommended(analysis, reference) or _not_yet(arms)
+    fastest = bool(analysis.recommended) and reference not in analysis.recommended
+    text = " ".join(_against(rest, reference, fastest=fastest))
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
     alone = [item for item in analysis.sizes_apart if item.arm != control]
@@ -177,13 +175,26 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
     ]
 
 
+def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:
+    """Why nothing is recommended although some arms have a verdict."""
+    names = undecided(arms)
+    if not names or len(names) == len(arms):
+        return []
+    return [
+        ("No recommendation yet", True),
+        (f": {listed(names)} {'are' if names[1:] else 'is'} undecided.", False),
+    ]
+
+
 def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> list[str]:
     """The arms that are not recommended, grouped by verdict: one sentence a group."""
     made = []
-    for word in (Word.FASTER, Word.SLOWER):
+    for word in (Word.FASTER, Word.EQUIVALENT, Word.SLOWER):
         sharing = [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word]
         if sharing:
-            made.append(together(sharing) + (f" than {reference}." if fastest else "."))
+            than = f" than {reference}." if fastest else "."
+            than = f" to {reference}." if word is Word.EQUIVALENT else than
+            made.append(together(sharing) + than)
     for word in (Word.UNDECIDED, Word.TOO_FEW):
         group = [arm for arm in arms if arm.verdict.word is word]
         made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]
