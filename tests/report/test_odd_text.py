@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import altair as alt
 
 from tests.report.build import Story, study_text
-from vnuma.report.charts.pictures import pictures
+from vnuma.report.charts.pictures import Picture, pictures
 from vnuma.report.charts.svg import draw
 from vnuma.report.model.model import LoadedRun
 
@@ -24,3 +25,25 @@ def test_a_title_may_look_like_a_colour(loaded: Callable[[Story], LoadedRun]) ->
     text = study_text(sizes="500", forms="client").replace("Dakic 2019, Table 1", "var(--x)")
     drawn = list(pictures(loaded(Story(text=text))))
     assert any("var(--x)" in picture.svg for picture in drawn)
+
+
+def test_a_chart_that_cannot_be_drawn_says_so_in_its_place() -> None:
+    """Its title and words are there; the next chart is drawn."""
+    points = alt.Chart(alt.InlineData(values=[{"ms": 1}])).mark_point().encode(x="ms:Q")
+    broken = alt.layer(points.transform_calculate(x="no such expression"))
+
+    instead = draw(broken, key="k", title="its title", words="its words")
+    assert "could not be drawn" in instead.svg
+    assert "its title" in instead.svg
+    assert "could not be drawn" not in draw(alt.layer(points), key="k", title="t", words="w").svg
+
+
+def test_a_picture_that_ends_its_process_costs_that_picture(tmp_path: Path) -> None:
+    """vl-convert aborts for its size: the others are written, and a text says which is missing and why."""
+    for name, side in (("before", 10), ("huge", 1_000_000), ("after", 10)):
+        svg = f'<svg xmlns="http://www.w3.org/2000/svg" width="{side}" height="{side}"></svg>'
+        Picture(name, svg).write(tmp_path)
+
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"before.png", "before.pdf", "after.png", "after.pdf", "huge.svg", "huge.png.txt"} <= written
+    assert "huge.png" not in written

@@ -16,11 +16,12 @@ PLUGINS = ROOT / "plugins"
 
 PURE = {"domain", "analysis", "checks", "logs"}
 ADAPTERS = {"vsphere", "sqlserver", "store", "estate"}
-GROUND = {"errors", "assets", "gc_paused", "logins", "__version__"}
+GROUND = {"errors", "apart", "assets", "gc_paused", "logins", "__version__"}
 """What every layer with input and output may import."""
 
 ALLOWED = {
     "errors": set(),
+    "apart": set(),
     "gc_paused": set(),
     "assets": {"errors"},
     "logins": {"errors"},

@@ -26,7 +26,7 @@ A vNUMA study of {listed(study.vms)}, measured by vnuma {run.product_version}, b
 | samples.csv, samples.parquet | every iteration, warm-ups included |
 | columns.md | what the columns of those files are, with units |
 | tables/ | Table 1 in the paper's layout, other figures and waits by arm: CSV, Markdown, LaTeX |
-| charts/ | every chart: SVG, PNG, PDF |
+| charts/ | every chart: SVG, PNG, PDF; a .txt says why one is missing |
 | methods.md | how the figures came about, to be quoted |
 | study.yml | the study file, as it was run: arms, workload with its T-SQL, design, seed |
 | {inventory_name(loaded)} | an inventory for it: where its VMs are reached, without any password |

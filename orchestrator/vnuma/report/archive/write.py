@@ -120,9 +120,7 @@ def named_tables(loaded: LoadedRun) -> Iterator[tuple[str, GridTable]]:
 def _charts(loaded: LoadedRun, folder: Path) -> None:
     folder.mkdir()
     for picture in pictures(loaded):
-        (folder / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
-        (folder / f"{picture.name}.png").write_bytes(picture.png)
-        (folder / f"{picture.name}.pdf").write_bytes(picture.pdf)
+        picture.write(folder)
 
 
 def _methods(loaded: LoadedRun) -> str:

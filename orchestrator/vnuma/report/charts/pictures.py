@@ -7,15 +7,17 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from typing import Literal
 
-import vl_convert
 from markupsafe import escape
 
 from vnuma.analysis.result import Analysis
+from vnuma.apart import ApartError
 from vnuma.assets import asset
 from vnuma.domain.workloads.replicate import plural
 from vnuma.report.charts import difference_charts
+from vnuma.report.charts.convert import svg_as_pdf, svg_as_png
 from vnuma.report.charts.host_drawing import host_figures, host_map
 from vnuma.report.charts.order_chart import order
 from vnuma.report.charts.scaling_chart import scaling_charts
@@ -43,13 +45,23 @@ class Picture:
 
     @property
     def png(self) -> bytes:
-        """At twice its size in pixels."""
-        return vl_convert.svg_to_png(self.svg, scale=2.0)
+        """At twice its size in pixels. Raises ApartError where it cannot be drawn."""
+        return svg_as_png(self.svg)
 
     @property
     def pdf(self) -> bytes:
-        """As vectors."""
-        return vl_convert.svg_to_pdf(self.svg)
+        """As vectors. Raises ApartError where it cannot be drawn."""
+        return svg_as_pdf(self.svg)
+
+    def write(self, folder: Path) -> None:
+        """As SVG, PNG and PDF; where a converter cannot make one of them, as a text that says why."""
+        (folder / f"{self.name}.svg").write_text(self.svg, encoding="utf-8")
+        for kind in ("png", "pdf"):
+            try:
+                (folder / f"{self.name}.{kind}").write_bytes(getattr(self, kind))
+            except ApartError as error:
+                why = f"{self.name}.svg could not be made a {kind.upper()}: {error}.\n"
+                (folder / f"{self.name}.{kind}.txt").write_text(why, encoding="utf-8")
 
 
 def pictures(loaded: LoadedRun, scheme: Scheme = "light") -> Iterator[Picture]:

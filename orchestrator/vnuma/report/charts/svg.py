@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import altair as alt
-import vl_convert
 from markupsafe import Markup, escape
 
+from vnuma.apart import ApartError
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.report.charts.convert import chart_as_svg
 
 # A chart is drawn in these colours, which stand for the page's own; so it follows light and dark.
 INK, MUTED, GRID, BAND = "#010101", "#020202", "#030303", "#040404"
@@ -25,6 +26,8 @@ _VARIABLES = {
     LESS: "less",
 }
 FONT = "system-ui, sans-serif"
+_WHY = 60
+"""Letters of a reason: what fits beside a chart's place."""
 
 Layers = alt.LayerChart | alt.FacetChart
 
@@ -60,11 +63,23 @@ class Figure:
 
 
 def draw(chart: Layers, *, key: str, title: str, words: str) -> Figure:
-    """Draw a chart. `key` makes the ids of its title and words unique in the page."""
+    """Draw a chart, or say why not. `key` makes the ids of its title and words unique in the page."""
     specification = _printable({**chart.to_dict(), "config": _config(), "background": None})
     version = "_".join(alt.SCHEMA_VERSION.split(".")[:2])
-    drawn = vl_convert.vegalite_to_svg(specification, vl_version=version)
+    try:
+        drawn = chart_as_svg(specification, version)
+    except ApartError as error:
+        drawn = _not_drawn(str(error))
     return Figure(inline(drawn, key, title, words), title, words)
+
+
+def _not_drawn(why: str) -> str:
+    """What stands in the place of a chart: its words, and the table beside it, are still there."""
+    text = escape(escaped(f"This chart could not be drawn: {' '.join(why.split())[:_WHY]}"))
+    return (
+        f'<svg width="560" height="30" viewBox="0 0 560 30"><text x="0" y="20" font-family="{FONT}" '
+        f'font-size="12" fill="{INK}">{text}</text></svg>'
+    )
 
 
 def _printable(node: Any) -> Any:

@@ -1,0 +1,147 @@
+"""Functions that run in a process of their own: it may die of what it is given, and only that call fails.
+
+Readers and drawers that are not written in Python end a process instead of raising, and bound no memory.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
+
+_MEGABYTE = 1024 * 1024
+
+
+class ApartError(Exception):
+    """The call gave no answer; the message says why, in a few words."""
+
+
+class Apart:
+    """The functions of one module, called in one process that lives until it fails or this one ends.
+
+    Arguments and results are what JSON can hold. Each call may take `seconds`; the process may use
+    `cpu_seconds` and `memory_mb` in all, and is started anew when it has ended.
+    """
+
+    def __init__(
+        self, module: str, *, seconds: float, cpu_seconds: int | None = None, memory_mb: int | None = None
+    ) -> None:
+        self._module, self._seconds = module, seconds
+        self._cpu_seconds, self._memory_mb = cpu_seconds, memory_mb
+        self._process: subprocess.Popen[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def call(self, function: str, *arguments: Any) -> Any:
+        """The function's result. Raises ApartError where it raises, dies, or does not end in time."""
+        with self._lock:
+            process = self._running()
+            late = _Deadline(self._seconds, process)
+            try:
+                line = _exchange(process, json.dumps([function, arguments]).encode() + b"\n")
+            except BaseException:
+                self._end()  # its answer would be taken for the next call's
+                raise
+            finally:
+                late.cancel()
+            if not line.endswith(b"\n"):
+                raise ApartError(self._why(self._end(), passed=late.passed))
+        answer = json.loads(line)
+        if "error" in answer:
+            raise ApartError(answer["error"])
+        return answer["result"]
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        with self._lock:
+            self._end()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            limits = [str(self._cpu_seconds or 0), str(self._memory_mb or 0)]
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", "from vnuma.apart import serve; serve()", self._module, *limits],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+            atexit.register(self.close)
+        return self._process
+
+    def _end(self) -> int:
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        atexit.unregister(self.close)
+        process.kill()
+        with suppress(OSError):  # what was still to be written to a process that has gone
+            process.communicate()
+        return process.wait()
+
+    def _why(self, code: int, *, passed: bool) -> str:
+        if passed:
+            return f"it did not end within {self._seconds:g} s"
+        if code == -signal.SIGXCPU:
+            return f"it took more than {self._cpu_seconds} s of processor time"
+        if code == -signal.SIGABRT and self._memory_mb:
+            return f"it took more than {self._memory_mb} MB of memory"
+        return f"its process ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
+
+
+class _Deadline(threading.Timer):
+    """Kills a process at its time, and knows whether it did."""
+
+    def __init__(self, seconds: float, process: subprocess.Popen[bytes]) -> None:
+        super().__init__(seconds, self._kill)
+        self.daemon, self.passed, self._process = True, False, process
+        self.start()
+
+    def _kill(self) -> None:
+        self.passed = True
+        self._process.kill()
+
+
+def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
+    """The answer to a request, without its line end where the process died before it was whole."""
+    assert process.stdin
+    assert process.stdout
+    try:
+        process.stdin.write(request)
+        process.stdin.flush()
+        return process.stdout.readline()
+    except OSError:  # it has ended
+        return b""
+
+
+def serve() -> None:
+    """Answer calls until standard input ends. What a function prints goes nowhere."""
+    module, cpu_seconds, memory_mb = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if cpu_seconds:
+        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
+    functions = import_module(module)
+    if memory_mb:
+        resource.setrlimit(resource.RLIMIT_DATA, (memory_mb * _MEGABYTE, memory_mb * _MEGABYTE))
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    for line in sys.stdin.buffer:
+        name, arguments = json.loads(line)
+        answers.write(json.dumps(_answer(getattr(functions, name), arguments)).encode() + b"\n")
+        answers.flush()
+
+
+def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:
+    try:
+        return {"result": function(*arguments)}
+    except MemoryError:
+        return {"error": "it took too much memory"}
+    except BaseException as error:  # noqa: BLE001 - a panic of a library is no Exception; the caller is told
+        return {"error": f"{type(error).__name__}: {error}"[:500]}
