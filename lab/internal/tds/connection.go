@@ -196,11 +196,12 @@ type crashError struct {
 
 func (e *crashError) Error() string { return fmt.Sprintf("panic: %v", e.value) }
 
-// handle answers one request. A panic of the engine ends this connection, not the server, and is logged.
+// handle answers one request. A panic of the engine is answered as an error that ends this connection, not the
+// server, and is logged.
 func (c *connection) handle(r *request) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &crashError{value: v, stack: string(debug.Stack())}
+			err = c.crashed(r, &crashError{value: v, stack: string(debug.Stack())})
 		}
 	}()
 	switch {
@@ -220,16 +221,28 @@ func (c *connection) handle(r *request) (err error) {
 	return c.answer(r)
 }
 
+// crashed tells the client of a panic. What the response has sent so far are whole tokens, so an error may follow.
+func (c *connection) crashed(r *request, crash *crashError) error {
+	w := c.response(r)
+	w.Error(Message{Number: 50000, State: 1, Class: 20, Text: "vnuma-lab failed inside this request (" + crash.Error() + ").", Line: 1})
+	return errors.Join(crash, c.end(w))
+}
+
 // reply sends a response that is known whole.
 func (c *connection) reply(tokens []byte) error {
 	c.out.write(tokens)
 	return c.out.finish()
 }
 
+// response begins the response to a request.
+func (c *connection) response(r *request) *Writer {
+	return &Writer{ending: r.ending, out: c.out, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
+		DropAfter: c.server.options.DropAfterRows, inProcedure: r.kind == packetRPC}
+}
+
 // answer runs a batch, a call or a transaction request.
 func (c *connection) answer(r *request) error {
-	w := &Writer{ending: r.ending, out: c.out, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
-		DropAfter: c.server.options.DropAfterRows, inProcedure: r.kind == packetRPC}
+	w := c.response(r)
 	if r.status&(statusReset|statusResetKeep) != 0 {
 		if refusal := c.restart(); refusal != nil {
 			w.Error(*refusal)

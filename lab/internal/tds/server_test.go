@@ -314,7 +314,7 @@ func TestTwoRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// An engine that panics costs its own connection, and the log says where it was.
+// An engine that panics is an error to its client, costs that connection alone, and the log says where it was.
 func TestPanickingEngine(t *testing.T) {
 	s := &script{batch: func(_ context.Context, text string, _ []Param, _ *Writer) {
 		if text == "panic" {
@@ -323,7 +323,9 @@ func TestPanickingEngine(t *testing.T) {
 	}}
 	server, log := start(t, s, Options{})
 	other, c := login(t, server), login(t, server)
-	c.query("panic")
+	if got := c.ask("panic"); got[0] != tokenError || !bytes.Contains(got, appendText(nil, "broken engine")[2:]) {
+		t.Errorf("answer %x", got)
+	}
 	c.ended()
 	other.ask("still here")
 	server.Close()

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
+	"github.com/vmware/govmomi/vim25/mo"
 	"github.com/vmware/govmomi/vim25/types"
 )
 
@@ -130,5 +133,24 @@ func TestFaultsAreAddedListedAndClearedWhileTheLabRuns(t *testing.T) {
 	l.must(l.reconfigure(types.VirtualMachineConfigSpec{Annotation: "a"}))
 	if _, text := l.control("DELETE", "/faults", "", testPassword); !strings.Contains(text, `"removed":1`) {
 		t.Error(text)
+	}
+}
+
+func TestAFailureOfTheLabIsAFaultOfItsRequest(t *testing.T) {
+	l := startLab(t, quick)
+	admit := l.server.registry.Handler
+	l.server.registry.Handler = func(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
+		if method.Name == "CurrentTime" {
+			panic("broken <inside>")
+		}
+		return admit(ctx, method)
+	}
+	_, err := methods.GetCurrentTime(l.ctx, l.client)
+	wantFault[types.SystemError](t, err)
+	if err == nil || !strings.Contains(err.Error(), "broken <inside>") {
+		t.Errorf("it says: %v", err)
+	}
+	if state, err := l.vm.PowerState(l.ctx); err != nil || state == "" {
+		t.Errorf("the next request: %q %v", state, err)
 	}
 }

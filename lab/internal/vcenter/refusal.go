@@ -1,7 +1,12 @@
 package vcenter
 
 import (
+	"encoding/xml"
 	"fmt"
+	"log"
+	"net/http"
+	"runtime/debug"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
@@ -42,3 +47,30 @@ func noSpace() *refusal {
 	fault := &types.NoDiskSpace{FileFault: types.FileFault{File: "[" + datastore + "]"}, Datastore: datastore}
 	return &refusal{fault, "Insufficient disk space on datastore '" + datastore + "'."}
 }
+
+// answering turns a panic inside a request into the fault with which a vCenter tells of its own failures.
+func answering(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch problem := recover(); problem {
+			case nil:
+			case http.ErrAbortHandler: // meant: the connection ends without an answer
+				panic(problem)
+			default:
+				log.Printf("vnuma-lab failed inside a request: %v\n%s", problem, debug.Stack())
+				var reason strings.Builder
+				xml.EscapeText(&reason, []byte(fmt.Sprintf("vnuma-lab failed inside this request: %v", problem)))
+				w.WriteHeader(http.StatusInternalServerError)
+				fmt.Fprintf(w, systemError, reason.String())
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
+
+const systemError = xml.Header + `<soapenv:Envelope xmlns:soapenv="http://schemas.xmlsoap.org/soap/envelope/"
+ xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance"><soapenv:Body><soapenv:Fault>
+<faultcode>ServerFaultCode</faultcode><faultstring>A general system error occurred: %[1]s</faultstring>
+<detail><SystemErrorFault xmlns="urn:vim25" xsi:type="SystemError"><reason>%[1]s</reason></SystemErrorFault></detail>
+</soapenv:Fault></soapenv:Body></soapenv:Envelope>
+`

@@ -157,7 +157,7 @@ func (s *Server) serve() {
 // listen answers the requests of a listener until the server is closed or restarted.
 func (s *Server) listen(listener net.Listener) {
 	server := &http.Server{
-		Handler:           s.interrupting(s.model.Service.ServeMux),
+		Handler:           answering(s.interrupting(s.model.Service.ServeMux)),
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.Default(),
