@@ -16,15 +16,13 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import shape_cell
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext, vm_of_run
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
-from vnuma.engine.restore.restore_outcome import Restored
-from vnuma.engine.restore.restore_plan import Choice
-from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.restore.restoration import Choice, Restored
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.start import create_run, prepare, take
 from vnuma.store import runs
@@ -103,12 +101,8 @@ class Steps:
 
     def put_back(self, choice: Choice = "refuse") -> Restored:
         """Restore the VM."""
-        return restore(
-            self.store,
-            self.run,
-            self.vm,
-            self.target,
-            home=self.home,
-            choice=choice,
-            rules=PowerRules.of(self.study),
-        )
+        return self.restoration(choice).restore()
+
+    def restoration(self, choice: Choice = "refuse") -> VmRestoration:
+        """The restore of the VM as the store has it now."""
+        return VmRestoration(self.store, self.run, self.study, self.vm, self.home, choice, target=self.target)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,8 +12,8 @@ from tests.support.cli import vnuma
 from tests.support.looking import settings_now, settings_of
 from tests.support.proxy import BAD_ANSWERS, proxy_before
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.restore import restore_target
-from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.restore.restoration import Restored
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline
 
@@ -71,12 +70,14 @@ def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
     contexts = [steps.take(), steps.take("sql17")]
     steps.shape(contexts[1])
 
-    def restore_unless_sql16(*given: Any, **named: Any) -> Any:
-        if given[2].name == "sql16":
-            raise AttributeError("nobody foresaw this")
-        return restore(*given, **named)
+    restore = VmRestoration.restore
 
-    monkeypatch.setattr(restore_target, "restore", restore_unless_sql16)
+    def restore_unless_sql16(asked: VmRestoration) -> Restored:
+        if asked.vm.name == "sql16":
+            raise AttributeError("nobody foresaw this")
+        return restore(asked)
+
+    monkeypatch.setattr(VmRestoration, "restore", restore_unless_sql16)
 
     restored, problems = put_back(steps.store, steps.run, steps.study, steps.targets)
 

@@ -23,9 +23,8 @@ from vnuma.engine.ansible_api import actions_on_machines
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.lease.audit import audit_lines
+from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_machine import restore_machine
-from vnuma.engine.restore.restore_outcome import Restored
-from vnuma.engine.restore.restore_plan import Choice
 from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store

@@ -34,8 +34,8 @@ def restore(
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
     """
     from vnuma.cli.crash import report_bug_within
+    from vnuma.engine.restore.restoration import Choice
     from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
-    from vnuma.engine.restore.restore_plan import Choice
     from vnuma.errors import InputError
 
     if theirs and baseline:

@@ -14,7 +14,6 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
-from vnuma.engine.cell.guest_shutdown import PowerRules
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
@@ -27,9 +26,8 @@ from vnuma.engine.lease.context import (
     supervisor_token,
     vm_of_run,
 )
-from vnuma.engine.restore.restore_outcome import Restored
-from vnuma.engine.restore.restore_plan import Choice, plan_of_restore
-from vnuma.engine.restore.restore_vm import restore
+from vnuma.engine.restore.restoration import Choice, Restored
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline
@@ -169,12 +167,12 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         return {"changed": False, "why": left.why}
     context = open_context(run, target, left.token)
     context.fence()
-    store, row, vm, rules = context.store, context.run, context.vm, PowerRules.of(context.study)
+    store, row = context.store, context.run
     try:
         with _working(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = restore(store, row, vm, target, home=home_folder(), choice=choice, rules=rules)
+            done = restoration_of(context, target, choice).restore()
     except NotAtBaseline as error:
         if not left.supervised:
             unsupervised.settle_away(store, row, error)
@@ -189,6 +187,13 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         "msg": done.words,
         "warnings": [reason] if reason else [],
     }
+
+
+def restoration_of(context: VmContext, target: Target, choice: Choice) -> VmRestoration:
+    """The restore of a context's VM."""
+    return VmRestoration(
+        context.store, context.run, context.study, context.vm, context.home, choice, target=target
+    )
 
 
 def back_document(changes: Iterable[Edit]) -> Document:
@@ -215,8 +220,8 @@ def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Docume
     left = left_now(store, row, study, vm, when)
     if left.token is None or left.why:
         return {"changed": False, "why": left.why}
-    planned = plan_of_restore(store, row, vm, target, choice)
     context = VmContext(store, row, study, vm, target, left.token, home_folder())
+    planned = restoration_of(context, target, choice).plan()
     changes = (*planned.changes, *drop_planned(context))
     return {**back_document(changes), "powered_off": planned.powered_off}
 

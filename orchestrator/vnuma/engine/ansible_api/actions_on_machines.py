@@ -18,8 +18,8 @@ from vnuma.engine.ansible_api.actions import (
 from vnuma.engine.cell.machine_pass import measure_pass
 from vnuma.engine.lease.context import home_folder, open_context, open_run, vm_of_run
 from vnuma.engine.restore.machine_restore_plan import edits_back
+from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_machine import restore_machine
-from vnuma.engine.restore.restore_plan import Choice
 from vnuma.engine.run import unsupervised
 from vnuma.errors import NotAtBaseline
 from vnuma.workloads.shell import Shell

@@ -7,7 +7,7 @@ from vnuma.domain.vm.change import Edit
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import kernel_baseline
 from vnuma.engine.lease.foreign_changes import conflict_words
-from vnuma.engine.restore.restore_plan import Choice
+from vnuma.engine.restore.restoration import Choice
 from vnuma.errors import RestoreConflict
 from vnuma.store.rows import Vm
 from vnuma.workloads.shell import Shell

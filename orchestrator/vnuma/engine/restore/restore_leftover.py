@@ -12,14 +12,15 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import MACHINE_KEY, AnyTarget, Machine
+from vnuma.engine.access.target import MACHINE_KEY, AnyTarget, Machine, Target
 from vnuma.engine.cell.dataset import stands
 from vnuma.engine.lease.context import home_folder, store_url
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.machine_restore_plan import edits_back
-from vnuma.engine.restore.restore_plan import Choice, plan_of_restore
+from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_target import restore_target
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -121,9 +122,13 @@ def show_leftovers(
 def _changes_back(store: Store, owner: Run, row: Vm, target: AnyTarget, choice: Choice) -> Sequence[Edit]:
     """What putting it back would change. Raises RestoreConflict."""
     if not isinstance(target, Machine):
-        return plan_of_restore(store, owner, row, target, choice).changes
+        return _restoration(store, owner, row, target, choice).plan().changes
     shell = PlayedShell(row.name, Path(owner.inventory or "inventory"))
     return list(edits_back(_study(store, owner), row, shell, choice).values())
+
+
+def _restoration(store: Store, owner: Run, row: Vm, target: Target, choice: Choice) -> VmRestoration:
+    return VmRestoration(store, owner, _study(store, owner), row, home_folder(), choice, target=target)
 
 
 def _study(store: Store, owner: Run) -> Study:

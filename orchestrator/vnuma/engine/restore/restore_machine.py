@@ -11,8 +11,14 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.restore.machine_restore_plan import edits_back, held_baseline
-from vnuma.engine.restore.restore_outcome import Restored, advance_token, give_up, possibly_changed, record
-from vnuma.engine.restore.restore_plan import Choice
+from vnuma.engine.restore.restoration import (
+    Choice,
+    Restored,
+    advance_token,
+    give_up,
+    possibly_changed,
+    record,
+)
 from vnuma.errors import MachineUnreachable, MeasurementFailed, RestoreConflict, StoreError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm

@@ -1,17 +1,12 @@
-"""Put a VM back as its baseline says. One function, whoever asks: the end of a run, recovery, a person.
-
-Restoring raises the lease's token first, so that every other process of the run stops at its next
-write; then it waits for the VM's lock and for vSphere tasks under way, and only then acts.
-"""
+"""The restore of a VM in vCenter: planned, and done in one session of it after the other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from pathlib import Path
 
-from vnuma.domain.vm.change import change_back, differences, net
+from vnuma.domain.vm.change import Edit, change_back, differences, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
@@ -20,20 +15,19 @@ from vnuma.engine.cell import deferred_log
 from vnuma.engine.cell.guest_shutdown import (
     POWER_OFF,
     POWER_ON,
-    Fence,
     PowerRules,
     require_way_back,
     shut_down,
 )
 from vnuma.engine.instance.sql_identity import Endpoint
-from vnuma.engine.lease.audit import Journal, edits_of
+from vnuma.engine.lease.audit import edits_of
 from vnuma.engine.lease.baseline import baseline_power, foreign_mark
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
+from vnuma.engine.restore.restoration import Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore, parts_of
-from vnuma.engine.restore.restore_outcome import Restored, advance_token, give_up, possibly_changed, record
-from vnuma.engine.restore.restore_plan import Choice, held_by_another_run, settings_to_restore, unmarking
+from vnuma.engine.restore.restore_plan import held_by_another_run, settings_to_restore, unmarking
 from vnuma.errors import (
     AttemptFailed,
     CertificateRejected,
@@ -41,16 +35,12 @@ from vnuma.errors import (
     HostChanged,
     LeaseLost,
     NotAtBaseline,
-    RestoreConflict,
-    StoreError,
     VCenterUnreachable,
     VnumaError,
 )
-from vnuma.store import audit, leases
+from vnuma.store import audit
 from vnuma.store.audit import AuditLine
-from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
-from vnuma.store.states import RestoreOutcome
+from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
 from vnuma.vsphere import apply, lease_mark, lease_note, power, read
 from vnuma.vsphere.connect import Session, connect
@@ -67,72 +57,62 @@ _ELSEWHERE = (LeaseLost, VCenterUnreachable, CertificateRejected)
 """Another process has the VM, or nothing can be done before vCenter answers again."""
 
 
-def restore(
-    store: Store,
-    run: Run,
-    vm: Vm,
-    target: Target,
-    *,
-    home: Path,
-    choice: Choice = "refuse",
-    rules: PowerRules,
-    say: Callable[[str], None] = lambda _: None,
-) -> Restored:
-    """Put one VM back and give up its lease. Safe to repeat.
+@dataclass(frozen=True, kw_only=True)
+class VmRestoration(Restoration):
+    """The restore of a VM in vCenter."""
 
-    Raises RestoreConflict when somebody else changed the VM and `choice` is `refuse`, NotAtBaseline
-    when it could not be put back, also if the store cannot be read: the lease is kept in both. A
-    store that cannot be written does not keep a VM from being put back: StoreError then says that it was.
-    """
-    try:
-        token, broken = advance_token(store, run, vm)
-    except StoreError as error:
-        raise possibly_changed(vm.name, error) from error
+    target: Target
 
-    def fence() -> None:
-        with store.read() as connection:
-            leases.require_current(connection, vm.vm_key, token)
+    @property
+    def rules(self) -> PowerRules:
+        """Deadlines and what a guest is asked, as the study says."""
+        return PowerRules.of(self.study)
 
-    # A line that cannot be written does not keep a VM from being put back; `give_up` tells of the store.
-    journal = Journal(store, vm.vm_key, vm.name, run, lost=lambda _: None)
+    def plan(self) -> RestorePlan:
+        """See `Restoration`. What SQL Server has cannot be asked while the VM is off: its edits say so."""
+        with connect(vcenter(self.target)) as session:
+            facts = read.read_vm(session, find_own(session, self.vm))
+        unmark = [] if facts.lease is None or foreign_mark(facts.lease, self.run) else [unmarking(self.run)]
+        if self.vm.baseline is None or held_by_another_run(self, facts):
+            return RestorePlan(tuple(unmark))
+        change = change_back(facts.settings, settings_to_restore(self, facts))
+        server = sql_server(self.target) if facts.power is Power.ON else None
+        guest = [part.plan(server) for part in parts_of(self.store, self.run, self.vm)]
+        wanted = baseline_power(self.vm)
+        power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
+        cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
+        edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
+        return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
 
-    def once(_tries: int) -> Restored:
-        lock = vm_lock(home, vm.vm_key, vm.name, wait_s=rules.step_s, say=say)
-        with lock, connect(vcenter(target)) as session:
-            return _Work(store, run, vm, target, choice, rules, fence, journal, say, session).done()
+    def _restore(self, held: Held) -> Restored:
+        """Each try begins anew in a session of its own, since vCenter may be away for a while."""
 
-    try:
-        outcome = retry_vcenter(
-            once, VCenterRetry(rules.retry_s), report_retry(store, vm, "putting back", say)
-        )
-    except RestoreConflict as error:
-        record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
-        raise
-    except LeaseLost:
-        raise  # another process puts it back
-    except (VnumaError, OSError) as error:
-        away = error if isinstance(error, NotAtBaseline) else possibly_changed(vm.name, error)
-        record(store, vm, token, RestoreOutcome.FAILED, away.what)
-        raise away from error
-    settled = RestoreOutcome.THEIRS if choice == "theirs" else RestoreOutcome.RESTORED
-    give_up(store, vm, token, settled, outcome.words, broken)
-    return outcome
+        def once(_tries: int) -> Restored:
+            lock = vm_lock(self.home, self.vm.vm_key, self.vm.name, wait_s=self.rules.step_s, say=self.say)
+            with lock, connect(vcenter(self.target)) as session:
+                return _Work(self, held, session).done()
+
+        told = report_retry(self.store, self.vm, "putting back", self.say)
+        return retry_vcenter(once, VCenterRetry(self.rules.retry_s), told)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """The putting back of one VM in one session."""
+    """The restore of one VM in one vSphere session."""
 
-    store: Store
-    run: Run
-    vm: Vm
-    target: Target
-    choice: Choice
-    rules: PowerRules
-    fence: Fence
-    journal: Journal
-    say: Callable[[str], None]
+    restoration: VmRestoration
+    held: Held
     session: Session
+
+    @property
+    def vm(self) -> Vm:
+        """The VM's row in the store."""
+        return self.restoration.vm
+
+    @cached_property
+    def rules(self) -> PowerRules:
+        """The study's deadlines."""
+        return self.restoration.rules
 
     @cached_property
     def ref(self) -> VmRef:
@@ -140,18 +120,18 @@ class _Work:
         return find_own(self.session, self.vm)
 
     def done(self) -> Restored:
-        """Wait for tasks under way, put everything back, take the run's mark off the VM."""
+        """Wait for tasks under way, restore everything, take the run's mark off the VM."""
         settle(self.session, self.ref, self.rules.task_s)
         facts = self._read()
         if facts.power is Power.OFF:
-            deferred_log.collect(self.journal, self.session, self.ref)
-        if self.vm.baseline is None or held_by_another_run(self.store, self.run, self.vm, facts):
+            deferred_log.collect(self.held.journal, self.session, self.ref)
+        if self.vm.baseline is None or held_by_another_run(self.restoration, facts):
             outcome = Restored(self.vm.name, 0, 0, facts.power)
         else:
-            outcome = self._put_back_or_on(facts)
+            outcome = self._restore_or_on(facts)
         self._unmark()
-        off = any(edit == POWER_OFF[0] for edit in self.journal.made)
-        return replace(outcome, changes=net(self.journal.made), powered_off=off)
+        off = any(edit == POWER_OFF[0] for edit in self.held.journal.made)
+        return replace(outcome, changes=net(self.held.journal.made), powered_off=off)
 
     def _read(self) -> VmFacts:
         return read.read_vm(self.session, self.ref)
@@ -160,40 +140,41 @@ class _Work:
         """Take the run's own mark off. If somebody writes to the VM meanwhile: again."""
         for tries_left in reversed(range(UNMARK_TRIES)):
             mark = lease_mark.read_mark(self.session, self.ref)
-            if foreign_mark(mark.text, self.run):
+            if foreign_mark(mark.text, self.restoration.run):
                 return
             lease_note.clear_note(self.session, self.ref)
             if mark.text is None:
                 return
             try:
-                with self.journal.change("mark", [unmarking(self.run)]):
+                with self.held.journal.change("mark", [unmarking(self.restoration.run)]):
                     lease_mark.write_mark(self.session, self.ref, None, mark.change_version)
             except apply.ChangedMeanwhile:
                 if not tries_left:
                     raise
 
-    def _put_back_or_on(self, facts: VmFacts) -> Restored:
+    def _restore_or_on(self, facts: VmFacts) -> Restored:
         try:
-            return self._put_back(facts)
+            return self._restore_all(facts)
         except _ELSEWHERE:
             raise
         except VnumaError as error:
             raise self._not_left_off(error) from error
 
-    def _put_back(self, facts: VmFacts) -> Restored:
-        settings_to_restore(self.store, self.vm, facts, self.choice)  # a conflict already: nothing is touched
+    def _restore_all(self, facts: VmFacts) -> Restored:
+        settings_to_restore(self.restoration, facts)  # a conflict already: nothing is touched
         facts = self._after_shutdown(facts)
-        endpoint = Endpoint(self.store, self.run, self.vm, self.target)
+        given = self.restoration
+        endpoint = Endpoint(given.store, given.run, self.vm, given.target)
         inside = InstanceRestore(
             self.session,
             self.ref,
-            partial(sql_server, self.target),
+            partial(sql_server, self.restoration.target),
             partial(endpoint.is_ours, self.session, self.ref),
-            parts_of(self.store, self.run, self.vm),
+            parts_of(self.restoration.store, self.restoration.run, self.vm),
             self.rules,
-            self.fence,
-            self.journal,
-            self.say,
+            self.held.fence,
+            self.held.journal,
+            self.restoration.say,
         )
         inside.before_shape(facts)
         baseline, facts = self._shape_back(facts)
@@ -210,7 +191,7 @@ class _Work:
         if wanted is Power.ON and facts.power is not Power.ON:
             self._power_on(facts.host_moid)
         elif wanted is Power.OFF and facts.power is not Power.OFF:
-            shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
+            shut_down(self.session, self.ref, self.rules, self.held.fence, self.held.journal)
         state = self._read().power
         checked += inside.prove(state)
         return Restored(self.vm.name, checked, checked, state)
@@ -227,7 +208,9 @@ class _Work:
         if seconds_since_power_on(self.session, self.ref) < since_s:  # another boot than the one asked
             return facts
         if power.is_shutting_down(self.session, self.ref):
-            self.say(f"waiting for {facts.name}, whose guest was asked to shut down {since_s:.0f} s ago")
+            self.restoration.say(
+                f"waiting for {facts.name}, whose guest was asked to shut down {since_s:.0f} s ago"
+            )
             power.await_shutdown(self.session, self.ref, self.rules.shutdown_s)
         return self._read()
 
@@ -237,22 +220,24 @@ class _Work:
         hostd, backups and Tools write to a VM just after a shutdown: what is there is read and compared
         anew before each try. Raises RestoreConflict when somebody else's write then changed a setting.
         """
-        baseline = settings_to_restore(self.store, self.vm, facts, self.choice)
+        baseline = settings_to_restore(self.restoration, facts)
         if change_back(facts.settings, baseline).needs_power_off and facts.power is not Power.OFF:
             if baseline_power(self.vm) is Power.ON:
                 require_way_back(self.session, self.ref)
-            self.say(f"shutting {facts.name} down")
-            shut_down(self.session, self.ref, self.rules, self.fence, self.journal)
+            self.restoration.say(f"shutting {facts.name} down")
+            shut_down(self.session, self.ref, self.rules, self.held.fence, self.held.journal)
             facts = self._read()
         for tries_left in reversed(range(WRITE_TRIES)):
-            baseline = settings_to_restore(self.store, self.vm, facts, self.choice)
+            baseline = settings_to_restore(self.restoration, facts)
             change = change_back(facts.settings, baseline)
             if not change:
                 break
-            self.say(f"putting back {len(change.edits)} settings of {facts.name}")
+            self.restoration.say(f"putting back {len(change.edits)} settings of {facts.name}")
             try:
-                with self.journal.change("put back", change):
-                    facts = apply.reconfigure(self.session, self.ref, change, seen=facts, fence=self.fence)
+                with self.held.journal.change("put back", change):
+                    facts = apply.reconfigure(
+                        self.session, self.ref, change, seen=facts, fence=self.held.fence
+                    )
                 break
             except apply.ChangedMeanwhile:
                 if not tries_left:
@@ -262,18 +247,18 @@ class _Work:
 
     def _power_on(self, host_moid: str | None) -> None:
         """Power on at that host. One that DRS or HA places elsewhere is on all the same: that is said."""
-        self.say(f"powering {self.vm.name} on")
-        with self.journal.change("power", POWER_ON):
+        self.restoration.say(f"powering {self.vm.name} on")
+        with self.held.journal.change("power", POWER_ON):
             try:
                 power.power_on(
                     self.session,
                     self.ref,
                     host_moid=host_moid,
-                    fence=self.fence,
+                    fence=self.held.fence,
                     timeout_s=self.rules.task_s,
                 )
             except HostChanged as moved:
-                self.say(f"{moved.what} {moved.fix or ''}")
+                self.restoration.say(f"{moved.what} {moved.fix or ''}")
 
     def _not_left_off(self, error: VnumaError) -> VnumaError:
         """Power on a VM that this run left off though its baseline is on; the error, with what became of it.
@@ -297,13 +282,13 @@ class _Work:
     def _run_powered_it_off(self) -> bool:
         """Whether this run last powered the VM off, or asked its guest to."""
         lines = self._power_lines()
-        made = [edit.after for edit in (*edits_of(lines), *self.journal.made) if edit.setting == "power"]
-        return made[-1:] == [str(Power.OFF)] or (not self.journal.made and _asks_off(lines))
+        made = [edit.after for edit in (*edits_of(lines), *self.held.journal.made) if edit.setting == "power"]
+        return made[-1:] == [str(Power.OFF)] or (not self.held.journal.made and _asks_off(lines))
 
     def _power_lines(self) -> list[AuditLine]:
         """What this run wrote of the VM's power, also where that failed."""
-        with self.store.read() as connection:
-            lines = audit.lines(connection, self.run.id, vm_key=self.vm.vm_key)
+        with self.restoration.store.read() as connection:
+            lines = audit.lines(connection, self.restoration.run.id, vm_key=self.vm.vm_key)
         return [line for line in lines if any(edit["setting"] == "power" for edit in line.change)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma.engine.lease.hours import LONGER, Closed
-from vnuma.engine.restore.restore_outcome import Restored
+from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.run.progress import Progress
 from vnuma.errors import CellsMissing, Interrupted, NotAtBaseline
 

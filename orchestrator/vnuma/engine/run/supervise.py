@@ -21,7 +21,7 @@ from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.lease.window import is_over
-from vnuma.engine.restore.restore_outcome import Restored, possibly_changed
+from vnuma.engine.restore.restoration import Restored, possibly_changed
 from vnuma.engine.restore.restore_target import restore_target
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order

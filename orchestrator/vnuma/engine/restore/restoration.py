@@ -1,0 +1,190 @@
+"""Restoring a VM or machine after a run: what any kind of target is restored by, and how it is recorded.
+
+Whoever asks for it (the end of a run, a play, recovery, a person), it raises the lease's token first, so that
+every other process of the run stops at its next write; then it waits for the target's lock, and only then
+acts. A kind of target is a subclass: what `_restore` does there, and what `plan` says that it would do.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from vnuma.domain.study.study import Study
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import Power
+from vnuma.engine.lease.audit import Journal
+from vnuma.engine.lease.context import holder
+from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
+from vnuma.store import cells, leases, vms
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+from vnuma.store.states import RestoreOutcome
+
+Choice = Literal["refuse", "theirs", "baseline"]
+"""What becomes of settings that somebody else changed: nothing is touched, they stay, or they go back too."""
+
+
+@dataclass(frozen=True)
+class Restored:
+    """How a target was restored: `equal` of `settings` read back equal, and what was changed for it.
+
+    `power` is its power state, None for a machine, which stays on.
+    """
+
+    vm: str
+    settings: int
+    equal: int
+    power: Power | None
+    changes: tuple[Edit, ...] = ()
+    powered_off: bool = False
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was changed."""
+        return bool(self.changes)
+
+    @property
+    def words(self) -> str:
+        """For people: what was proven, not what was hoped."""
+        state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
+        if not self.settings:
+            return f"{self.vm}: no setting was the study's to change, {state}"
+        return f"{self.vm}: {self.equal} of {self.settings} settings read back equal, {state}"
+
+
+@dataclass(frozen=True)
+class RestorePlan:
+    """What a restore would change now, in the form in which it then says what it changed."""
+
+    changes: tuple[Edit, ...] = ()
+    powered_off: bool = False
+
+
+@dataclass(frozen=True)
+class Held:
+    """The lease under which a restore works: its fence refuses work once the token has moved on."""
+
+    fence: Callable[[], None]
+    journal: Journal
+
+
+@dataclass(frozen=True)
+class Restoration(ABC):
+    """The restore of one target that a run has held. `vm` is its row in the store as it is now."""
+
+    store: Store
+    run: Run
+    study: Study
+    vm: Vm
+    home: Path
+    choice: Choice = "refuse"
+    say: Callable[[str], None] = lambda _: None
+
+    @abstractmethod
+    def plan(self) -> RestorePlan:
+        """What `restore` would change now, without doing it. Raises RestoreConflict where that would."""
+
+    @abstractmethod
+    def _restore(self, held: Held) -> Restored:
+        """Take the target's lock, compare with the baseline, write what differs, read it back.
+
+        Raises RestoreConflict before the first change when somebody else changed something and `choice`
+        is `refuse`; any VnumaError or OSError when it cannot be done.
+        """
+
+    def _settled(self, _done: Restored) -> RestoreOutcome:
+        return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED
+
+    def restore(self) -> Restored:
+        """Restore the target and give up its lease. Safe to repeat.
+
+        Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, NotAtBaseline when
+        it could not be restored, also if the store cannot be read: the lease is kept in both. A store that
+        cannot be written does not keep it from being restored: StoreError then says that it was.
+        """
+        store, vm = self.store, self.vm
+        try:
+            token, broken = advance_token(store, self.run, vm)
+        except StoreError as error:
+            raise possibly_changed(vm.name, error) from error
+        try:
+            done = self._restore(self._held(token))
+        except RestoreConflict as error:
+            record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
+            raise
+        except LeaseLost:
+            raise  # another process restores it
+        except (VnumaError, OSError) as error:
+            away = error if isinstance(error, NotAtBaseline) else possibly_changed(vm.name, error)
+            record(store, vm, token, RestoreOutcome.FAILED, away.what)
+            raise away from error
+        give_up(store, vm, token, self._settled(done), done.words, broken)
+        return done
+
+    def _held(self, token: int) -> Held:
+        def fence() -> None:
+            with self.store.read() as connection:
+                leases.require_current(connection, self.vm.vm_key, token)
+
+        # A line that cannot be written does not keep a VM from being restored; `give_up` tells of the store.
+        return Held(fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, lost=lambda _: None))
+
+
+def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
+    """The error for what could not be put back, or not be proven to be. A bug stays with it."""
+    known = of_system(error) if isinstance(error, OSError) else error
+    why = known.what if isinstance(known, VnumaError) else f"{type(error).__name__}: {error}"
+    away = NotAtBaseline(
+        f"{name} may not be at its baseline: {why}", fix=f"Put it right, then: vnuma restore {name}"
+    )
+    away.bug = None if isinstance(known, VnumaError) else error
+    return away
+
+
+def advance_token(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
+    """Raise the token, so that whatever else works on the VM stops at its next write.
+
+    On a store that cannot be written (a full disk) the present token has to do: then nobody else can
+    write either.
+    """
+    try:
+        with store.write() as connection:
+            token = leases.raise_token(connection, vm.vm_key, run.id, holder())
+            cells.interrupt_attempts(connection, run.id, vm.id, token)
+            return token, None
+    except StoreError as error:
+        with store.read() as connection:
+            lease = leases.get_lease(connection, vm.vm_key)
+        if lease is None or lease.run_id != run.id:
+            raise
+        return lease.token, error
+
+
+def give_up(
+    store: Store, vm: Vm, token: int, settled: RestoreOutcome, words: str, broken: StoreError | None
+) -> None:
+    """Record the outcome and release the lease, in one transaction.
+
+    Raises StoreError that says that the VM was put back; `broken` is what kept the store from being written
+    before.
+    """
+    try:
+        with store.write() as connection:
+            vms.set_restored(connection, vm.id, token, settled, {"words": words})
+            leases.release_lease(connection, vm.vm_key, token)
+    except StoreError as error:
+        raise StoreError(
+            f"{(broken or error).what} {words}; only the store does not know it yet.",
+            fix=f"Make room, then: vnuma restore {vm.name}",
+        ) from error
+
+
+def record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:
+    """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
+    with suppress(StoreError), store.write() as connection:
+        vms.set_restored(connection, vm.id, token, outcome, {"words": words})
