@@ -353,3 +353,26 @@ def test_a_session_is_a_secret_and_a_proxy_an_address(
     assert resolve(target.vcenter.secret) == "c00kie"
     assert "c00kie" not in repr(target) + target.model_dump_json()
     assert target.vcenter.proxy_address == ("proxy.example.com", 3128)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("hosts.yml", "all:\n  hosts:\n    a: {b: [}\n", "line 3"),
+        ("mine.yml", "plugin: nosuch.coll.plug\n", "nosuch.coll.plug"),
+        ("mine.vnuma.yml", "plugin: vnuma.vnuma.lab\n", "vnuma lab up"),
+    ],
+)
+def test_an_inventory_that_cannot_be_read_is_one_sentence(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str, text: str, said: str
+) -> None:
+    """The file and the reason of the plugin that it was written for, not a page of Ansible's warnings."""
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+
+    with pytest.raises(InputError) as caught:
+        read_variables(path)
+
+    assert str(path) in caught.value.what
+    assert said in caught.value.what
+    assert "Failed to parse" not in capfd.readouterr().err

@@ -173,4 +173,9 @@ def _of_vault(error: BaseException | None) -> bool:
 
 
 def _reason(error: AnsibleError) -> str:
-    return " ".join(str(error.message).split()).rstrip(".")
+    from ansible._internal._datatag._tags import Origin  # noqa: PLC0415 - as above
+
+    words = " ".join(str(error.message).split()).rstrip(".")
+    if isinstance(error.obj, Origin) and error.obj.line_num:
+        return f"line {error.obj.line_num}: {words}"
+    return words

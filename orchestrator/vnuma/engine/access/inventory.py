@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
@@ -15,6 +16,7 @@ from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
+    from ansible.errors import AnsibleError
     from ansible.inventory.host import Host
     from ansible.inventory.manager import InventoryManager
     from ansible.vars.manager import VariableManager
@@ -111,14 +113,49 @@ def _read(inventory: Path) -> tuple[InventoryManager, VariableManager]:
         raise InputError(
             f"There is no inventory at {inventory}.", fix="vnuma init writes one, or use --inventory PATH."
         )
+    with _told_by_plugins() as told:
+        try:
+            _find_collections()
+            loader = DataLoader()
+            loader.set_vault_secrets(vault_secrets())
+            manager = InventoryManager(loader=loader, sources=[str(inventory)])
+            return manager, VariableManager(loader=loader, inventory=manager)
+        except AnsibleError as error:
+            raise unreadable(inventory, _decisive(told) or error) from error
+
+
+@contextmanager
+def _told_by_plugins() -> Iterator[list[AnsibleError]]:
+    """What each plugin says of a source that it cannot read. Ansible would print all of it as warnings."""
+    from ansible.inventory import manager  # noqa: PLC0415 - as above
+
+    shown: Any = manager.display
+    told: list[AnsibleError] = []
+
+    class Quiet:
+        """Ansible's display, but for what plugins say of a source."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(shown, name)
+
+        def error_as_warning(self, msg: str, exception: AnsibleError) -> None:
+            """Keep it."""
+            del msg
+            told.append(exception)
+
+    manager.display = Quiet()
     try:
-        _find_collections()
-        loader = DataLoader()
-        loader.set_vault_secrets(vault_secrets())
-        manager = InventoryManager(loader=loader, sources=[str(inventory)])
-        return manager, VariableManager(loader=loader, inventory=manager)
-    except AnsibleError as error:
-        raise unreadable(inventory, error) from error
+        yield told
+    finally:
+        manager.display = shown
+
+
+def _decisive(told: Iterable[AnsibleError]) -> AnsibleError | None:
+    """Of several plugins that were tried on a file, the one that it was written for.
+
+    `auto` speaks first where a file names its plugin; of a plain inventory it says that it names none.
+    """
+    return next((error for error in told if "root 'plugin' key" not in str(error)), None)
 
 
 @cache

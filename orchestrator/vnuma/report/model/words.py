@@ -163,7 +163,7 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
             (f": {headline(verdicts[names[0]])} than {reference}.", False),
         ]
     if len(names) == 1:
-        return [("Use ", False), (reference, True), (": no arm was found faster.", False)]
+        return [("Use ", False), (reference, True), (":", False)]
     equivalent = headline(verdicts[names[1]])
     which = "the two are " if len(names) == 2 else f"to {reference} the others are "
     return [
