@@ -11,20 +11,21 @@ import numpy as np
 
 from vnuma.analysis.by_size import sizes_apart
 from vnuma.analysis.cautions import Findings, cautions
-from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, grid, grouped
+from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
 from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
 from vnuma.analysis.figures import figure_rows
 from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.fit import Fit
-from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score
+from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality, odd_cells
 from vnuma.analysis.power import blocks_to_decide, detectable_effect
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
+from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
@@ -74,7 +75,8 @@ def analyse(samples: Iterable[Sample], cells: Sequence[CellRecord], design: Anal
 
 def compare_cells(cells: Cells, design: AnalysisDesign) -> Comparison:
     """The primary comparison alone, on the mean over sizes: what a stopping rule looks at."""
-    return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA)
+    sizes = len(design.sizes)
+    return _compare(cells.boots, design, lambda boot: boot.log_mean, ALPHA, [1 / sizes] * sizes)
 
 
 def precision_look(
@@ -172,16 +174,24 @@ def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> t
 
 
 def _compare(
-    boots: Sequence[Boot], design: AnalysisDesign, value: Callable[[Boot], float], alpha: float
+    boots: Sequence[Boot],
+    design: AnalysisDesign,
+    value: Callable[[Boot], float],
+    alpha: float,
+    weights: Sequence[float],
 ) -> Comparison:
+    """`weights`: how much ln(median) of each size counts in `value`."""
     arms = {column.label: column.arm for column in design.compared}
     cells = grid(boots, [column.label for column in design.columns], value)
-    return compare(cells, design.reference_labels, arms, alpha)
+    rounding = rounding_of(figures_by_size(boots, design), weights)
+    return compare(cells, design.reference_labels, arms, alpha, rounding)
 
 
 def _at_size(boots: Sequence[Boot], design: AnalysisDesign, index: int) -> Comparison:
     """One size, at the level that lets all sizes hold together."""
-    return _compare(boots, design, lambda boot: math.log(boot.medians[index]), ALPHA / len(design.sizes))
+    level = ALPHA / len(design.sizes)
+    alone = [float(other == index) for other in range(len(design.sizes))]
+    return _compare(boots, design, lambda boot: math.log(boot.medians[index]), level, alone)
 
 
 def _arms(
@@ -239,7 +249,8 @@ def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tupl
 def _growth(boots: Sequence[Boot], design: AnalysisDesign, rules: Rules) -> tuple[Growth, ...] | NotEvaluated:
     if len(design.sizes) < 2:
         return NotEvaluated("one size only")
-    comparison = _compare(boots, design, slope_score(design.sizes, design.size_word), ALPHA)
+    weights = slope_weights(design.sizes, design.size_word)
+    comparison = _compare(boots, design, slope_score(design.sizes, design.size_word), ALPHA, weights)
     doubled = doubled_work(design.size_word)
     return tuple(growth(item, rules.withheld, rules.better, doubled) for item in comparison.contrasts)
 

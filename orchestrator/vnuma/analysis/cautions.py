@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vnuma.analysis.by_size import apart_sentence
-from vnuma.analysis.cells import Cells
+from vnuma.analysis.cells import Cells, figures_by_size
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
@@ -16,9 +17,9 @@ from vnuma.analysis.measure import Measure, worsening
 from vnuma.analysis.outliers import Bimodality, OddCell
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution, SizeApart
+from vnuma.analysis.rounding import SHARE_OF_MARGIN, step_of
 from vnuma.analysis.verdict import Word
 from vnuma.domain.workloads.replicate import plural
-from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 
 
 @dataclass(frozen=True)
@@ -114,12 +115,14 @@ def _data(found: Findings) -> Iterator[Caution]:
             "Only one of the reference arm's two columns has enough cells: no A/A check.",
             "Repeat the other column's cells.",
         )
-    coarse = _coarse(found)
+    coarse = list(_coarse(found))
     if coarse:
+        clock = ", or set workload.clock: query_stats" if found.measure.key == "elapsed_ms" else ""
         yield Caution(
             "coarse_clock",
-            f"Times come in whole milliseconds, which is a coarse grid at size {_all(coarse)}.",
-            "Measure larger sizes, or set workload.clock: query_stats.",
+            f"{_moved(found.measure)} come in steps: {'; '.join(coarse)}. Intervals include them; no arm "
+            f"is called equivalent where they exceed a third of {found.design.equivalence * 100:g}%.",
+            f"Measure larger sizes{clock}.",
         )
     if any(len(times) < 3 for boot in found.cells.boots for times in boot.iterations):
         yield Caution(
@@ -130,16 +133,17 @@ def _data(found: Findings) -> Iterator[Caution]:
         )
 
 
-def _coarse(found: Findings) -> list[str]:
-    """Sizes at which every time is a whole number of milliseconds below 100."""
-    names: list[str] = []
-    if found.measure.key == "value":
-        return names
-    for index, size in enumerate(found.design.sizes):
-        times = [time for boot in found.cells.boots for time in boot.iterations[index]]
-        if times and max(times) < COARSE_BELOW_MS and all(time == int(time) for time in times):
-            names.append(f"{size:,}")
-    return names
+def _coarse(found: Findings) -> Iterator[str]:
+    """Sizes whose step is too large a share of the equivalence band."""
+    figures = figures_by_size(found.cells.boots, found.design)
+    for size, values in zip(found.design.sizes, figures, strict=True):
+        step = step_of(values) if values else 0.0
+        if (
+            values
+            and step / statistics.median(values) > math.log1p(found.design.equivalence) * SHARE_OF_MARGIN
+        ):
+            share = step / statistics.median(values) * 100
+            yield f"{step:.3g} {found.measure.unit} at size {size:,}, {share:.1f}% of the figure"
 
 
 def _checks(found: Findings) -> Iterator[Caution]:

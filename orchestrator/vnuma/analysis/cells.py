@@ -160,6 +160,11 @@ def grid(boots: Iterable[Boot], labels: Sequence[str], value: Callable[[Boot], f
     return Grid(present, blocks, y.reshape(len(blocks), len(present)))
 
 
+def figures_by_size(boots: Sequence[Boot], design: AnalysisDesign) -> list[list[float]]:
+    """Every timed figure of each size."""
+    return [[x for boot in boots for x in boot.iterations[index]] for index in range(len(design.sizes))]
+
+
 def grouped(samples: Iterable[Sample], vm: str, form: str) -> Groups:
     """Timed, measured samples of one VM and form by (label, block, size), in the order of iterations.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -15,6 +15,7 @@ from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate
 from vnuma.analysis.rank import RankEstimate, rank_estimate
+from vnuma.analysis.rounding import NO_ROUNDING, Rounding
 from vnuma.domain.workloads.metric import Better
 
 Basis = Literal["pooled", "own"]
@@ -67,6 +68,7 @@ class Contrast:
     """One arm against the reference. `boots` counts the blocks that hold both: its pairs.
 
     `log_ratio` is None when no block does; `inference` is None when nothing estimates the error.
+    `step`: how coarse the clock is, on the ln scale.
     """
 
     arm: str
@@ -76,6 +78,7 @@ class Contrast:
     inference: Inference | None
     rank: RankEstimate | None
     differences: tuple[float, ...]
+    step: float = 0.0
 
     @property
     def ratio(self) -> float | None:
@@ -92,13 +95,20 @@ class Comparison:
     reference: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
     alpha: float
+    rounding: Rounding = NO_ROUNDING
 
     def flagged(self, label: str) -> bool:
         """Does the gate forbid the pooled error for this column, or was there no gate?"""
         return all(flag.flagged for flag in self.gates if flag.label == label)
 
 
-def compare(grid: Grid, reference: Sequence[str], arms: Mapping[str, str], alpha: float = 0.05) -> Comparison:
+def compare(
+    grid: Grid,
+    reference: Sequence[str],
+    arms: Mapping[str, str],
+    alpha: float = 0.05,
+    rounding: Rounding = NO_ROUNDING,
+) -> Comparison:
     """Compare each column of `arms` (label -> arm) with the mean of the reference's columns."""
     present = tuple(label for label in reference if label in grid.labels)
     if not present:
@@ -109,14 +119,16 @@ def compare(grid: Grid, reference: Sequence[str], arms: Mapping[str, str], alpha
     flags = gate(full)
     spare = _untestable(flags, present)
     if spare:
-        return compare(grid.without(spare), [label for label in present if label != spare], arms, alpha)
-    result = Comparison(full, flags, present, (), alpha)
+        return compare(
+            grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding
+        )
+    result = Comparison(full, flags, present, (), alpha, rounding)
     family = sum(label in grid.labels for label in arms)
     contrasts = tuple(
         _contrast(result, label, arm, family) if label in grid.labels else _absent(label, arm)
         for label, arm in arms.items()
     )
-    return Comparison(full, flags, present, contrasts, alpha)
+    return replace(result, contrasts=contrasts)
 
 
 def _untestable(flags: Sequence[GateFlag], reference: Sequence[str]) -> str | None:
@@ -144,23 +156,25 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     reference = comparison.reference
     d = paired_differences(full.grid, label, reference)
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
+    # Both columns of the reference are one arm: rounded alike, they count as one.
+    rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
     inference: Inference | None
     if own and len(d) >= 2:
-        estimate, inference = _own(d, family, comparison.alpha)
+        estimate, inference = _own(d, family, comparison.alpha, rounded)
     else:
         estimate, factor = against(full.grid, label, reference)
         rho = 1.0 / (1 + len(reference))
-        inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha)
-    return Contrast(arm, label, len(d), estimate, inference, rank_estimate(d), d)
+        inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha, rounded)
+    return Contrast(arm, label, len(d), estimate, inference, rank_estimate(d), d, comparison.rounding.step)
 
 
 def _pooled(
-    estimate: float, factor: float, full: Fit, family: int, rho: float, alpha: float
+    estimate: float, factor: float, full: Fit, family: int, rho: float, alpha: float, rounded: float
 ) -> Inference | None:
     """Dunnett's intervals on the pooled residual mean square."""
     if full.ms is None:
         return None
-    se, df = math.sqrt(full.ms * factor), full.df
+    se, df = math.sqrt(full.ms * factor + rounded), full.df
     t = t_ratio(estimate, se)
     main = dunnett.constant(alpha, family, df, rho)
     wide = dunnett.constant(2 * alpha, family, df, rho)
@@ -168,9 +182,9 @@ def _pooled(
     return _inference("pooled", estimate, se, df, p, (main, wide), alpha)
 
 
-def _own(d: Sequence[float], family: int, alpha: float) -> tuple[float, Inference]:
+def _own(d: Sequence[float], family: int, alpha: float, rounded: float) -> tuple[float, Inference]:
     """Paired t with Bonferroni on the arm's own differences, at least two."""
-    estimate, se, df = statistics.fmean(d), own_se(d), len(d) - 1
+    estimate, se, df = statistics.fmean(d), math.hypot(own_se(d), math.sqrt(rounded)), len(d) - 1
     t = t_ratio(estimate, se)
     main = t_quantile(1 - alpha / (2 * family), df)
     wide = t_quantile(1 - alpha / family, df)

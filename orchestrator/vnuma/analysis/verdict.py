@@ -9,6 +9,7 @@ from enum import StrEnum
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
 from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.rounding import SHARE_OF_MARGIN
 from vnuma.domain.workloads.metric import Better
 from vnuma.domain.workloads.replicate import Replicate
 
@@ -29,6 +30,7 @@ class Withheld(StrEnum):
     FIXED_ORDER = "fixed order"
     A_A_ALARM = "A/A alarm"
     CONTROL_FAILED = "positive control failed"
+    COARSE_CLOCK = "coarse clock"
 
 
 @dataclass(frozen=True)
@@ -142,7 +144,9 @@ def _word(contrast: Contrast, rules: Rules) -> tuple[Word, Withheld | None]:
     if 1 / band < inference.equivalence.low and inference.equivalence.high < band:
         # An instrument that misses a known effect cannot show that there is none.
         failed = rules.control_failed and contrast.arm != rules.control_arm
-        return (Word.UNDECIDED, Withheld.CONTROL_FAILED) if failed else (Word.EQUIVALENT, None)
+        coarse = contrast.step > math.log1p(rules.margin) * SHARE_OF_MARGIN
+        why = Withheld.CONTROL_FAILED if failed else Withheld.COARSE_CLOCK if coarse else None
+        return (Word.UNDECIDED, why) if why else (Word.EQUIVALENT, None)
     slowness = inference.interval.slowness(rules.better)
     if slowness.low > 1:
         return Word.SLOWER, None

@@ -20,6 +20,7 @@ _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",
     Withheld.A_A_ALARM: "Words withheld: the reference arm differs from itself (A/A check)",
     Withheld.CONTROL_FAILED: "Words withheld: the positive control failed",
+    Withheld.COARSE_CLOCK: "Words withheld: the clock's steps are too coarse to show equivalence",
 }
 
 

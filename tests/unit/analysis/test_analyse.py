@@ -309,14 +309,28 @@ def test_undecided_tells_how_many_blocks() -> None:
     assert all(verdict.blocks_needed is not None and verdict.blocks_needed > 6 for verdict in undecided)
 
 
-def test_identical_times_have_no_error() -> None:
-    """Times without any noise give zero-width intervals and plain words instead of a division by zero."""
-    ms = np.tile(np.array([100.0, 100, 100, 110, 120, 90]), (8, 1))
+def test_identical_times_are_no_finer_than_their_step() -> None:
+    """Times that differ by 10 ms or not at all decide nothing finer, and divide nothing by zero."""
+    ms = np.tile(np.array([100.0, 100, 100, 110, 160, 40]), (8, 1))
     found = analysed(study_of(ms, columns_of(), iterations=(1.0, 1.0, 1.0)))
-    words = _words(found)
-    assert words == {"2x8": Word.EQUIVALENT, "4x4": Word.SLOWER, "8x2": Word.SLOWER, "16x1": Word.FASTER}
-    assert found.recommended == ("16x1",)
-    assert [item.verdict.half_width for item in found.arms] == [0.0] * 4
+    assert _words(found) == {
+        "2x8": Word.UNDECIDED,
+        "4x4": Word.UNDECIDED,
+        "8x2": Word.SLOWER,
+        "16x1": Word.FASTER,
+    }
+    assert all((item.verdict.half_width or 0) > 0.05 for item in found.arms)
+    assert "coarse_clock" in caution_ids(found)
+
+
+def test_a_coarse_clock_shows_no_equivalence() -> None:
+    """Steps of 1.2% cannot show equality within 1%; the same times in fine steps do."""
+    fine = study_of(noisy_ms(12, 6, 0.003, base=400), columns_of())
+    coarse = dataclasses.replace(
+        fine, samples=[s._replace(elapsed_ms=round((s.elapsed_ms or 0) / 5) * 5.0) for s in fine.samples]
+    )
+    assert set(_words(analysed(fine)).values()) == {Word.EQUIVALENT}
+    assert Word.EQUIVALENT not in _words(analysed(coarse)).values()
 
 
 @pytest.mark.parametrize(("blocks", "stop", "reason"), [(5, False, "too early"), (6, True, "precise")])

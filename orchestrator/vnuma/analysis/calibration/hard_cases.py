@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from vnuma.analysis.calibration.measure import MARGIN, Rate
-from vnuma.analysis.calibration.truths import STANDARD, Truth, draw
+from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, quiet
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
 from vnuma.analysis.verdict import Rules, Word, decide
 
 ALPHA = 0.05
-CLEAR_EFFECT = math.log(1.03)
+CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
 ONE_BY_ONE = 10
 """One study in this many goes through the product's own functions: they take milliseconds each."""
 
@@ -38,7 +39,8 @@ class Case:
 
 def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]:
     """Every case, in the order of the table."""
-    return tuple(_gaps(max(20, studies // ONE_BY_ONE), generator))
+    few = max(20, studies // ONE_BY_ONE)
+    return (*_gaps(few, generator), *_coarse_clocks(few, generator))
 
 
 def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -61,7 +63,28 @@ def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         yield Case(f"verdicts on fewer than {BOOTS_FOR_WORDS} pairs", where, 0.0, Rate.of(thin))
 
 
-def _each(y: FloatArray, truth: Truth) -> Iterator[Comparison]:
+def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Iterations rounded to the clock's steps, boots and iterations scattering by 0.3%."""
+    truth = replace(STANDARD, boots=quiet, iterations=quiet)
+    for step, at in ((10, 300), (1, 30), (15.625, 300), (1, 300), (1, 1000)):
+        where = f"steps of {step:g} ms at {at} ms"
+        y = draw(truth, 8, studies, generator).times + generator.uniform(-0.1, 0.1, (studies, 1, 1, 1))
+        y[:, :, truth.references :] += BEYOND
+        found = [_rounded(times, at, step, truth) for times in y]
+        equivalent = np.array([[word is Word.EQUIVALENT for word in _words(one)] for one in found])
+        wrong = np.array([_false(one, BEYOND) for one in found])
+        yield Case("false equivalent with a coarse clock", f"{where}, truly 1.2%", 0.05, Rate.of(equivalent))
+        yield Case("family-wise error with a coarse clock", where, 0.05, Rate.of(wrong))
+
+
+def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:
+    """The product's comparison of one study's iterations as a clock of that step gives them."""
+    shown = np.maximum(step, np.round(at * np.exp(times) / step) * step)
+    rounding = rounding_of([shown.ravel().tolist()], [1.0])
+    return next(_each(np.log(np.median(shown, axis=2))[None], truth, rounding))
+
+
+def _each(y: FloatArray, truth: Truth, rounding: Rounding = NO_ROUNDING) -> Iterator[Comparison]:
     """The product's comparison of each study's cells, NaN where one is missing."""
     labels = tuple(map(str, range(truth.columns)))
     arms = {label: label for label in labels[truth.references :]}
@@ -70,7 +93,7 @@ def _each(y: FloatArray, truth: Truth) -> Iterator[Comparison]:
         present = Grid(labels, tuple(map(int, rows)), cells[rows]).only(
             label for c, label in enumerate(labels) if not np.isnan(cells[:, c]).all()
         )
-        yield compare(present, labels[: truth.references], arms, ALPHA)
+        yield compare(present, labels[: truth.references], arms, ALPHA, rounding)
 
 
 def _words(found: Comparison) -> list[Word]:
@@ -78,10 +101,12 @@ def _words(found: Comparison) -> list[Word]:
     return [decide(item, rules, ALPHA).word for item in found.contrasts]
 
 
-def _false(found: Comparison) -> bool:
-    """Does the interval of some arm with a verdict exclude the truth, which is no effect?"""
+def _false(found: Comparison, truth: float = 0.0) -> bool:
+    """Does the interval of some arm with a verdict exclude the truth?"""
     return any(
-        word is not Word.TOO_FEW and item.inference is not None and not item.inference.interval.contains(1.0)
+        word is not Word.TOO_FEW
+        and item.inference is not None
+        and not item.inference.interval.contains(math.exp(truth))
         for word, item in zip(_words(found), found.contrasts, strict=True)
     )
 

@@ -1,0 +1,78 @@
+"""What a clock of coarse steps hides: the step is read off the data, and its error is added.
+
+A column whose cells scatter less than a step is rounded the same way in every block: more blocks do not
+average that away. Scatter of half a step and more does (dither).
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from vnuma.analysis.fit import ROUNDING
+
+SHARE_OF_MARGIN = 1 / 3
+"""A coarser step than this share of the equivalence band cannot show equivalence."""
+
+_TERMS = 8
+
+
+@dataclass(frozen=True)
+class Rounding:
+    """Steps of the sizes relative to their figures, times the weights with which the sizes count."""
+
+    steps: tuple[float, ...] = ()
+    weights: tuple[float, ...] = ()
+
+    @property
+    def step(self) -> float:
+        """How coarse the weighted figure is, on the ln scale."""
+        return math.fsum(self.steps)
+
+    def variance(self, ms: float) -> float:
+        """Of the error that stays in the mean of a column whose cells have the variance `ms`."""
+        if not any(self.steps):
+            return 0.0
+        # Boots move all sizes alike: fully in a mean of sizes, not at all in a slope over them.
+        total = math.fsum(self.weights) ** 2
+        whole = total if total > ROUNDING else math.fsum(w * w for w in self.weights)
+        return math.fsum(
+            staying(step, ms * w * w / whole) for step, w in zip(self.steps, self.weights, strict=True)
+        )
+
+
+NO_ROUNDING = Rounding()
+
+
+def rounding_of(times: Iterable[Sequence[float]], weights: Sequence[float]) -> Rounding:
+    """From all figures of each size."""
+    steps = [step_of(values) / statistics.median(values) if values else 0.0 for values in times]
+    return Rounding(
+        tuple(step * abs(w) for step, w in zip(steps, weights, strict=True)), tuple(map(float, weights))
+    )
+
+
+def step_of(values: Sequence[float]) -> float:
+    """The smallest difference between figures that differ; the figure itself where all are alike."""
+    distinct = sorted(set(values))
+    tiny = 1e-9 * distinct[-1]
+    gaps = [high - low for low, high in pairwise(distinct) if high - low > tiny]
+    return min(gaps, default=distinct[-1])
+
+
+def staying(step: float, ms: float) -> float:
+    """Variance, over the places that a mean may have between two steps, of its rounding error.
+
+    step^2/12 without any scatter; with normal scatter s each wave k of the error shrinks by
+    exp(-2 (pi k s / step)^2). `ms` holds the rounding's own step^2/12.
+    """
+    if step <= 0:
+        return 0.0
+    scatter = max(0.0, ms - step**2 / 12) / step**2
+    waves = range(1, _TERMS + 1)
+    shrunk = math.fsum(math.exp(-4 * (math.pi * k) ** 2 * scatter) / k**2 for k in waves)
+    tail = math.pi**2 / 6 - math.fsum(1 / k**2 for k in waves) if scatter == 0 else 0.0
+    return step**2 / (2 * math.pi**2) * (shrunk + tail)

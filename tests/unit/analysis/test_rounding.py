@@ -1,0 +1,34 @@
+"""The error that a coarse clock leaves in a mean, against a simulation of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vnuma.analysis.rounding import rounding_of, staying, step_of
+
+
+@pytest.mark.parametrize("scatter", [0.0, 0.1, 0.2, 0.35, 0.7])
+def test_what_stays_is_the_variance_of_the_bias(scatter: float) -> None:
+    """Over all places between two steps: variance of E[round(x + scatter)] - x, numerically."""
+    place = np.linspace(0, 1, 400, endpoint=False)
+    z = np.linspace(-6, 6, 4001)
+    density = np.exp(-(z**2) / 2)
+    density /= density.sum()
+    bias = np.round(place[:, None] + scatter * z) @ density - place
+    total = float((bias**2).mean())
+    assert staying(1.0, scatter**2 + 1 / 12) == pytest.approx(total, abs=3e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "step"), [((30, 31, 33), 1), ((300, 310, 310, 340), 10), ((7, 7), 7), ((0.5, 0.501), 0.001)]
+)
+def test_the_step_is_read_off_the_figures(values: tuple[float, ...], step: float) -> None:
+    """The smallest difference; figures that are all alike are no finer than themselves."""
+    assert step_of(values) == pytest.approx(step)
+
+
+def test_fine_figures_add_nothing() -> None:
+    """Steps far below the scatter leave the comparison as it is."""
+    times = np.random.default_rng(1).normal(1000, 5, 500).tolist()
+    assert rounding_of([times], [1.0]).variance(0.005**2) == pytest.approx(0.0, abs=1e-12)
