@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import atexit
 import json
+import math
 import os
 import resource
 import signal
@@ -16,6 +17,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 _MEGABYTE = 1024 * 1024
@@ -28,15 +30,11 @@ class ApartError(Exception):
 class Apart:
     """The functions of one module, called in one process that lives until it fails or this one ends.
 
-    Arguments and results are what JSON can hold. Each call may take `seconds`; the process may use
-    `cpu_seconds` and `memory_mb` in all, and is started anew when it has ended.
+    Arguments and results are what JSON can hold. Each call may take `seconds`.
     """
 
-    def __init__(
-        self, module: str, *, seconds: float, cpu_seconds: int | None = None, memory_mb: int | None = None
-    ) -> None:
+    def __init__(self, module: str, *, seconds: float) -> None:
         self._module, self._seconds = module, seconds
-        self._cpu_seconds, self._memory_mb = cpu_seconds, memory_mb
         self._process: subprocess.Popen[bytes] | None = None
         self._lock = threading.Lock()
 
@@ -66,9 +64,8 @@ class Apart:
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            limits = [str(self._cpu_seconds or 0), str(self._memory_mb or 0)]
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", "from vnuma.apart import serve; serve()", self._module, *limits],
+                [sys.executable, "-P", "-c", "from vnuma.apart import serve; serve()", self._module],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -89,11 +86,11 @@ class Apart:
     def _why(self, code: int, *, passed: bool) -> str:
         if passed:
             return f"it did not end within {self._seconds:g} s"
-        if code == -signal.SIGXCPU:
-            return f"it took more than {self._cpu_seconds} s of processor time"
-        if code == -signal.SIGABRT and self._memory_mb:
-            return f"it took more than {self._memory_mb} MB of memory"
-        return f"its process ended by signal {-code}" if code < 0 else f"its process ended with status {code}"
+        known = {
+            -signal.SIGXCPU: "it took too much processor time",
+            -signal.SIGABRT: "it needs too much memory",
+        }
+        return known.get(code, f"its process ended with status {code}")
 
 
 class _Deadline(threading.Timer):
@@ -123,19 +120,25 @@ def _exchange(process: subprocess.Popen[bytes], request: bytes) -> bytes:
 
 def serve() -> None:
     """Answer calls until standard input ends. What a function prints goes nowhere."""
-    module, cpu_seconds, memory_mb = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if cpu_seconds:
-        resource.setrlimit(resource.RLIMIT_CPU, (cpu_seconds, cpu_seconds + 1))
-    functions = import_module(module)
-    if memory_mb:
-        resource.setrlimit(resource.RLIMIT_DATA, (memory_mb * _MEGABYTE, memory_mb * _MEGABYTE))
+    functions = import_module(sys.argv[1])
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     for line in sys.stdin.buffer:
         name, arguments = json.loads(line)
         answers.write(json.dumps(_answer(getattr(functions, name), arguments)).encode() + b"\n")
         answers.flush()
+
+
+def bound(*, memory_mb: float, cpu_seconds: float) -> None:
+    """From here on, this process may take that much more; beyond it dies. For functions that are called."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    seconds = math.ceil(used.ru_utime + used.ru_stime + cpu_seconds)
+    resource.setrlimit(resource.RLIMIT_CPU, (seconds, resource.getrlimit(resource.RLIMIT_CPU)[1]))
+    with suppress(OSError):  # a system without /proc does not enforce RLIMIT_DATA either
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5])
+        most = pages * resource.getpagesize() + round(memory_mb * _MEGABYTE)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, resource.getrlimit(resource.RLIMIT_DATA)[1]))
 
 
 def _answer(function: Callable[..., Any], arguments: list[Any]) -> dict[str, Any]:

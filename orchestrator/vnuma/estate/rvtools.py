@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-
-from python_calamine import CalamineError, CalamineWorkbook
 
 from vnuma.domain.vm.estate import Estate, Unseen
 from vnuma.errors import InputError
 from vnuma.estate.rvtools_hosts import Hosts, read_hosts
 from vnuma.estate.rvtools_vms import read_vms
-from vnuma.estate.sheet import Sheet, plain
+from vnuma.estate.sheet import Sheet
+from vnuma.estate.workbook import read_workbook
 
 _VM_KEYS = {
     "vm": ("VM", "VM Name", "VMName"),
@@ -128,39 +127,29 @@ def read_rvtools(path: Path) -> Estate:
 
 
 def _open(path: Path) -> Export:
-    try:
-        book = CalamineWorkbook.from_path(str(path))
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read ({error.strerror or error}).", fix="Check the name."
-        ) from error
-    except CalamineError as error:
-        raise InputError(
-            f"{path} is not an Excel workbook ({error}).", fix="Export all tabs to xlsx in RVTools."
-        ) from error
-    present = {plain(name).removeprefix("rvtools").removeprefix("tab"): name for name in book.sheet_names}
-    sheets, unseen = {}, []
+    book = read_workbook(path, COLUMNS)
+    unseen = []
     for name, aliases in COLUMNS.items():
-        found = present.get(plain(name))
-        rows = book.get_sheet_by_name(found).to_python() if found else []
-        sheets[name] = sheet = Sheet.of(name, rows, aliases)
-        if not found and name not in _OPTIONAL:
-            unseen.append(Unseen("sheet", name, "the export has no such sheet"))
-        missing = [column for column in _WORTH_NAMING.get(name, ()) if found and column not in sheet.columns]
+        found = book.sheets.get(name)
+        if found is None:
+            unseen += [] if name in _OPTIONAL else [Unseen("sheet", name, "the export has no such sheet")]
+            continue
         unseen += [
             Unseen("column", f"{name}: {aliases[column][0]}", "the sheet has no such column")
-            for column in missing
+            for column in _WORTH_NAMING.get(name, ())
+            if column not in found.columns
         ]
-    _require(path, sheets["vInfo"], book.sheet_names)
+    sheets = {name: book.sheets.get(name) or Sheet(name, {}) for name in COLUMNS}
+    _require(path, sheets["vInfo"], book.names)
     return Export(sheets, tuple(unseen))
 
 
-def _require(path: Path, info: Sheet, names: list[str]) -> None:
+def _require(path: Path, info: Sheet, names: Sequence[str]) -> None:
     missing = [COLUMNS["vInfo"][column][0] for column in _NEEDED["vInfo"] if column not in info.columns]
     if missing:
         has = ", ".join(names) or "no sheets"
         raise InputError(
-            f"{path} is no RVTools export that can be checked: its sheet vInfo lacks {', '.join(missing)} "
-            f"(the file has {has}).",
+            f"{path} is not an RVTools export that can be checked: its sheet vInfo lacks "
+            f"{', '.join(missing)} (the file has {has}).",
             fix="Export all tabs to xlsx in RVTools (File, Export all to xlsx).",
         )

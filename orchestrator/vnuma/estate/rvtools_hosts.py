@@ -17,7 +17,10 @@ ASSUMED = (
     "interleaving make wrong"
 )
 
-_VERSION = re.compile(r"(\d+\.\d+(?:\.\d+)?)(?:\D+(\d{5,}))?")
+_VERSION = re.compile(r"([0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?)(?:[^0-9]+([0-9]{5,12}))?")
+
+MOST_CPUS = 4096
+"""Four times what the largest host or VM has."""
 
 # RVTools shows the policy by its name; rules know its short one.
 _POLICIES = {
@@ -108,6 +111,8 @@ def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | s
     ]
     if not (packages and cores and memory and version):
         return f"its row has no {', '.join(lacking)}"
+    if not packages <= cores <= MOST_CPUS:
+        return f"its row has {packages} sockets and {cores} cores: no host is like that"
     threads = cores * 2 if row.truth("ht") else cores
     size = threads // packages
     nodes = tuple(

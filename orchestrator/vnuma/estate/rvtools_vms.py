@@ -10,7 +10,7 @@ from vnuma.checks.subject import EXTRA_CONFIG
 from vnuma.domain.vm.estate import EstateVm, Unseen
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Value
-from vnuma.estate.rvtools_hosts import Hosts
+from vnuma.estate.rvtools_hosts import MOST_CPUS, Hosts
 from vnuma.estate.sheet import Row, Sheet
 
 _NOT_EXPORTED = "an RVTools export does not have it"
@@ -27,6 +27,9 @@ _POWER = {"poweredon": Power.ON, "poweredoff": Power.OFF, "suspended": Power.SUS
 # The newest hardware version of a release's first edition, for exports without a column for it.
 _NEWEST = {(8, 0): 20, (7, 0): 17, (6, 7): 14, (6, 5): 13, (6, 0): 11}
 _OLDEST_KNOWN = 11
+
+_SHOWN = 40
+"""Characters of a cell in a message."""
 
 _Key = tuple[str, str]
 
@@ -85,7 +88,9 @@ def _unreadable(row: Row) -> str:
         return "it is a placeholder of Site Recovery Manager, without a configuration of its own"
     for column, what in (("cpus", "CPUs"), ("memory", "memory")):
         if not row.number(column):
-            return f"its {what} is {row.text(column)!r}, not a number"
+            return f"its {what} is {row.text(column)[:_SHOWN]!r}, not a number"
+    if (row.number("cpus") or 0) > MOST_CPUS:
+        return f"its CPUs are {row.number('cpus')}: no VM has as many"
     return ""
 
 
@@ -120,7 +125,7 @@ def _settings(row: Row, others: Mapping[str, Mapping[_Key, Row]]) -> tuple[dict[
             )
     sockets = rows["vCPU"].number("sockets") if rows["vCPU"] else None
     vcpus = settings.get("numCPUs")
-    if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int):
+    if "numCoresPerSocket" not in settings and sockets and isinstance(vcpus, int) and sockets <= vcpus:
         settings["numCoresPerSocket"] = vcpus // sockets
     return settings, missing
 
@@ -172,7 +177,7 @@ def _facts(row: Row, host: HostFacts | None, settings: Mapping[str, Value]) -> V
 
 def _hardware(row: Row, host: HostFacts | None) -> int:
     """The hardware version; without a column for it, the newest that its host's release brought."""
-    digits = re.search(r"\d+", row.text("hardware"))
+    digits = re.search(r"[0-9]{1,4}", row.text("hardware"))
     if digits:
         return int(digits[0])
     return _NEWEST.get(host.release.key, _OLDEST_KNOWN) if host else _OLDEST_KNOWN

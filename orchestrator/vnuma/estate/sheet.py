@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,8 @@ _THOUSANDS = re.compile(r"[-+]?\d{1,3}([.,' \u00a0\u202f\u2019]\d{3})+")
 
 _LONGEST_NUMBER = 18
 """In characters: nothing that an export counts has more."""
+_LARGEST = 10**12
+"""More than any export counts, memory in MB included."""
 
 YES = {
     "true",
@@ -39,19 +40,21 @@ def plain(header: object) -> str:
 
 
 def number(value: object) -> int | None:
-    """A whole number, also from text with thousands separators of any language; None where it is none."""
+    """A count, also from text with thousands separators of any language; None where it is none."""
     if isinstance(value, bool) or value is None:
         return None
-    if isinstance(value, int | float):
-        return round(value) if math.isfinite(value) else None
-    text = str(value).strip()
+    found = value if isinstance(value, int | float) else _from_text(str(value).strip())
+    return round(found) if found is not None and 0 <= found <= _LARGEST else None
+
+
+def _from_text(text: str) -> float | None:
     if len(text) > _LONGEST_NUMBER:
         return None
     if _THOUSANDS.fullmatch(text):
         return int(re.sub(r"[^-\d]", "", text))
     try:
-        return round(float(text.replace(",", ".")))
-    except (ValueError, OverflowError):
+        return float(text.replace(",", "."))
+    except ValueError:
         return None
 
 
