@@ -248,6 +248,10 @@ class StoreError(VnumaError):
     exit_code = 9
 
 
+class StoreBusy(StoreError):
+    """Another process kept the store locked: unlike a full store, others can write to it."""
+
+
 class ThresholdMet(VnumaError):
     """A `--fail-if` or `--fail-on` condition is true."""
 

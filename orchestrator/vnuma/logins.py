@@ -24,12 +24,15 @@ WAIT_S = 90.0
 
 _LOOK_S = 0.02
 
+_ROOM = 4096
+"""Bytes of an account's file, taken before its first login: it can then be written on a full disk too."""
+
 
 class Logins:
     """Refusals and sessions by account, such as `vc01:443 study@vsphere.local`.
 
-    Without a folder, or with one on a full disk, each process knows of its own alone: that costs a login,
-    and never keeps a VM from being put back.
+    Without a folder, or with one on a disk that was full from the start, each process knows of its own alone:
+    that costs a login, and never keeps a VM from being put back.
     """
 
     def __init__(self, folder: Path | None) -> None:
@@ -90,6 +93,8 @@ class Logins:
             return
         try:
             _wait_for(lock)
+            if not self._path(account).exists():
+                self._write(account, {})
             yield
         finally:
             os.close(lock)
@@ -110,22 +115,45 @@ class Logins:
         return found
 
     def _write(self, account: str, document: dict[str, Any]) -> None:
-        """To a file that only this user can read, in one piece; to memory where that cannot be written."""
+        """To a file that only this user can read; to memory where no file can be written."""
         self._own[account] = document
         if self.folder is None:
             return
-        path = self._path(account)
-        new = path.with_suffix(f".{os.getpid()}")
-        try:
-            descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-                json.dump(document, stream)
-            new.replace(path)
-        except OSError:
+        path, text = self._path(account), json.dumps(document).encode().ljust(_ROOM)
+        if _replaced(path, text) or _overwritten(path, text):
+            del self._own[account]
+        elif not document.get("refused"):  # what was known before is not true any more
             with suppress(OSError):
                 path.unlink()
-        else:
-            del self._own[account]
+
+
+def _replaced(path: Path, text: bytes) -> bool:
+    """In one piece, whoever reads meanwhile."""
+    new = path.with_suffix(f".{os.getpid()}")
+    try:
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as stream:
+            stream.write(text)
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        return False
+    return True
+
+
+def _overwritten(path: Path, text: bytes) -> bool:
+    """In place: a full disk still has the room that the file took before."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return os.pwrite(descriptor, text, 0) == len(text)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
 
 
 def _wait_for(lock: int) -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import resource
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,17 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.supervised import Struck
-from vnuma.errors import EnvironmentProblem, NotAtBaseline, StoreError
+from vnuma.engine.ansible_api import actions
+from vnuma.engine.lease.supervision import release_dead_supervisor
+from vnuma.errors import (
+    AccountRefused,
+    EnvironmentProblem,
+    LoginRefused,
+    NotAtBaseline,
+    StoreBusy,
+    StoreError,
+)
+from vnuma.logins import Logins
 
 
 @pytest.fixture
@@ -98,6 +109,48 @@ def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_dis
 
     assert isinstance(ended.worst, NotAtBaseline), ended.problems
     assert "sql16" in ended.worst.what
+
+
+def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
+    lab: LabFactory, small_disk: Path
+) -> None:
+    """Neither saying that it lives nor a database that cannot be recorded as dropped keeps it from that.
+
+    Another process has the store open: SQLite cannot make its index anew on a full disk.
+    """
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(small_disk, running, dataset={"drop_after": True})
+    steps.measure(steps.take())
+    with steps.store.kept_open():
+        fill(small_disk)
+        with pytest.raises(StoreError, match="settings read back equal"):
+            actions.restore_vm(steps.run.name, steps.target, "refuse", "always")
+
+    assert settings_now(running) == before
+
+
+def test_a_refused_account_stays_known_on_a_full_disk(small_disk: Path) -> None:
+    """Each step of a play is a process of its own: one that forgot it would lock the account."""
+    with Logins(small_disk).alone("vc01 study"):
+        fill(small_disk)
+        Logins(small_disk).refused("vc01 study", LoginRefused("refused", fix="none"), most=1)
+
+    with pytest.raises(AccountRefused):
+        Logins(small_disk).require_open("vc01 study")
+
+
+def test_a_busy_store_is_not_a_full_one(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who keeps it locked may be the run's own controller, so nobody takes its VM from it."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    monkeypatch.setattr("vnuma.store.open.LOCK_WAIT_S", 0.2)
+    with closing(sqlite3.connect(steps.home / "vnuma.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        with pytest.raises(StoreBusy):
+            release_dead_supervisor(steps.store, steps.run)
 
 
 def test_without_descriptors_the_vm_is_put_back_all_the_same(tmp_path: Path, lab: LabFactory) -> None:

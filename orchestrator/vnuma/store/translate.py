@@ -10,16 +10,17 @@ from pathlib import Path
 
 from sqlalchemy.exc import DBAPIError
 
-from vnuma.errors import StoreError
+from vnuma.errors import StoreBusy, StoreError
 from vnuma.store.place import Place
 
 _RESUME = "then: vnuma run --resume RUN"
+_LOCKED = "stayed locked by another"
 _REPORT = "This is a fault in vnuma: please report it with this message."
 
 _SQLITE: dict[int, tuple[str, str]] = {
     sqlite3.SQLITE_FULL: ("disk is full", f"Free some space there, {_RESUME}"),
-    sqlite3.SQLITE_BUSY: ("stayed locked by another process", f"End what holds it, {_RESUME}"),
-    sqlite3.SQLITE_LOCKED: ("stayed locked by another process", f"End what holds it, {_RESUME}"),
+    sqlite3.SQLITE_BUSY: (f"{_LOCKED} process", f"End what holds it, {_RESUME}"),
+    sqlite3.SQLITE_LOCKED: (f"{_LOCKED} process", f"End what holds it, {_RESUME}"),
     sqlite3.SQLITE_CORRUPT: ("is damaged", "Restore a copy of it; do not delete it: it holds VM baselines."),
     sqlite3.SQLITE_NOTADB: ("is not a SQLite database", "Name another file, or move that one away."),
     sqlite3.SQLITE_READONLY: ("cannot be written", "Check the owner and mode of the file and its folder."),
@@ -31,7 +32,7 @@ _SQLITE: dict[int, tuple[str, str]] = {
 _POSTGRESQL: dict[str, tuple[str, str]] = {
     "53100": ("disk is full", f"Free some space on the server, {_RESUME}"),
     "53300": ("takes no more connections", f"Raise max_connections or end some, {_RESUME}"),
-    "55P03": ("stayed locked by another session", f"End what holds it, {_RESUME}"),
+    "55P03": (f"{_LOCKED} session", f"End what holds it, {_RESUME}"),
     "40P01": ("stopped this transaction to end a deadlock", "Run the command again."),
     "40001": ("stopped this transaction: another changed the same rows", "Run the command again."),
     "28": ("refuses the login", "Check user and password (PGPASSWORD or ~/.pgpass)."),
@@ -61,7 +62,8 @@ def _explained(place: Place, cause: BaseException) -> StoreError:
         what, fix = _sqlite(place, cause)
     else:
         what, fix = _postgresql(place, cause)
-    return StoreError(f"{what} ({_first_line(cause)}).", fix=fix)
+    kind = StoreBusy if _LOCKED in what else StoreError
+    return kind(f"{what} ({_first_line(cause)}).", fix=fix)
 
 
 def _sqlite(place: Place, cause: sqlite3.Error) -> tuple[str, str]:

@@ -169,7 +169,7 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
     context.fence()
     store, row = context.store, context.run
     try:
-        with _working(context):
+        with context.store.one_connection(), _restoring(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
             done = restoration_of(context, target, choice).restore()
@@ -252,6 +252,13 @@ def _working(context: VmContext) -> Iterator[None]:
     """One connection to the store while a step works, and whoever looks knows that it does."""
     with context.store.one_connection(), _living(context):
         yield
+
+
+def _restoring(context: VmContext) -> AbstractContextManager[None]:
+    """As `_living`, also on a full store."""
+    if supervisor_token(context.target.name) is None:
+        return unsupervised.restoring(context.store, context.run)
+    return nullcontext()
 
 
 def _living(context: VmContext) -> AbstractContextManager[None]:

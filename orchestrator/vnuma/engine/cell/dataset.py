@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from dataclasses import replace
+from contextlib import nullcontext, suppress
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
@@ -14,7 +13,8 @@ from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import find_own
-from vnuma.errors import AttemptFailed, EnvironmentProblem
+from vnuma.engine.lease.supervision import unless_full
+from vnuma.errors import AttemptFailed, EnvironmentProblem, StoreError
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.store import facts
@@ -86,18 +86,16 @@ def drop_after_run(context: VmContext) -> str | None:
         return None
     try:
         planned = drop_planned(context)
-        # A line that cannot be written does not keep the VM from being put back.
-        journal = replace(journal_of(context), lost=lambda _: None)
-        told = journal.change("dataset", planned) if planned else nullcontext()
+        told = journal_of(context).change("dataset", planned) if planned else nullcontext()
         with context.vsphere() as session:
             Endpoint.of(context).require_ours(session, find_own(session, context.vm))
         with told, connect(context.sql()) as connection:
             dropped = dataset.drop(connection, context.study.dataset.database)
-        with context.store.write() as write:
+        with unless_full(), context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, _DROPPED, {"dropped": dropped})
-    except (EnvironmentProblem, AttemptFailed) as error:
+    except (EnvironmentProblem, AttemptFailed, StoreError) as error:
         reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
-        with context.store.write() as write:
+        with suppress(StoreError), context.store.write() as write:
             facts.add_vm_facts(write, context.vm.id, "warning", {"dataset": reason})
         return reason
     return None

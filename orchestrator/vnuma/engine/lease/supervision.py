@@ -13,7 +13,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 from vnuma.engine.lease.locking import stat_of
-from vnuma.errors import LeaseLost, StoreError, VmHeld
+from vnuma.errors import LeaseLost, StoreBusy, StoreError, VmHeld
 from vnuma.store import runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run
@@ -75,12 +75,23 @@ def require_supervision(store: Store, run: Run) -> None:
         )
 
 
+@contextmanager
+def unless_full() -> Iterator[None]:
+    """For writes before a restore: a store that nobody can write does not keep a VM from it. StoreBusy."""
+    try:
+        yield
+    except StoreBusy:
+        raise
+    except StoreError:
+        return
+
+
 def release_dead_supervisor(store: Store, run: Run) -> None:
     """Nobody looks after a run whose controller died; one that was only frozen goes no further.
 
-    Raises VmHeld while it lives. On a store that cannot be written it could not go on either.
+    Raises VmHeld while it lives, StoreBusy. On a store that cannot be written it could not go on either.
     """
-    with suppress(StoreError), store.write() as connection:
+    with unless_full(), store.write() as connection:
         refuse_if_alive(runs.lock_run(connection, run.id))
         runs.clear_supervisor(connection, run.id)
 

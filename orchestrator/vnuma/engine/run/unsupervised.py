@@ -12,7 +12,14 @@ from contextlib import contextmanager
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.supervision import BEAT_S, Supervisor, claim_supervision, heartbeat, refuse_if_alive
+from vnuma.engine.lease.supervision import (
+    BEAT_S,
+    Supervisor,
+    claim_supervision,
+    heartbeat,
+    refuse_if_alive,
+    unless_full,
+)
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.start import take as take_vm
@@ -46,6 +53,15 @@ def saying_so(store: Store, run: Run, every_s: float = BEAT_S) -> Iterator[None]
     """Say while a step works that this play lives. Raises VmHeld when another process looks after the run."""
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play(), every_s):
+        yield
+
+
+@contextmanager
+def restoring(store: Store, run: Run) -> Iterator[None]:
+    """The same while a VM is restored: on a store that nobody can write, nobody else looks after the run."""
+    with unless_full():
+        claim_supervision(store, run, _this_play())
+    with heartbeat(store, run, _this_play()):
         yield
 
 
