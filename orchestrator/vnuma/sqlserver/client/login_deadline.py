@@ -74,12 +74,14 @@ def turn(addresses: frozenset[Address], until: float) -> Iterator[_Turn]:
             raise LoginTimeoutError("its name was not resolved by then")
         own = _Turn(addresses, all_sockets())
         _turns.append(own)
+    opened: Sockets = frozenset()  # a login that fails leaves none
     try:
         yield own
+        # One that lost its socket may have another: then no socket of now is a neighbour's beyond doubt.
+        opened = own.mine if own.settled else all_sockets()
     finally:
         with _changed:
             _turns.remove(own)
-            opened = all_sockets()
             for other in _turns:  # one that loses its socket must not take that of this connection
                 other.before |= opened
             _changed.notify_all()
