@@ -20,6 +20,7 @@ from tests.sqlserver.support import server_of
 from tests.support.cli import command, vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import SMALL, write_inventory, write_study
+from tests.support.studies import LOG
 from vnuma.assets import asset
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.connections import sql_server
@@ -40,18 +41,6 @@ from vnuma.store.samples import iter_samples
 from vnuma.workloads.log_spinlock.settings import LogSpinlock
 
 STUDY = "adkin2014.yml"
-TWO_NODES = {"physical_cores": [0, 1]}
-LOG: dict[str, Any] = {
-    "reference": "same_node",
-    "arms": [
-        {"topology": "2x8", "name": "same_node", "workload": {"workers": "same_node"}},
-        {"topology": "2x8", "name": "other_node", "workload": {"workers": "other_node"}},
-    ],
-    "all_arms": {"affinity": TWO_NODES},
-    "design": {"blocks": 1, "order": "fixed", "iterations": 1},
-    "workload": {"name": "log_spinlock", "sizes": [2_000_000], "forms": ["disk", "native"]},
-}
-"""The small study of steps with this workload: two cells."""
 
 
 def small_study(folder: Path) -> Path:

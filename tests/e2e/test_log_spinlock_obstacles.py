@@ -9,9 +9,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.e2e.test_log_spinlock import LOG
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
+from tests.support.studies import LOG
 from vnuma.errors import PreflightBlocked
 
 SQL_2014 = {"version": "12.0.6024.0", "soft_numa": False}

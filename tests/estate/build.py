@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.design_check.check import Asked, run_check
+from vnuma.engine.design_check.check import Asked, compare, run_check
+from vnuma.engine.design_check.earlier_check import earlier
 from vnuma.estate import snapshot
+from vnuma.estate.waivers import Waiver
+from vnuma.report.check.as_json import as_json
 
 SMALL = Path(__file__).parent / "data" / "inventory-1.json"
 
@@ -58,3 +62,21 @@ def document(text: str) -> dict[str, Any]:
     """A JSON text as an object."""
     found: dict[str, Any] = json.loads(text)
     return found
+
+
+TODAY = date(2026, 11, 20)
+
+
+LATER = date(2027, 1, 1)
+
+
+def waiver(rule: str = "T11", object_: str = "sql-*", until: date = LATER) -> Waiver:
+    """An accepted finding."""
+    return Waiver(rule=rule, object=object_, reason="CR-17", until=until)
+
+
+def since(before: CheckResult, after: CheckResult, tmp_path: Path) -> CheckResult:
+    """A check compared with an earlier one's document."""
+    file = tmp_path / "old.json"
+    file.write_text(as_json(before), encoding="utf-8")
+    return compare(after, earlier(file, Asked()))

@@ -8,27 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.estate.build import checked, estate_of, rules_of, saved
+from tests.estate.build import TODAY, checked, estate_of, rules_of, saved, since, waiver
 from tests.estate.workbooks import export, write
 from vnuma.checks.finding import Severity
-from vnuma.checks.result import CheckResult
 from vnuma.checks.rules.catalogue import RULES
 from vnuma.engine.design_check.check import Asked, compare
 from vnuma.engine.design_check.earlier_check import earlier
 from vnuma.engine.design_check.filters import Filters
 from vnuma.errors import InputError
 from vnuma.estate.rvtools import read_rvtools
-from vnuma.estate.waivers import Waiver, load
-from vnuma.report.check.as_json import as_json
+from vnuma.estate.waivers import load
 from vnuma.report.check.as_page import as_page
 from vnuma.report.check.words import mixed_words
-
-TODAY = date(2026, 11, 20)
-
-
-def waiver(rule: str = "T11", object_: str = "sql-*", until: date = date(2027, 1, 1)) -> Waiver:
-    """An accepted finding."""
-    return Waiver(rule=rule, object=object_, reason="CR-17", until=until)
 
 
 def test_every_rule_is_passed_failed_or_not_evaluated() -> None:
@@ -147,13 +138,6 @@ def test_a_wrong_waivers_file_is_refused(text: str, says: str, tmp_path: Path) -
     file.write_text(text)
     with pytest.raises(InputError, match=says):
         load(file)
-
-
-def since(before: CheckResult, after: CheckResult, tmp_path: Path) -> CheckResult:
-    """A check compared with an earlier one's document."""
-    file = tmp_path / "old.json"
-    file.write_text(as_json(before), encoding="utf-8")
-    return compare(after, earlier(file, Asked()))
 
 
 def test_an_earlier_check_tells_new_fixed_and_unchanged(tmp_path: Path) -> None:

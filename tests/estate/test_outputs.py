@@ -14,8 +14,7 @@ import pytest
 import xmlschema
 from jsonschema import Draft4Validator
 
-from tests.estate.build import checked, document, estate_of
-from tests.estate.test_check import TODAY, since, waiver
+from tests.estate.build import TODAY, checked, document, estate_of, since, waiver
 from vnuma.checks.result import CheckResult
 from vnuma.report.check import as_text
 from vnuma.report.check.as_csv import as_csv

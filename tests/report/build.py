@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection
 
+from tests.unit.analysis.data import G1_MS
 from vnuma.domain.study.order import PlannedCell, plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
@@ -404,3 +405,15 @@ def dataset_document() -> dict[str, Any]:
             "Sales.SalesOrderDetail": {"rows": 121_317, "checksum": 5678},
         },
     }
+
+
+LABELS = ("1x16", "1x16 (A/A)", *ARMS[1:])
+
+
+def g1(label: str, block: int, size: int, form: str) -> float:
+    """The golden example G1: boot medians in ms."""
+    del size, form
+    return float(G1_MS[block - 1][LABELS.index(label)])
+
+
+GOLDEN_STORY = Story(text=study_text(sizes="2000", forms="client"), ms=g1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar, Literal
 
 from tests.report.build import STUDY
+from vnuma.domain.workloads import kinds
 from vnuma.domain.workloads.metric import Metric
 from vnuma.domain.workloads.settings import WorkloadSettings
 
@@ -40,3 +41,9 @@ published:
   lower_bounds: {seek: {1000: [1x16]}}
 """
     return head.replace("workload: {", "workload: {name: calls, ") + published
+
+
+def dict_of_kinds() -> dict[str, object]:
+    """The product's table of workloads, to which the test adds one."""
+    assert isinstance(kinds.KINDS, dict)
+    return kinds.KINDS

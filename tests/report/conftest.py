@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from tests.report.build import Lost, Story, build, study_text
 from tests.support.stores import new_store
@@ -58,3 +60,24 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> tuple[Store, LoadedRun
     path = folder / default_path(loaded).name
     export_run(store, loaded, path)
     return store, loaded, path
+
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+QUIET = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """The machine's Chromium or Chrome."""
+    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip("no Chromium or Chrome on this machine")
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=found, args=QUIET)
+        yield browser
+        browser.close()

@@ -16,8 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.report.build import ARMS, Story, build, study_text
-from tests.report.calls import Calls, calls_text
-from tests.report.test_metric import dict_of_kinds
+from tests.report.calls import Calls, calls_text, dict_of_kinds
 from tests.support.cli import vnuma
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study_file import parse_study

@@ -6,8 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.report.build import Lost, Story, noisy, study_text
-from tests.report.test_text import LABELS
+from tests.report.build import LABELS, Lost, Story, noisy, study_text
 from vnuma.report.charts.pictures import pictures
 from vnuma.report.export.json_export import document
 from vnuma.report.model.model import LoadedRun

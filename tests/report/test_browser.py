@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser
 
+from tests.report.browser import opened
 from tests.report.build import Lost, Story, study_text
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.page.render import write_page
 
 Load = Callable[[Story], LoadedRun]
-
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-QUIET = [
-    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update"),
-]
-
 
 OVER_THE_EDGE = """
 [...document.querySelectorAll("h1, h2, h3, p, li, dt, dd, figcaption")]
@@ -28,36 +21,10 @@ OVER_THE_EDGE = """
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """The machine's Chromium or Chrome."""
-    found = next((path for name in BROWSERS if (path := shutil.which(name))), None)
-    if found is None:
-        pytest.skip("no Chromium or Chrome on this machine")
-    with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=QUIET)
-        yield browser
-        browser.close()
-
-
-@pytest.fixture(scope="module")
 def address(loaded: Load, tmp_path_factory: pytest.TempPathFactory) -> str:
     """A page with everything on it, as a file."""
     story = Story(text=study_text(sizes="500, 1000, 2000"), lost={("4x4", 3): (Lost(),)})
     return write_page(loaded(story), tmp_path_factory.mktemp("page") / "page.html").as_uri()
-
-
-def opened(browser: Browser, address: str, width: int, **context: bool) -> tuple[Page, list[str], list[str]]:
-    """The page at a width, with what it requested and what it complained of."""
-    page = browser.new_context(
-        viewport={"width": width, "height": 800}, java_script_enabled=context.get("scripts", True)
-    ).new_page()
-    requests: list[str] = []
-    complaints: list[str] = []
-    page.on("request", lambda request: requests.append(request.url))
-    page.on("console", lambda message: complaints.append(message.text))
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.goto(address)
-    return page, requests, complaints
 
 
 def test_nothing_leaves_the_page_and_nothing_goes_wrong(browser: Browser, address: str) -> None:

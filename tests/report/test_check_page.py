@@ -9,10 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from tests.estate.build import checked, estate_of
-from tests.report.test_browser import browser, opened
+from tests.report.browser import opened
 from vnuma.report.check.as_page import as_page
-
-__all__ = ["browser"]
 
 MANY = 2_500
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from tests.report.build import ARMS, Lost, Story, study_text
-from tests.report.test_text import GOLDEN_STORY, LABELS
+from tests.report.build import ARMS, GOLDEN_STORY, LABELS, Lost, Story, study_text
 from vnuma.report.export.results_schema import results_schema
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.tables.csv_export import TABLES

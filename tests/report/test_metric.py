@@ -12,10 +12,8 @@ from typing import ClassVar, Literal
 import pytest
 
 from tests.report.build import Story, noisy
-from tests.report.calls import Calls, calls_text
-from tests.report.pages import page_text
-from tests.report.test_page import text_of
-from vnuma.domain.workloads import kinds
+from tests.report.calls import Calls, calls_text, dict_of_kinds
+from tests.report.pages import page_text, text_of
 from vnuma.domain.workloads.replicate import Replicate
 from vnuma.errors import InputError
 from vnuma.report.charts.pictures import pictures
@@ -40,12 +38,6 @@ def calls(loaded: Load, monkeypatch: pytest.MonkeyPatch) -> LoadedRun:
     """A run of the workload: by throughput, 16x1 gives 3.6% more."""
     monkeypatch.setitem(dict_of_kinds(), "calls", Calls)
     return loaded(Story(text=calls_text(), ms=noisy()))
-
-
-def dict_of_kinds() -> dict[str, object]:
-    """The product's table of workloads, to which the test adds one."""
-    assert isinstance(kinds.KINDS, dict)
-    return kinds.KINDS
 
 
 def test_the_terminal_says_unit_and_direction(calls: LoadedRun) -> None:

@@ -6,14 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
-from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from tests.report.build import ARMS, EFFECTS, Lost, Story, noisy, study_text
-from tests.report.pages import page_text
-from tests.report.test_text import GOLDEN_STORY, LABELS
+from tests.report.build import ARMS, EFFECTS, GOLDEN_STORY, LABELS, Lost, Story, noisy, study_text
+from tests.report.pages import Outline, page_text, text_of
 from vnuma.errors import InputError
 from vnuma.report.model.configuration import configuration, settings_rows
 from vnuma.report.model.model import LoadedRun
@@ -24,65 +22,6 @@ from vnuma.store.states import Outcome, RunState
 Load = Callable[[Story], LoadedRun]
 
 HOSTILE = "<script>alert(1)</script>"
-VOID = {"meta", "br", "wbr", "link", "img", "input", "hr"}
-
-
-class Outline(HTMLParser):
-    """Elements of a page: their ids, links, addresses, texts; and whether tags are balanced."""
-
-    def __init__(self, page: str) -> None:
-        super().__init__()
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.addresses: list[str] = []
-        self.tags: Counter[str] = Counter()
-        self.described: list[str] = []
-        self.text = ""
-        self._open: list[str] = []
-        self.feed(page)
-        self.close()
-        assert self._open == [], f"never closed: {self._open}"
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element."""
-        self.tags[tag] += 1
-        if tag not in VOID:
-            self._open.append(tag)
-        for name, value in attrs:
-            if name == "id":
-                self.ids.append(value or "")
-            if name == "href":
-                (self.links if (value or "").startswith("#") else self.addresses).append(value or "")
-            if name in ("src", "srcset", "data", "action", "poster", "xlink:href"):
-                self.addresses.append(value or "")
-            if name in ("aria-labelledby", "aria-describedby"):
-                self.described += (value or "").split()
-            assert not name.startswith("on"), f"{tag} has {name}"
-            assert name != "style", f"{tag} has a style of its own, which the page's policy forbids"
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note an element without content."""
-        self.handle_starttag(tag, attrs)
-        if tag not in VOID:
-            self._open.pop()
-
-    def handle_endtag(self, tag: str) -> None:
-        """Close an element: it must be the one opened last."""
-        assert self._open
-        assert self._open[-1] == tag, f"</{tag}> closes <{self._open[-1]}>"
-        if tag in ("td", "th", "dt", "dd", "li"):
-            self.text += " "
-        self._open.pop()
-
-    def handle_data(self, data: str) -> None:
-        """Collect text, that of style and script apart."""
-        if not self._open or self._open[-1] not in ("style", "script"):
-            self.text += data
-
-
-def text_of(page: str) -> str:
-    """The page's words."""
-    return " ".join(Outline(page).text.split())
 
 
 def test_the_page_is_one_file_below_three_megabytes(loaded: Load) -> None:

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.report.build import ARMS, EFFECTS, Lost, Story, build, noisy, study_text
-from tests.unit.analysis.data import G1_MS
+from tests.report.build import ARMS, EFFECTS, GOLDEN_STORY, LABELS, Lost, Story, build, noisy, study_text
 from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.terminal.run_text import as_text
@@ -17,8 +16,6 @@ from vnuma.store.open import Store
 from vnuma.store.states import Outcome, RunState
 
 Load = Callable[[Story], LoadedRun]
-
-LABELS = ("1x16", "1x16 (A/A)", *ARMS[1:])
 
 GOLDEN = """\
 SIMULATED (lab, scenario paper): not measured on hardware
@@ -56,15 +53,6 @@ A published figure is often one run, rounded, and has no interval: outside our
   interval is not evidence of a difference, inside is not evidence of
   agreement.
 """
-
-
-def g1(label: str, block: int, size: int, form: str) -> float:
-    """The golden example G1: boot medians in ms."""
-    del size, form
-    return float(G1_MS[block - 1][LABELS.index(label)])
-
-
-GOLDEN_STORY = Story(text=study_text(sizes="2000", forms="client"), ms=g1)
 
 
 def test_the_golden_example_reads_as_designed(loaded: Load) -> None:

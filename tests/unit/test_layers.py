@@ -187,6 +187,18 @@ def test_the_core_is_pure(part: str) -> None:
     assert strays == []
 
 
+def test_no_test_file_imports_another() -> None:
+    """What several tests share stands in a module that is not a test."""
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}: {module}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for module, line in imported(path)
+        if module.startswith("tests.") and any(part.startswith("test_") for part in module.split("."))
+    ]
+
+    assert strays == []
+
+
 def test_plugins_know_only_the_engine_and_their_base_class() -> None:
     """An Ansible plugin imports vnuma.engine and vnuma.ansible, and no other part."""
     files = sorted(PLUGINS.rglob("*.py"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.domain.test_study_file import GOOD
+from tests.support.studies import GOOD
 from vnuma.cli.design_lines import design_lines
 from vnuma.domain.study.study_file import parse_study
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.domain.test_study_file import GOOD
+from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.workloads.sql_script.settings import SqlScript

@@ -8,20 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
 from vnuma.workloads.cross_join.settings import CrossJoin
 from vnuma.workloads.cross_join.workload import cross_join_queries
 
 STUDIES = Path(__file__).parents[3] / "studies"
-GOOD = """name: a
-vm: sql16
-vcpus: 16
-reference: 1x16
-arms:
-  - 1x16
-  - 2x8
-"""
 
 
 def problem(text: str) -> str:

@@ -8,25 +8,12 @@ from typing import Any
 import pytest
 
 from tests.support.hosts import host_of, vm_of
-from vnuma.domain.study.study import Study
+from tests.support.studies import study
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.preflight.findings import Finding, refuse_blocked, refuse_shown
 from vnuma.engine.preflight.locality_check import locality_findings
 from vnuma.engine.preflight.preflight import check, touched_settings
 from vnuma.errors import PreflightBlocked
-
-
-def study(**changes: Any) -> Study:
-    """The paper's arms, unpinned, timed by the server form."""
-    base = {
-        "name": "s",
-        "vms": ["sql16"],
-        "vcpus": 16,
-        "reference": "1x16",
-        "arms": ["1x16", "4x4"],
-        "workload": {"forms": ["server"]},
-    }
-    return Study.model_validate(base | changes)
 
 
 def found(rule: str, severity: str, findings: list[Finding]) -> bool:

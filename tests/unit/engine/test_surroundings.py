@@ -6,7 +6,7 @@ from typing import Any, get_args
 
 import pytest
 
-from tests.unit.engine.test_preflight import study
+from tests.support.studies import study
 from vnuma.domain.study.study import Acceptable
 from vnuma.domain.vm.surroundings import ServerUse, Surroundings
 from vnuma.engine.preflight.findings import Finding

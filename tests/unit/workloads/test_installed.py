@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.installed_package import MODULE, install
-from tests.unit.domain.test_study_file import GOOD
+from tests.support.studies import GOOD
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.workloads.kinds import KINDS
 from vnuma.errors import InputError, MeasurementFailed

@@ -52,15 +52,15 @@ def is_alive(run: Run) -> bool:
     return process_lives(run.supervisor_pid) and not _is_another(run)
 
 
-def claim_supervision(store: Store, run: Run, keeper: Supervisor | None = None) -> None:
+def claim_supervision(store: Store, run: Run, supervisor: Supervisor | None = None) -> None:
     """Make this process, or another one, the one that looks after the run, before it touches a VM.
 
     Raises VmHeld while a third does. The run's row is locked: of two at once only one succeeds.
     """
-    keeper = keeper or Supervisor()
+    supervisor = supervisor or Supervisor()
     with store.write() as connection:
-        refuse_if_alive(runs.lock_run(connection, run.id), keeper)
-        runs.touch_supervisor(connection, run.id, pid=keeper.pid, host=keeper.host)
+        refuse_if_alive(runs.lock_run(connection, run.id), supervisor)
+        runs.touch_supervisor(connection, run.id, pid=supervisor.pid, host=supervisor.host)
 
 
 def require_supervision(store: Store, run: Run) -> None:
@@ -98,10 +98,10 @@ def release_dead_supervisor(store: Store, run: Run) -> None:
 
 @contextmanager
 def heartbeat(
-    store: Store, run: Run, keeper: Supervisor | None = None, every_s: float = BEAT_S
+    store: Store, run: Run, supervisor: Supervisor | None = None, every_s: float = BEAT_S
 ) -> Iterator[None]:
     """Say while something works, which may take hours, that its process lives. Silent ones count as dead."""
-    done, who = Event(), keeper or Supervisor()
+    done, who = Event(), supervisor or Supervisor()
 
     def beat() -> None:
         while not done.wait(every_s):
@@ -119,15 +119,15 @@ def heartbeat(
             thread.join()
 
 
-def _heard(store: Store, run: Run, keeper: Supervisor) -> bool:
+def _heard(store: Store, run: Run, supervisor: Supervisor) -> bool:
     with store.write() as connection:
-        return runs.keep_supervisor(connection, run.id, pid=keeper.pid, host=keeper.host)
+        return runs.keep_supervisor(connection, run.id, pid=supervisor.pid, host=supervisor.host)
 
 
-def refuse_if_alive(run: Run, keeper: Supervisor | None = None) -> None:
+def refuse_if_alive(run: Run, supervisor: Supervisor | None = None) -> None:
     """Raise VmHeld when a process other than this one, or the one named, looks after the run."""
     if is_alive(run) and Supervisor(run.supervisor_pid or 0, run.supervisor_host or "") != (
-        keeper or Supervisor()
+        supervisor or Supervisor()
     ):
         raise VmHeld(
             f"{run.name} is running: process {run.supervisor_pid} on {run.supervisor_host} looks after it.",
