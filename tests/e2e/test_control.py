@@ -10,9 +10,8 @@ import pytest
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from vnuma.engine.access.connections import sql_server
-from vnuma.engine.instance import process_affinity
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.lease.audit import audit_lines, journal_of
-from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance.affinity import AUTO, read_affinity
@@ -39,7 +38,7 @@ def test_a_remote_control_is_placed_proven_slower_and_put_back(tmp_path: Path, l
     """Pages on node 0, every execution on the other node; 40% against 20%, threefold in the server form."""
     steps = Steps.prepared(tmp_path / "a", lab("remote"), **CONTROL)
     context = steps.take()
-    assert baseline_affinity(steps.vm) == AUTO
+    assert PROCESS_AFFINITY.baseline_of(steps.vm) == AUTO
 
     steps.measure(context)
     steps.measure(context)
@@ -72,7 +71,7 @@ def test_an_affinity_left_by_a_dead_controller_is_put_back(tmp_path: Path, lab: 
     """It outlives the restart; the restore counts it among what reads back equal."""
     steps = Steps.prepared(tmp_path / "a", lab(), **CONTROL)
     context = steps.take()
-    process_affinity.switch(context.sql(), "0,1,2,3", journal_of(context))
+    PROCESS_AFFINITY.switch(context.sql(), "0,1,2,3", journal_of(context))
     steps.shape(context)
 
     done = steps.put_back()

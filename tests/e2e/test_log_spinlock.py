@@ -27,10 +27,9 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure import measure_cell
-from vnuma.engine.instance.process_affinity import switch
-from vnuma.engine.instance.resource_pool import GOVERNOR_OFF
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
+from vnuma.engine.instance.resource_pool import GOVERNOR_OFF, RESOURCE_POOL
 from vnuma.engine.lease.audit import audit_lines, journal_of
-from vnuma.engine.lease.baseline import baseline_affinity, baseline_pool
 from vnuma.errors import EnvironmentProblem, PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.client.query import value
@@ -116,7 +115,10 @@ def test_a_boot_tells_where_workers_and_log_writers_were(tmp_path: Path, lab: La
     """Affinity only while it is measured; the pool up to the restore; figures with every sample."""
     steps = Steps.prepared(tmp_path / "a", lab("adkin2014"), **LOG)
     context = steps.take()
-    assert (baseline_affinity(steps.vm), baseline_pool(steps.vm)) == (AUTO, GOVERNOR_OFF)
+    assert (PROCESS_AFFINITY.baseline_of(steps.vm), RESOURCE_POOL.baseline_of(steps.vm)) == (
+        AUTO,
+        GOVERNOR_OFF,
+    )
 
     measured(steps, context)
     measured(steps, context)
@@ -150,7 +152,7 @@ def test_what_a_dead_controller_left_is_put_back(tmp_path: Path, lab: LabFactory
     boot_cell(context, attempt)
     ready_cell(context, attempt)
     prepare_cell(context, attempt)
-    switch(context.sql(), "9,10,11", journal_of(context))
+    PROCESS_AFFINITY.switch(context.sql(), "9,10,11", journal_of(context))
     assert state(steps) == ("9,10,11", 50, True)
 
     done = steps.put_back()

@@ -14,8 +14,8 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
 from vnuma.engine.cell.measure import measure_cell
+from vnuma.engine.instance.tcp_ports import TCP_PORTS
 from vnuma.engine.lease.audit import audit_lines
-from vnuma.engine.lease.baseline import baseline_ports
 from vnuma.errors import PlacementNotProven, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import tcp_ports
@@ -83,7 +83,7 @@ def test_remote_pages_cost_what_the_scenario_says_and_the_ports_come_back(
     long_enough_to_be_timed = STREAMS["workload"] | {"scale_factor": 0.002}
     steps = Steps.prepared(tmp_path / "a", lab(scenario), **STREAMS | {"workload": long_enough_to_be_timed})
     context = steps.take()
-    before = baseline_ports(steps.vm)
+    before = TCP_PORTS.baseline_of(steps.vm)
     assert before is not None
 
     measured(steps, context)
@@ -125,7 +125,7 @@ def test_a_local_boot_that_is_not_local_does_not_count(
     running = lab("shea2012")
     steps = Steps.prepared(tmp_path / "a", running, **STREAMS)
     context = steps.take()
-    before = baseline_ports(steps.vm)
+    before = TCP_PORTS.baseline_of(steps.vm)
     running.fault(times=0, **fault)
 
     with pytest.raises(PlacementNotProven, match=says):

@@ -14,14 +14,17 @@ from tests.support.looking import settings_now
 from tests.support.site import write_inventory
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.study.study import Study
+from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.vm.setting import Power, is_evidence
 from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.cell.boot import Seen, boot_cell, ready_cell
-from vnuma.engine.instance import soft_numa
+from vnuma.engine.instance.instance_setting import Boot
+from vnuma.engine.instance.settings import read_baseline
+from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.lease.attempt import Attempt, finish
 from vnuma.engine.lease.audit import audit_lines, journal_of
-from vnuma.engine.lease.baseline import baseline_settings, baseline_soft_numa
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
 from vnuma.errors import NotAtBaseline, PreflightBlocked
 from vnuma.sqlserver.client.connect import connect
@@ -59,7 +62,7 @@ def test_each_arm_boots_with_its_own_soft_numa_and_the_servers_own_comes_back(
     """Sixteen cores are two CPU nodes with it and one without; every switch has its audit line."""
     steps = prepared(tmp_path / "a", lab())
     context = steps.take()
-    assert baseline_soft_numa(steps.vm) is True
+    assert SOFT_NUMA.baseline_of(steps.vm) is True
 
     split = boot(context, steps.shape(context))
     whole = boot(context, steps.shape(context))
@@ -102,7 +105,8 @@ def test_a_boot_with_the_wrong_soft_numa_does_not_count_and_the_next_one_is_righ
     context = steps.take()
     off = Arm.model_validate({"topology": "1x16", "soft_numa": "off"})
 
-    said = soft_numa.mismatch(off, True, sql_server(steps.target), journal_of(context))
+    wrong = Boot(context.study, off, steps.vm, Prediction((16,), "high", ""))
+    said = SOFT_NUMA.mismatch(wrong, sql_server(steps.target), journal_of(context))
 
     assert said is not None
     assert "automatic soft-NUMA is on, the arm needs off" in said
@@ -121,8 +125,8 @@ def test_a_server_that_cannot_be_read_at_the_start_is_not_changed(tmp_path: Path
         {"name": "s", "vms": ["sql16"], "vcpus": 16, "reference": "1x16", "arms": ARMS, "design": DESIGN}
     )
     target = read_targets(write_inventory(tmp_path, running), study.vms)["sql16"]
-    with pytest.raises(PreflightBlocked, match="An arm sets soft_numa, so SQL Server's own setting must be"):
-        soft_numa.guest_baseline(study, target)
+    with pytest.raises(PreflightBlocked, match=r"must be known first.*soft-NUMA"):
+        read_baseline(study, target)
 
 
 def test_a_server_that_does_not_come_up_keeps_the_vms_lease_and_not_its_shape(

@@ -25,9 +25,9 @@ from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.ansible_api import by_hand
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import prepare_cell
-from vnuma.engine.instance.soft_numa import wait_for_server
+from vnuma.engine.instance.instance_setting import wait_for_server
+from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.lease.attempt import finish
-from vnuma.engine.lease.baseline import baseline_soft_numa
 from vnuma.engine.run.start import create_run, prepare
 from vnuma.errors import PreflightBlocked, WrongServer
 from vnuma.sqlserver.database.dataset import DatasetSpec
@@ -36,7 +36,7 @@ from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm, read_vm
 
 PRODUCTION, CLONE = "/DC0/vm/Prod/sql16", "/DC0/vm/Clones/sql16"
-SOFT_NUMA = {
+STUDY = {
     "reference": "1x16",
     "arms": [{"topology": "1x16", "name": "whole", "soft_numa": "off"}, "1x16"],
     "design": {"blocks": 1, "order": "fixed", "warmups": 0, "iterations": 1},
@@ -83,7 +83,7 @@ def clone_now(running: LabHandle) -> tuple[Power, dict[str, Any]]:
 def steps_of(tmp_path: Path, running: LabHandle, owner: str, **sql: Any) -> Steps:
     """A run of the soft-NUMA study on the clone, driven step by step."""
     inventory = clone_with_sql_of(tmp_path, running, owner, **sql)
-    text = write_study(tmp_path, **SOFT_NUMA).read_text(encoding="utf-8")
+    text = write_study(tmp_path, **STUDY).read_text(encoding="utf-8")
     study = parse_study(text, "study")
     targets = read_targets(inventory, study.vms)
     store = new_store(tmp_path / "vnuma.db")
@@ -95,7 +95,7 @@ def test_a_server_at_another_address_blocks_the_study(tmp_path: Path, lab: LabFa
     """Guest names agree, addresses do not: plan and run refuse, doctor says it, nothing is changed."""
     running = estate(lab)
     inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
-    study = write_study(tmp_path, **SOFT_NUMA)
+    study = write_study(tmp_path, **STUDY)
 
     planned = vnuma_here("plan", study, "-i", inventory, "--checks")
     ran = vnuma_here("run", study, "-i", inventory)
@@ -116,7 +116,7 @@ def test_a_server_that_started_before_the_vms_power_on_blocks_the_study(
     running = estate(lab, {"guest_addresses": ["127.0.0.1"]}, {"up_minutes": 90})
 
     inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
-    ran = vnuma_here("run", write_study(tmp_path, **SOFT_NUMA), "-i", inventory)
+    ran = vnuma_here("run", write_study(tmp_path, **STUDY), "-i", inventory)
 
     assert ran.code == 5, ran.text
     assert "P32" in ran.err
@@ -130,7 +130,7 @@ def test_a_run_that_points_at_another_vms_server_never_writes_to_it(tmp_path: Pa
     before = clone_now(running)
     inventory = clone_with_sql_of(tmp_path, running, PRODUCTION)
 
-    ran = vnuma("run", write_study(tmp_path, **SOFT_NUMA), "-i", inventory)
+    ran = vnuma("run", write_study(tmp_path, **STUDY), "-i", inventory)
 
     assert ran.code == 6, ran.text
     assert "wrong server" in ran.err
@@ -178,7 +178,7 @@ def test_a_corrected_inventory_has_the_settings_read_again(tmp_path: Path, lab: 
     attempt = steps.shape(context)
     with pytest.raises(WrongServer):
         boot_cell(context, attempt)
-    assert baseline_soft_numa(steps.vm) is False
+    assert SOFT_NUMA.baseline_of(steps.vm) is False
 
     corrected = read_targets(clone_with_sql_of(tmp_path, running, CLONE), ["sql16"])
     steps = replace(steps, target=corrected["sql16"], targets=corrected)
@@ -186,7 +186,7 @@ def test_a_corrected_inventory_has_the_settings_read_again(tmp_path: Path, lab: 
     wait_for_server(sql_server(steps.target), 60)
     steps.take()
 
-    assert baseline_soft_numa(steps.vm) is True
+    assert SOFT_NUMA.baseline_of(steps.vm) is True
 
 
 def test_clocks_that_are_minutes_off_neither_block_nor_delay(tmp_path: Path, lab: LabFactory) -> None:

@@ -22,24 +22,17 @@ from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left,
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
 from vnuma.engine.cell.shape import Shaped, look_and_plan
-from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
+from vnuma.engine.instance.instance_setting import Boot
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
+from vnuma.engine.instance.resource_pool import RESOURCE_POOL
+from vnuma.engine.instance.settings import SETTINGS, guest_of
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.baseline import (
-    NOT_KNOWN,
-    SOFT_NUMA,
-    TCP_PORTS,
-    baseline_affinity,
-    baseline_ports,
-    baseline_soft_numa,
-    marking,
-    plan_baseline,
-)
+from vnuma.engine.lease.baseline import marking, plan_baseline
 from vnuma.engine.lease.context import VmContext, home_folder, open_run, vm_of_run
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import next_cell
-from vnuma.engine.run.start import guest_of
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
@@ -78,9 +71,10 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """What `actions.shape` would do. Raises what it raises before its first change."""
     context, _ = _taken(run, target)
     vm, planned, proven = _looked(context, attempt_of(attempt).settings(context))
-    inside = _inside(context, attempt_of(attempt).settings(context), planned.prediction) if proven else []
+    arm = attempt_of(attempt).settings(context)
+    inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
     off = vm.power is not Power.OFF
-    made = [*inside, *(POWER_OFF if off else ()), *planned.change]
+    made = [*(edit for edit in inside if edit), *(POWER_OFF if off else ()), *planned.change]
     return shaped_document(replace(planned, powered_off=off), made)
 
 
@@ -92,16 +86,12 @@ def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
         return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)
 
 
-def _inside(context: VmContext, arm: Arm, prediction: Prediction) -> list[Edit]:
-    """What is switched in SQL Server, in a boot that this run has proven."""
-    server = context.sql()
-    own, ports = baseline_soft_numa(context.vm), baseline_ports(context.vm)
-    soft = soft_numa.wanted(arm, own)
-    found = (
-        soft_numa.planned_for(arm, own, server),
-        tcp_ports.planned_for(context.study, soft, prediction, ports, server),
-    )
-    return [edit for edit in found if edit]
+def _inside(
+    context: VmContext, arm: Arm, prediction: Prediction, server: SqlServer | None
+) -> list[Edit | None]:
+    """What is switched in SQL Server for the arm's boot; with None, nobody can be asked what it is now."""
+    to_come = Boot(context.study, arm, context.vm, prediction)
+    return [setting.planned_for(to_come, server) for setting in SETTINGS]
 
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
@@ -116,23 +106,13 @@ def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     context, facts = _taken(run, target)
     arm = attempt_of(attempt).settings(context)
     server = _answering(context, facts)
-    affinity = baseline_affinity(context.vm)
-    made = [] if affinity is None else [process_affinity.planned(server, affinity)]
-    if server is None:
-        want = soft_numa.wanted(arm, baseline_soft_numa(context.vm))
-        made += [] if want is None else [Edit(SOFT_NUMA, NOT_KNOWN, want)]
-        ports = baseline_ports(context.vm)
-        made += [] if ports is None else [Edit(TCP_PORTS, NOT_KNOWN, "mapped to this boot's nodes")]
-    else:
-        made += _switched_late(context, arm)
+    affinity = PROCESS_AFFINITY.baseline_of(context.vm)
+    made = [] if affinity is None else [PROCESS_AFFINITY.planned(server, affinity)[0]]
+    _, planned, proven = _looked(context, arm)
+    if not proven:  # else they were switched before
+        made += _inside(context, arm, planned.prediction, server)
     edits = [edit for edit in made if edit]
     return {"changed": bool(edits), "diff": edits_diff(edits)}
-
-
-def _switched_late(context: VmContext, arm: Arm) -> list[Edit]:
-    """What waits for a boot that proves whose SQL Server it is."""
-    _, planned, proven = _looked(context, arm)
-    return [] if proven else _inside(context, arm, planned.prediction)
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
@@ -149,7 +129,7 @@ def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None
     if percent is None:
         return None
     database = context.study.dataset.database
-    return resource_pool.planned_hold(server, database, percent)
+    return RESOURCE_POOL.planned_hold(server, database, percent)
 
 
 def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:

@@ -21,10 +21,12 @@ from vnuma.engine.cell.dataset import is_expected
 from vnuma.engine.cell.deferred_log import owed_facts
 from vnuma.engine.cell.guest_shutdown import POWER_ON, Fence, PowerRules, shut_down
 from vnuma.engine.cell.shape import diff_text, own_settings, plan_shape
-from vnuma.engine.instance import process_affinity, soft_numa, sql_identity, tcp_ports
+from vnuma.engine.instance import sql_identity
+from vnuma.engine.instance.instance_setting import Boot
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
+from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import Journal, journal_of
-from vnuma.engine.lease.baseline import baseline_ports, baseline_soft_numa
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.identity import require_own_host
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -113,11 +115,11 @@ def ready_cell(context: VmContext, attempt: Attempt) -> Seen:
     """
     with step(context, attempt, "guest_ready"):
         looked, came_up = _came_up(context, attempt)
-        wrong = _settle(context, attempt)
+        wrong = _settle(context, attempt, looked)
         if wrong.cycle_helps:
             _power_cycle(context, attempt)
             looked, came_up = _came_up(context, attempt)
-            wrong = _settle(context, attempt)
+            wrong = _settle(context, attempt, looked)
         inside = _look_inside(context)
         log = evidence.evaluate(context, attempt, looked.log, looked.age_s, inside.guest)
         judgement = _judged(context, attempt, looked, inside, log, wrong.sentences)
@@ -172,7 +174,7 @@ def _came_up(context: VmContext, attempt: Attempt) -> tuple[_Looked, Ready]:
     require_own_host(context.vm, looked.vm.host_name)
     came_up = _wait_for_server(context, looked)
     sql_identity.prove(context, attempt, looked.side, looked.boot_time)
-    process_affinity.put_right(context.vm, context.sql(), journal_of(context))
+    PROCESS_AFFINITY.put_right(context.vm, context.sql(), journal_of(context))
     return looked, came_up
 
 
@@ -198,13 +200,13 @@ def _wait_for_server(context: VmContext, looked: _Looked) -> Ready:
     )
 
 
-def _settle(context: VmContext, attempt: Attempt) -> _Wrong:
-    """Soft-NUMA and TCP ports as the arm needs them, for the next boot where they are not so in this one."""
-    server, journal = context.sql(), journal_of(context)
-    found = (
-        soft_numa.mismatch(attempt.settings(context), baseline_soft_numa(context.vm), server, journal),
-        tcp_ports.mismatch(context.study, baseline_ports(context.vm), server, journal),
-    )
+def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
+    """SQL Server's settings as the arm needs them, for the next boot where they are not so in this one."""
+    arm, server, journal = attempt.settings(context), context.sql(), journal_of(context)
+    own = own_settings(context, looked.vm, looked.host)
+    prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
+    boot = Boot(context.study, arm, context.vm, prediction)
+    found = [setting.mismatch(boot, server, journal) for setting in SETTINGS]
     return _Wrong(tuple(sentence for sentence in found if sentence), cycle_helps=bool(journal.made))
 
 

@@ -12,10 +12,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 
 from vnuma.engine.cell.site import CellSite
-from vnuma.engine.instance import process_affinity
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
 from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.engine.lease.context import VmContext
 from vnuma.errors import PlacementNotProven, StoreError
 from vnuma.sqlserver.client.connect import connect
@@ -49,12 +48,12 @@ def placed(context: VmContext, attempt: Attempt) -> Iterator[None]:
     if attempt.arm != context.study.control_arm:
         yield
         return
-    before = baseline_affinity(context.vm)
+    before = PROCESS_AFFINITY.baseline_of(context.vm)
     if before is None:
         raise StoreError(
             f"{context.vm.name} has no process affinity in its baseline.", fix="Start the run again."
         )
-    with undo_at_end(lambda: process_affinity.switch(context.sql(), before, journal_of(context))):
+    with undo_at_end(lambda: PROCESS_AFFINITY.switch(context.sql(), before, journal_of(context))):
         proof = _place(context, attempt)
         with context.store.write() as write:
             facts.add_attempt_facts(write, attempt.id, context.token, SCOPE, {"placement": asdict(proof)})
@@ -75,12 +74,12 @@ def _place(context: VmContext, attempt: Attempt) -> Placement:
         data_node, worker_node = min(nodes), max(nodes)  # neighbours may share a host node
         dataset.drop(connection, study.dataset.database)
         empty = topology.xtp_pages_kb(connection)
-    process_affinity.switch(server, affinity.affinity_to(nodes[data_node]), journal)
+    PROCESS_AFFINITY.switch(server, affinity.affinity_to(nodes[data_node]), journal)
     site = CellSite(context, attempt)
     site.record("dataset", workload_named(study.workload.name).prepare(site))
     with connect(server) as connection:
         grown = _growth(empty, topology.xtp_pages_kb(connection))
-    process_affinity.switch(server, affinity.affinity_to(nodes[worker_node]), journal)
+    PROCESS_AFFINITY.switch(server, affinity.affinity_to(nodes[worker_node]), journal)
     share = grown.get(data_node, 0) / sum(grown.values()) if grown else 0.0
     if share < PROVEN_SHARE:
         raise PlacementNotProven(

@@ -15,11 +15,12 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.cell import deferred_log
 from vnuma.engine.cell.guest_shutdown import Fence, PowerRules, require_way_back, shut_down
-from vnuma.engine.instance import soft_numa, tcp_ports
+from vnuma.engine.instance.instance_setting import Boot
+from vnuma.engine.instance.settings import SETTINGS
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.attempt import Attempt, step
 from vnuma.engine.lease.audit import Journal, journal_of
-from vnuma.engine.lease.baseline import baseline_ports, baseline_settings, baseline_soft_numa
+from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import SomebodysChange, refuse_foreign_changes
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -146,13 +147,11 @@ def _shape_once(
             change=earlier,
             predicted=prediction_document(planned.prediction),
         )
-    own, before = baseline_soft_numa(context.vm), baseline_ports(context.vm)
-    changes_inside = vm.power is Power.ON and (own is not None or before is not None)
-    if changes_inside and Endpoint.of(context).is_proven(session, ref):  # else its first boot tells
-        journal = journal_of(context)
-        soft_numa.switch_for(arm, own, context.sql, journal)
-        soft = soft_numa.wanted(arm, own)
-        tcp_ports.switch_for(context.study, soft, planned.prediction, before, context.sql, journal)
+    to_come = Boot(context.study, arm, context.vm, planned.prediction)
+    inside = [setting for setting in SETTINGS if setting.is_set_for(to_come)] if vm.power is Power.ON else []
+    if inside and Endpoint.of(context).is_proven(session, ref):  # else its first boot tells
+        for setting in inside:
+            setting.switch_for(to_come, context.sql, journal_of(context))
     return shape(
         session,
         ref,

@@ -11,11 +11,12 @@ from typing import Any
 from vnuma.domain.study.study import Dataset
 from vnuma.engine.access.client_machine import client_named
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.instance import kernel, process_affinity, resource_pool
+from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import kernel_baseline
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
+from vnuma.engine.instance.resource_pool import RESOURCE_POOL
 from vnuma.engine.lease.attempt import Attempt, undo_at_end
 from vnuma.engine.lease.audit import journal_of
-from vnuma.engine.lease.baseline import baseline_affinity
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.foreign_change_check import refuse_settings
 from vnuma.engine.lease.window import refuse_if_over
@@ -120,19 +121,19 @@ class CellSite:
     @contextmanager
     def process_affinity(self, wanted: str) -> Iterator[None]:
         """SQL Server's process affinity for as long as it is held, then the baseline's again."""
-        before = baseline_affinity(self.context.vm)
+        before = PROCESS_AFFINITY.baseline_of(self.context.vm)
         if before is None:
             raise StoreError(
                 f"{self.vm} has no process affinity in its baseline.", fix="Start the run again."
             )
         journal = journal_of(self.context)
-        with undo_at_end(lambda: process_affinity.switch(self.server, before, journal)):
-            process_affinity.switch(self.server, wanted, journal)
+        with undo_at_end(lambda: PROCESS_AFFINITY.switch(self.server, before, journal)):
+            PROCESS_AFFINITY.switch(self.server, wanted, journal)
             yield
 
     def resource_pool(self, percent: int) -> None:
         """Our pool with that share of memory, and the study's database bound to it, up to the restore."""
-        resource_pool.hold(self.server, self.dataset.database, percent, journal_of(self.context))
+        RESOURCE_POOL.hold(self.server, self.dataset.database, percent, journal_of(self.context))
 
     @contextmanager
     def kernel_settings(self) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""The resource pool of a workload with memory-optimised data: in the baseline, made once a run, taken away.
+"""The resource pool of a workload with memory-optimised data: made once a run, taken away by the restore.
 
 It stands from the first cell to the restore, over power-cycles: the study's database is bound to it.
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
-from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
+from vnuma.engine.instance.instance_setting import InstanceSetting, State
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import NOT_KNOWN, RESOURCE_POOL
-from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
+from vnuma.engine.lease.baseline import NOT_KNOWN
 from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance import resource_pool
 from vnuma.sqlserver.instance.resource_pool import Governor
 
@@ -20,79 +19,67 @@ GOVERNOR_ON, GOVERNOR_OFF = "none, Resource Governor on", "none, Resource Govern
 """What a baseline holds: there is no pool of ours, and this is what RECONFIGURE would change."""
 
 
-def guest_baseline(study: Study, target: Target) -> dict[str, object]:
-    """What SQL Server has now, for a study that makes a pool; empty for any other.
+class ResourcePoolSetting(InstanceSetting[str]):
+    """Our pool and its share; in a baseline, whether the Resource Governor was on without it."""
 
-    Raises PreflightBlocked where it cannot be read, since it could not be put back either.
-    """
-    if "resource_pool" not in study.workload.changes:
-        return {}
-    try:
-        with connect(sql_server(target)) as connection:
-            enabled = resource_pool.read_governor(connection).enabled
-    except (SqlUnreachable, LoginRefused) as error:
-        raise PreflightBlocked(
-            f"The study makes a resource pool, so SQL Server's own must be known first: {error.what}",
-            fix="Start the VM and SQL Server before the run.",
-        ) from error
-    return {RESOURCE_POOL: GOVERNOR_ON if enabled else GOVERNOR_OFF}
+    key = "sql.resourcePool"
+    words = "resource pool"
+    at_next_start = False
 
+    def is_changed_by(self, study: Study) -> bool:
+        """Whether the workload makes one."""
+        return "resource_pool" in study.workload.changes
 
-def now(server: SqlServer) -> str | None:
-    """What there is of it, in the words of a baseline; None for a server that does not answer."""
-    try:
+    def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
+        """A pool that an earlier run left behind is ours to remove: it is not part of the baseline."""
+        del vm
+        return GOVERNOR_ON if resource_pool.read_governor(connection).enabled else GOVERNOR_OFF
+
+    def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
+        """See `InstanceSetting`."""
+        del wanted
+        return State(_shown(resource_pool.read_governor(connection)), needs_restart=False)
+
+    def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
+        """No pool, and the Resource Governor as the baseline says."""
+        resource_pool.remove(connection, enabled=wanted == GOVERNOR_ON)
+        return State(wanted, needs_restart=False)
+
+    def by_hand(self, wanted: str) -> str:
+        """See `InstanceSetting`."""
+        last = "RECONFIGURE" if wanted == GOVERNOR_ON else "DISABLE"
+        return f"DROP RESOURCE POOL {resource_pool.POOL}; ALTER RESOURCE GOVERNOR {last}"
+
+    def hold(self, server: SqlServer, database: str, percent: int, journal: Journal) -> None:
+        """The pool with that share, and the database bound to it; nothing is done where it is so."""
         with connect(server) as connection:
-            return _words(resource_pool.read_governor(connection))
-    except (SqlUnreachable, LoginRefused):
-        return None
+            edit = self._holding(resource_pool.read_governor(connection), database, percent)
+            if edit is None:
+                return
+            with journal.change(self.words, [edit]):
+                resource_pool.hold(connection, database, percent)
+
+    def planned_hold(self, server: SqlServer | None, database: str, percent: int) -> Edit | None:
+        """What `hold` would change; None for nothing. With no server to ask, what it is now is not known."""
+        if server is None:
+            return Edit(self.key, NOT_KNOWN, _held(percent, database))
+        with connect(server) as connection:
+            return self._holding(resource_pool.read_governor(connection), database, percent)
+
+    def _holding(self, found: Governor, database: str, percent: int) -> Edit | None:
+        if found.pool_percent == percent and database in found.bound:
+            return None
+        return Edit(self.key, _shown(found), _held(percent, database))
 
 
-def _words(found: Governor) -> str:
+def _shown(found: Governor) -> str:
     if found.pool_percent is not None:
         return f"{found.pool_percent}%"
     return GOVERNOR_ON if found.enabled else GOVERNOR_OFF
-
-
-def hold(server: SqlServer, database: str, percent: int, journal: Journal) -> None:
-    """The pool with that share, and the database bound to it; nothing is done where it is so."""
-    with connect(server) as connection:
-        edit = _holding(resource_pool.read_governor(connection), database, percent)
-        if edit is None:
-            return
-        with journal.change("resource pool", [edit]):
-            resource_pool.hold(connection, database, percent)
-
-
-def planned_hold(server: SqlServer | None, database: str, percent: int) -> Edit | None:
-    """What `hold` would change; None for nothing. Without a server to ask, what it is now is not known."""
-    if server is None:
-        return Edit(RESOURCE_POOL, NOT_KNOWN, _held(percent, database))
-    with connect(server) as connection:
-        return _holding(resource_pool.read_governor(connection), database, percent)
-
-
-def _holding(found: Governor, database: str, percent: int) -> Edit | None:
-    if found.pool_percent == percent and database in found.bound:
-        return None
-    return Edit(RESOURCE_POOL, _words(found), _held(percent, database))
 
 
 def _held(percent: int, database: str) -> str:
     return f"{percent}%, for {database}"
 
 
-def put_back(server: SqlServer, wanted: str, journal: Journal) -> None:
-    """No pool, and the Resource Governor as the baseline says. Raises SqlFailed, SqlUnreachable."""
-    enabled = wanted == GOVERNOR_ON
-    with connect(server) as connection:
-        found = resource_pool.read_governor(connection)
-        if found.pool_percent is None and found.enabled is enabled:
-            return
-        with journal.change("resource pool", [Edit(RESOURCE_POOL, _words(found), wanted)]):
-            resource_pool.remove(connection, enabled=enabled)
-
-
-def verify(server: SqlServer, wanted: str) -> None:
-    """Raises SqlFailed unless it is as the baseline says."""
-    with connect(server) as connection:
-        resource_pool.require_removed(connection, enabled=wanted == GOVERNOR_ON)
+RESOURCE_POOL = ResourcePoolSetting()

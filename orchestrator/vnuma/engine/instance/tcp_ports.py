@@ -1,4 +1,4 @@
-"""SQL Server's TCP ports, mapped to NUMA nodes for a study that needs it: in the baseline, proven, put back.
+"""SQL Server's TCP ports, mapped to NUMA nodes for a study that needs it.
 
 The setting takes effect at SQL Server's next start, which every cell's power-cycle is. Its masks count the
 nodes of the boot to come, so they are written by prediction before the power-cycle, and put right by what
@@ -8,20 +8,15 @@ the boot shows after it.
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 
 from vnuma.domain.study.study import Study
-from vnuma.domain.topology.prediction import Prediction
-from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.tcp_ports import mapped, ports_of
-from vnuma.engine.access.connections import sql_server
-from vnuma.engine.access.target import Target
-from vnuma.engine.instance.soft_numa import wait_for_server
+from vnuma.engine.instance.instance_setting import Boot, InstanceSetting, State
+from vnuma.engine.instance.soft_numa import SOFT_NUMA
 from vnuma.engine.lease.audit import Journal
-from vnuma.engine.lease.baseline import TCP_PORTS
-from vnuma.errors import LoginRefused, PreflightBlocked, SqlFailed, SqlUnreachable
+from vnuma.errors import PreflightBlocked
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.instance import buffer_pool, tcp_ports
@@ -32,11 +27,6 @@ from vnuma.workloads.bench import Obstacle
 _PROBE_S = 1.0
 
 
-def is_changed_by(study: Study) -> bool:
-    """Whether the study maps ports."""
-    return "tcp_ports" in study.workload.changes
-
-
 def node_ports(study: Study, server: SqlServer) -> tuple[int, ...]:
     """The ports to map: the inventory's for this VM, else the study's."""
     named: tuple[int, ...] = getattr(study.workload, "ports", ())
@@ -45,7 +35,7 @@ def node_ports(study: Study, server: SqlServer) -> tuple[int, ...]:
 
 def obstacles(study: Study, server: SqlServer, connection: pyodbc.Connection) -> Iterator[Obstacle]:
     """Everything that keeps this server's ports from being mapped, asked before the first change."""
-    if not is_changed_by(study):
+    if not TCP_PORTS.is_changed_by(study):
         return
     if tcp_ports.is_linux(connection):
         yield Obstacle(
@@ -91,70 +81,78 @@ def _answers(host: str, port: int) -> bool:
     return False
 
 
-def guest_baseline(study: Study, target: Target) -> dict[str, object]:
-    """What SQL Server has now, for a study that changes it; empty for any other.
+class TcpPortsSetting(InstanceSetting[str]):
+    """The TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
 
-    Raises PreflightBlocked where it cannot be read, since it could not be put back either.
-    """
-    if not is_changed_by(study):
-        return {}
-    try:
-        with connect(sql_server(target)) as connection:
-            setting = tcp_ports.read_settings(connection).ports
-    except (SqlUnreachable, LoginRefused) as error:
-        raise PreflightBlocked(
-            f"The study maps SQL Server's TCP ports, so they must be known first: {error.what}",
-            fix="Start the VM and SQL Server before the run.",
-        ) from error
-    if not setting:
-        raise PreflightBlocked(
-            f"SQL Server of {target.name} has no fixed TCP port, so none can be added to it.",
-            fix=f"Set it: {tcp_ports.BY_HAND}.",
-        )
-    return {TCP_PORTS: setting}
+    key = "sql.tcpPorts"
+    words = "TCP ports"
+    at_next_start = True
 
+    def is_changed_by(self, study: Study) -> bool:
+        """Whether the study maps ports."""
+        return "tcp_ports" in study.workload.changes
 
-def switch_for(
-    study: Study,
-    soft_numa: bool | None,
-    prediction: Prediction,
-    before: str | None,
-    server: Callable[[], SqlServer],
-    journal: Journal,
-) -> None:
-    """Map the ports to the nodes that the arm's boot is predicted to have, while the boot before still runs.
-
-    `soft_numa` is what that boot will have of it; None: what SQL Server has.
-    A server that does not answer is left: `mismatch` then finds the boot wrong and maps them for the next.
-    """
-    if before is None:
-        return
-    with suppress(SqlUnreachable, LoginRefused), connect(server()) as connection:
-        nodes = _nodes_to_come(connection, soft_numa, prediction)
-        if len(nodes) > 1:
-            _write(connection, mapped(before, node_ports(study, server()), nodes), journal)
-
-
-def planned_for(
-    study: Study, soft_numa: bool | None, prediction: Prediction, before: str | None, server: SqlServer
-) -> Edit | None:
-    """What `switch_for` would set; None for nothing, or for a server that does not answer."""
-    if before is None:
-        return None
-    with suppress(SqlUnreachable, LoginRefused), connect(server) as connection:
-        nodes = _nodes_to_come(connection, soft_numa, prediction)
+    def read_baseline(self, connection: pyodbc.Connection, vm: str) -> str:
+        """See `InstanceSetting`."""
         setting = tcp_ports.read_settings(connection).ports
-        wanted = mapped(before, node_ports(study, server), nodes) if len(nodes) > 1 else setting
-        return None if wanted == setting else Edit(TCP_PORTS, setting, wanted)
-    return None
+        if not setting:
+            raise PreflightBlocked(
+                f"SQL Server of {vm} has no fixed TCP port, so none can be added to it.",
+                fix=f"Set it: {tcp_ports.BY_HAND}.",
+            )
+        return setting
+
+    def read(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
+        """Whether this start listens on exactly those ports; to which nodes they lead, connections show."""
+        in_use = tcp_ports.listening(connection) == frozenset(ports_of(wanted))
+        return State(tcp_ports.read_settings(connection).ports, not in_use)
+
+    def write(self, connection: pyodbc.Connection, wanted: str) -> State[str]:
+        """See `InstanceSetting`. Masks may differ where ports do not: a restart is always needed."""
+        tcp_ports.write_ports(connection, wanted)
+        return State(wanted, needs_restart=True)
+
+    def by_hand(self, wanted: str) -> str:
+        """See `InstanceSetting`."""
+        return f"Set TCP Port to {wanted} ({tcp_ports.BY_HAND}), then restart SQL Server."
+
+    def wanted_by(self, boot: Boot, server: SqlServer, connection: pyodbc.Connection) -> str | None:
+        """Mapped to the nodes that the boot is predicted to have; None where that is one node."""
+        nodes = _nodes_to_come(boot, connection)
+        return self._mapped(boot, server, nodes) if len(nodes) > 1 else None
+
+    def wanted_unasked(self, boot: Boot) -> str:
+        """See `InstanceSetting`."""
+        del boot
+        return "mapped to this boot's nodes"
+
+    def mismatch(self, boot: Boot, server: SqlServer, journal: Journal) -> str | None:
+        """See `InstanceSetting`."""
+        if not self.is_set_for(boot):
+            return None
+        with connect(server) as connection:
+            nodes = buffer_pool.sqlos_nodes(connection)
+            if len(nodes) < 2:
+                return "SQL Server sees one memory node, so there is none to map a second port to"
+            wanted = self._mapped(boot, server, nodes)
+            if self.set(connection, wanted, journal).needs_restart:
+                return f"its TCP ports are not mapped as {wanted}; they are mapped for the next boot"
+        return None
+
+    def _mapped(self, boot: Boot, server: SqlServer, nodes: Mapping[int, tuple[int, ...]]) -> str:
+        return mapped(str(self.baseline_of(boot.vm)), node_ports(boot.study, server), nodes)
 
 
-def _nodes_to_come(
-    connection: pyodbc.Connection, soft_numa: bool | None, prediction: Prediction
-) -> dict[int, tuple[int, ...]]:
+TCP_PORTS = TcpPortsSetting()
+
+
+def _nodes_to_come(boot: Boot, connection: pyodbc.Connection) -> dict[int, tuple[int, ...]]:
+    """SQLOS nodes by memory node, as they are predicted with the soft-NUMA that the boot will have."""
+    soft_numa = SOFT_NUMA.for_arm(boot.arm, SOFT_NUMA.baseline_of(boot.vm))
     if soft_numa is None:
         found = read_soft_numa(connection)
         soft_numa = found is not None and found.configured
+    prediction = boot.prediction
     return predicted_nodes(prediction.vnuma_nodes, prediction.cpu_nodes(soft_numa=soft_numa))
 
 
@@ -162,84 +160,3 @@ def predicted_nodes(memory_nodes: int, cpu_nodes: int) -> dict[int, tuple[int, .
     """SQLOS nodes by memory node, numbered one memory node after the other, evenly."""
     each = max(1, cpu_nodes // max(1, memory_nodes))
     return {node: tuple(range(node * each, (node + 1) * each)) for node in range(memory_nodes)}
-
-
-def mismatch(study: Study, before: str | None, server: SqlServer, journal: Journal) -> str | None:
-    """What is wrong with this boot's ports, as a sentence; they are then mapped for the next boot."""
-    if before is None:
-        return None
-    with connect(server) as connection:
-        nodes: Mapping[int, tuple[int, ...]] = buffer_pool.sqlos_nodes(connection)
-        if len(nodes) < 2:
-            return "SQL Server sees one memory node, so there is none to map a second port to"
-        wanted = mapped(before, node_ports(study, server), nodes)
-        if _write(connection, wanted, journal) or not _in_use(connection, wanted):
-            return f"its TCP ports are not mapped as {wanted}; they are mapped for the next boot"
-    return None
-
-
-def put_back(server: SqlServer, baseline: str, journal: Journal, *, deadline_s: float) -> bool:
-    """Set them as the baseline says, on a VM that is on. True if only a restart brings it about.
-
-    Raises SqlTimeout when SQL Server does not come up, SqlFailed, PrivilegeMissing when it does not take it.
-    """
-    wait_for_server(server, deadline_s)
-    return _put_back(server, baseline, journal)
-
-
-def try_put_back(server: SqlServer, baseline: str, journal: Journal) -> bool | None:
-    """As `put_back`, without waiting; None for a server that does not answer now."""
-    try:
-        return _put_back(server, baseline, journal)
-    except (SqlUnreachable, LoginRefused):
-        return None
-
-
-@dataclass(frozen=True)
-class PortsNow:
-    """The setting as it stands, and whether this start listens on the baseline's ports."""
-
-    setting: str | None
-    in_use: bool
-
-
-def now(server: SqlServer, baseline: str) -> PortsNow | None:
-    """How it stands; None for a server that does not answer."""
-    try:
-        with connect(server) as connection:
-            return PortsNow(tcp_ports.read_settings(connection).ports, _in_use(connection, baseline))
-    except (SqlUnreachable, LoginRefused):
-        return None
-
-
-def verify(server: SqlServer, baseline: str, *, deadline_s: float) -> None:
-    """Raises SqlFailed unless SQL Server came up with the baseline's ports in use."""
-    wait_for_server(server, deadline_s)
-    with connect(server) as connection:
-        setting = tcp_ports.read_settings(connection).ports
-        right = setting == baseline and _in_use(connection, baseline)
-    if not right:
-        raise SqlFailed(
-            f"{server.host}: SQL Server's TCP ports are {setting}, not {baseline} again, or not in use.",
-            fix=f"Set TCP Port to {baseline} ({tcp_ports.BY_HAND}), then restart SQL Server.",
-        )
-
-
-def _put_back(server: SqlServer, baseline: str, journal: Journal) -> bool:
-    with connect(server) as connection:
-        return _write(connection, baseline, journal) or not _in_use(connection, baseline)
-
-
-def _write(connection: pyodbc.Connection, wanted: str, journal: Journal) -> bool:
-    """Set it unless it is so already; whether it was written."""
-    before = tcp_ports.read_settings(connection).ports
-    if before == wanted:
-        return False
-    with journal.change("TCP ports", [Edit(TCP_PORTS, before, wanted)]):
-        tcp_ports.write_ports(connection, wanted)
-    return True
-
-
-def _in_use(connection: pyodbc.Connection, setting: str) -> bool:
-    """Whether this start listens on exactly those ports; which nodes they lead to, connections show."""
-    return tcp_ports.listening(connection) == frozenset(ports_of(setting))

@@ -24,24 +24,6 @@ from vnuma.vsphere import lease_mark, lease_note, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
-SOFT_NUMA = "sql.softNuma"
-"""SQL Server's automatic soft-NUMA in baselines, changes and audit lines."""
-
-
-PROCESS_AFFINITY = "sql.processAffinity"
-"""SQL Server's process affinity: `AUTO`, or the CPUs that it leaves, as in `0,1,2`."""
-
-
-RESOURCE_POOL = "sql.resourcePool"
-"""Our resource pool for memory-optimised data; a baseline tells whether the Resource Governor was on."""
-
-TCP_PORTS = "sql.tcpPorts"
-"""SQL Server's TcpPort setting for all addresses: `1433`, or with more ports and their node masks."""
-
-
-INSIDE = frozenset({SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS})
-"""Every setting of SQL Server that a run changes and puts back."""
-
 _GUEST_OF = "guest_of"
 """In a baseline: the address of the SQL Server that its guest part was read from."""
 
@@ -124,9 +106,10 @@ def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) 
 
 def wrote_inside(store: Store, run: Run, vm: Vm) -> bool:
     """Whether the run changed a setting of SQL Server on this VM, or tried to, by its audit log."""
+    inside = baseline_guest(vm)
     with store.read() as connection:
         written = audit.lines(connection, run.id, vm_key=vm.vm_key)
-    return any(edit["setting"] in INSIDE for line in written for edit in line.change)
+    return any(edit["setting"] in inside for line in written for edit in line.change)
 
 
 def marking(run: Run, facts: VmFacts) -> Edit:
@@ -168,28 +151,10 @@ def baseline_settings(vm: Vm) -> dict[str, Value]:
     return {name: tuple(value) if isinstance(value, list) else value for name, value in settings.items()}
 
 
-def baseline_soft_numa(vm: Vm) -> bool | None:
-    """Whether SQL Server's automatic soft-NUMA was on; None for a run that does not change it."""
-    value = _document(vm).get("guest", {}).get(SOFT_NUMA)
-    return value if isinstance(value, bool) else None
-
-
-def baseline_affinity(vm: Vm) -> str | None:
-    """SQL Server's process affinity; None for a run that does not change it."""
-    value = _document(vm).get("guest", {}).get(PROCESS_AFFINITY)
-    return value if isinstance(value, str) else None
-
-
-def baseline_pool(vm: Vm) -> str | None:
-    """What there was of our resource pool; None for a run that does not make one."""
-    value = _document(vm).get("guest", {}).get(RESOURCE_POOL)
-    return value if isinstance(value, str) else None
-
-
-def baseline_ports(vm: Vm) -> str | None:
-    """SQL Server's TcpPort setting; None for a run that does not change it."""
-    value = _document(vm).get("guest", {}).get(TCP_PORTS)
-    return value if isinstance(value, str) else None
+def baseline_guest(vm: Vm) -> dict[str, Any]:
+    """The settings of SQL Server that the run changes, as they were, by their keys; empty for none."""
+    guest: dict[str, Any] = _document(vm).get("guest", {})
+    return guest
 
 
 def baseline_power(vm: Vm) -> Power:

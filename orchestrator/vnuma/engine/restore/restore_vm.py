@@ -19,6 +19,7 @@ from vnuma.engine.cell.guest_shutdown import (
     require_way_back,
     shut_down,
 )
+from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
 from vnuma.engine.lease.baseline import baseline_power, foreign_mark
@@ -26,7 +27,7 @@ from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.restore.restoration import Held, Restoration, Restored, RestorePlan
-from vnuma.engine.restore.restore_instance import InstanceRestore, parts_of
+from vnuma.engine.restore.restore_instance import InstanceRestore
 from vnuma.engine.restore.restore_plan import held_by_another_run, settings_to_restore, unmarking
 from vnuma.errors import (
     AttemptFailed,
@@ -77,7 +78,8 @@ class VmRestoration(Restoration):
             return RestorePlan(tuple(unmark))
         change = change_back(facts.settings, settings_to_restore(self, facts))
         server = sql_server(self.target) if facts.power is Power.ON else None
-        guest = [part.plan(server) for part in parts_of(self.store, self.run, self.vm)]
+        inside = to_restore(self.store, self.run, self.vm)
+        guest = [one.setting.planned(server, one.value) for one in inside]
         wanted = baseline_power(self.vm)
         power_edit = [] if wanted is facts.power else [Edit("power", str(facts.power), str(wanted))]
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
@@ -170,7 +172,7 @@ class _Work:
             self.ref,
             partial(sql_server, self.restoration.target),
             partial(endpoint.is_ours, self.session, self.ref),
-            parts_of(self.restoration.store, self.restoration.run, self.vm),
+            to_restore(given.store, given.run, self.vm),
             self.rules,
             self.held.fence,
             self.held.journal,

@@ -11,9 +11,9 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
-from vnuma.engine.instance import process_affinity, resource_pool, soft_numa, tcp_ports
 from vnuma.engine.instance.machine_lease import take_machine
-from vnuma.engine.lease.baseline import Guest, refuse_if_marked, take_over
+from vnuma.engine.instance.settings import guest_of
+from vnuma.engine.lease.baseline import refuse_if_marked, take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.client_machine import client_findings
 from vnuma.engine.preflight.findings import refuse_blocked, worst_first
@@ -157,16 +157,6 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
             return take_over(store, run, now, session, ref, guest=guest_of(study, target))
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
-
-
-def guest_of(study: Study, target: Target) -> Guest:
-    """Where the guest's own settings that the study changes are read as they are now."""
-    parts = (soft_numa, process_affinity, resource_pool, tcp_ports)
-
-    def read_parts() -> dict[str, object]:
-        return {name: value for part in parts for name, value in part.guest_baseline(study, target).items()}
-
-    return Guest(sql_server(target).where, read_parts)
 
 
 def take_all(

@@ -1,0 +1,62 @@
+"""Every setting of SQL Server that a run may change: one class each, listed here alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.domain.study.study import Study
+from vnuma.engine.access.connections import sql_server
+from vnuma.engine.access.target import Target
+from vnuma.engine.instance.instance_setting import InstanceSetting
+from vnuma.engine.instance.process_affinity import PROCESS_AFFINITY
+from vnuma.engine.instance.resource_pool import RESOURCE_POOL
+from vnuma.engine.instance.soft_numa import SOFT_NUMA
+from vnuma.engine.instance.tcp_ports import TCP_PORTS
+from vnuma.engine.lease.baseline import Guest, wrote_inside
+from vnuma.errors import LoginRefused, PreflightBlocked, SqlUnreachable
+from vnuma.sqlserver.client.connect import connect
+from vnuma.store.open import Store
+from vnuma.store.rows import Run, Vm
+
+SETTINGS: tuple[InstanceSetting[Any], ...] = (SOFT_NUMA, PROCESS_AFFINITY, RESOURCE_POOL, TCP_PORTS)
+
+
+@dataclass(frozen=True)
+class Baselined:
+    """A setting, and the value that it had before the run."""
+
+    setting: InstanceSetting[Any]
+    value: bool | str
+
+
+def guest_of(study: Study, target: Target) -> Guest:
+    """Where the settings of SQL Server that the study changes are read as they are now."""
+    return Guest(sql_server(target).where, lambda: read_baseline(study, target))
+
+
+def read_baseline(study: Study, target: Target) -> dict[str, object]:
+    """What the settings are that the study changes, by their keys.
+
+    Raises PreflightBlocked where one cannot be read, since it could not be restored either.
+    """
+    changed = [setting for setting in SETTINGS if setting.is_changed_by(study)]
+    if not changed:
+        return {}
+    try:
+        with connect(sql_server(target)) as connection:
+            return {setting.key: setting.read_baseline(connection, target.name) for setting in changed}
+    except (SqlUnreachable, LoginRefused) as error:
+        words = ", ".join(setting.words for setting in changed)
+        raise PreflightBlocked(
+            f"The study changes settings of SQL Server, which must be known first ({words}): {error.what}",
+            fix="Start the VM and SQL Server before the run.",
+        ) from error
+
+
+def to_restore(store: Store, run: Run, vm: Vm) -> tuple[Baselined, ...]:
+    """What of SQL Server the run restores on this VM: nothing, if by its audit log it changed nothing."""
+    if not wrote_inside(store, run, vm):
+        return ()
+    before = ((setting, setting.baseline_of(vm)) for setting in SETTINGS)
+    return tuple(Baselined(setting, value) for setting, value in before if value is not None)
