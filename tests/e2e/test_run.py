@@ -90,6 +90,19 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
     assert "VMs not at baseline: 0" in status
 
 
+def test_a_database_that_stays_is_named_where_the_run_ends(tmp_path: Path, lab: LabFactory) -> None:
+    """SQL Server of the last boot never answers: the VM is put back, the study's database could not go."""
+    running = lab(faults=[{"kind": "sql_never", "vm": "sql16", "boot": 3}])
+    study = write_study(tmp_path, power={"sql_timeout_s": 2})
+
+    ran = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+
+    assert ran.code == 6, ran.text
+    (left,) = [line for line in ran.err.splitlines() if line.startswith("Left ")]
+    assert "sql16" in left
+    assert "vnuma_study was not dropped" in left
+
+
 def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFactory) -> None:
     """It is the plan."""
     running = lab()

@@ -16,6 +16,7 @@ from tests.support.cli import vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
+from vnuma.store.types import iso, utc_now
 
 
 def create(folder: Path, inventory: Path, **changes: Any) -> str:
@@ -286,7 +287,8 @@ def test_a_run_that_another_process_looks_after_is_left_to_it(
     (path,) = vnuma_home.glob("*.db")
     with sqlite3.connect(path) as connection:
         connection.execute(
-            "UPDATE run SET supervisor_pid = ?, supervisor_host = ?", (os.getpid(), os.uname().nodename)
+            "UPDATE run SET supervisor_pid = ?, supervisor_host = ?, heartbeat_at = ?",
+            (os.getpid(), os.uname().nodename, iso(utc_now())),
         )
     connection.close()
     before = settings_now(running)

@@ -42,6 +42,9 @@ type LoginCount struct {
 // LoginCounter is a service that counts the logins of each account since the lab began.
 type LoginCounter interface{ Logins() map[string]LoginCount }
 
+// Worker is a service that works without real time: Passed is how far that has moved its guest's clock in this boot.
+type Worker interface{ Passed() time.Duration }
+
 // Service is what runs inside a guest: started at the end of a boot, stopped at power-off.
 type Service interface {
 	// Start opens the listener (same address every time); state on disk survives.

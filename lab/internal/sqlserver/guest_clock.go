@@ -26,6 +26,11 @@ func (c *guestClock) now() time.Time {
 	return time.Now().UTC().Add(c.ahead + c.offset)
 }
 
+// passed is how far work that took no real time has moved the clock since the boot.
+func (c *guestClock) passed() time.Duration {
+	return c.now().Sub(time.Now()) - c.ahead
+}
+
 // hold stops the clock; add moves it from then on.
 func (c *guestClock) hold() {
 	c.mu.Lock()

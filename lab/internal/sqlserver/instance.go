@@ -87,7 +87,13 @@ type Instance struct {
 	audit       guest.Audit
 }
 
-var _ guest.Service = (*Instance)(nil)
+var (
+	_ guest.Service = (*Instance)(nil)
+	_ guest.Worker  = (*Instance)(nil)
+)
+
+// Passed is how far work that took no real time has moved the guest's clock since the boot.
+func (i *Instance) Passed() time.Duration { return i.clock.passed() }
 
 // New reserves the address; the port stays closed until Start.
 func New(cfg Config) (*Instance, error) {

@@ -215,6 +215,7 @@ func wantArgument(t *testing.T, err error, property string) {
 
 // listener stands in for SQL Server: a port that is open while its guest runs.
 type listener struct {
+	passed  time.Duration
 	mu      sync.Mutex
 	address string
 	open    net.Listener
@@ -229,6 +230,9 @@ func newListener(t *testing.T) *listener {
 	}
 	return &listener{address: address}
 }
+
+// Passed is how far the guest worked ahead of real time.
+func (s *listener) Passed() time.Duration { return s.passed }
 
 func (s *listener) Start(boot guest.Boot) error {
 	s.mu.Lock()

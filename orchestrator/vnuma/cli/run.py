@@ -163,6 +163,8 @@ def _tell(ended: RunOutcome) -> None:
             say(f"Ended     {vm.name}, {vm.ended_by}", sys.stderr)
         if vm.restore_words:
             say(f"Put back  {vm.restore_words}", sys.stderr)
+        for words in vm.left_behind:
+            say(f"Left      {vm.name}, {words}", sys.stderr)
         if vm.note:
             told = None if vm.lasting and ended.tells_what_lasts else vm.note_detail
             why = "".join(f"\n  {line.strip()}" for line in (told or "").splitlines())

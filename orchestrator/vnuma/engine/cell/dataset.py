@@ -26,6 +26,9 @@ from vnuma.workloads.registry import workload_named
 DATABASE = "sql.database"
 """The study's database in diffs and audit lines."""
 
+LEFT_BEHIND = "warning"
+"""Scope of facts that say what the run could not take away again, and why."""
+
 _DROPPED = "dataset_dropped"
 """Scope of the fact that the dataset is gone: the VM was put back, and its run may still go on later."""
 
@@ -96,6 +99,6 @@ def drop_after_run(context: VmContext) -> str | None:
     except (EnvironmentProblem, AttemptFailed, StoreError) as error:
         reason = f"database {context.study.dataset.database} was not dropped: {error.what}"
         with suppress(StoreError), context.store.write() as write:
-            facts.add_vm_facts(write, context.vm.id, "warning", {"dataset": reason})
+            facts.add_vm_facts(write, context.vm.id, LEFT_BEHIND, {"dataset": reason})
         return reason
     return None

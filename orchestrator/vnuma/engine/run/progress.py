@@ -11,6 +11,7 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
+from vnuma.engine.cell.dataset import LEFT_BEHIND
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RETRY
@@ -52,6 +53,8 @@ class VmProgress:
     """Who is measured on its host meanwhile, since when; None while it need not wait."""
     lasting: AttemptLine | None = None
     """The latest attempt, where any other would end as it did until a person has put that right."""
+    left_behind: tuple[str, ...] = ()
+    """What the run could not take away again: its database, and why. The VM's own settings are not in it."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,11 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
             failed,
             usual,
             _waits_for(connection, vm, study) if is_alive(run) else None,
+            tuple(
+                str(fact.value)
+                for fact in facts.facts_of_run(connection, run.id, LEFT_BEHIND)
+                if fact.vm_id == vm.id
+            ),
             asked=run.stop_requested is not None,
         )
         for vm in vms.vms_of_run(connection, run.id)
@@ -126,6 +134,7 @@ def _vm(
     failed: set[int],
     usual: float | None,
     waits_for: str | None,
+    left_behind: tuple[str, ...],
     *,
     asked: bool,
 ) -> VmProgress:
@@ -159,6 +168,7 @@ def _vm(
         note_detail=trouble.detail if trouble else None,
         waits_for=waits_for if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
+        left_behind=left_behind,
     )
 
 
