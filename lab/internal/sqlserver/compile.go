@@ -186,8 +186,10 @@ func outerColumn(col column, i, depth int) scalar {
 
 // find is the place of a column, -1 when this scope does not have it.
 func (s *scope) find(x *tsql.ColumnRef) (int, error) {
-	if i, ok := s.replace[tsql.Format(x)]; ok {
-		return i, nil
+	if s.replace != nil {
+		if i, ok := s.replace[tsql.Format(x)]; ok {
+			return i, nil
+		}
 	}
 	name, table := fold(x.Object()), fold(x.Qualifier(1))
 	found := -1

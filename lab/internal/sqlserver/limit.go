@@ -31,9 +31,6 @@ func (p *limitPlan) each(f *frame, yield func([]any) error) error {
 	if take == 0 {
 		return nil
 	}
-	if handled, err := p.eachSmallest(f, skip, take, yield); handled || err != nil {
-		return err
-	}
 	var n int64
 	var last []any
 	defer func() { p.run.passed(p, n) }()
@@ -58,20 +55,6 @@ func (p *limitPlan) each(f *frame, yield func([]any) error) error {
 		}
 		return nil
 	}))
-}
-
-// eachSmallest answers TOP (n) ... ORDER BY without sorting all rows: only the first n are kept.
-func (p *limitPlan) eachSmallest(f *frame, skip, take int64, yield func([]any) error) (handled bool, err error) {
-	sorting, ok := p.input.(*sortPlan)
-	if !ok || skip > 0 || take < 0 || p.ties != nil {
-		return false, nil
-	}
-	rows, err := smallest(sorting.input, f, sorting.keys, take)
-	if err != nil {
-		return false, err
-	}
-	p.run.passed(p, int64(len(rows)))
-	return true, (&rowsPlan{rows: rows, run: p.run}).each(f, yield)
 }
 
 func (p *limitPlan) eachPercent(f *frame, percent int64, yield func([]any) error) error {

@@ -1,10 +1,5 @@
 package sqlserver
 
-import (
-	"vnuma.dev/lab/internal/tds"
-	"vnuma.dev/lab/internal/tsql"
-)
-
 // scanPlan reads a table as it was when the statement was compiled.
 type scanPlan struct {
 	cols  []column
@@ -83,97 +78,4 @@ func (b *block) readInOrder() bool {
 	}
 	scan.order = scan.index.inOrder(scan.rows)
 	return true
-}
-
-// scanKernel is the value of an integer expression for a row of a store.
-type scanKernel func(row int) (n int64, null bool)
-
-// overScan computes the aggregates over a whole table from its columns, without building rows; ok is false
-// when the query does not have that form.
-func (p *aggregatePlan) overScan() (row []any, ok bool, err error) {
-	scan := scanOf(p.input)
-	if scan == nil || p.grouped {
-		return nil, false, nil
-	}
-	for _, a := range p.aggregates {
-		if a.arg == nil {
-			row = append(row, int64(scan.rows.rows))
-			continue
-		}
-		if !a.onPairs() {
-			return nil, false, nil
-		}
-		value := scan.kernel(a.at, a.call.Args[0])
-		if value == nil {
-			return nil, false, nil
-		}
-		v, err := a.overRows(value, scan.rows.rows)
-		if err != nil {
-			return nil, false, err
-		}
-		row = append(row, v)
-	}
-	return row, true, p.run.ended()
-}
-
-func (a *aggregate) overRows(value scanKernel, rows int) (any, error) {
-	var t tally
-	for i := range rows {
-		if n, null := value(i); !null {
-			t.add(n)
-		}
-	}
-	return t.result(a)
-}
-
-// kernel compiles integer columns, checksums of columns, and conversions of either to a wider integer; nil for
-// anything else.
-func (p *scanPlan) kernel(at *compiler, x tsql.Expr) scanKernel {
-	switch x := x.(type) {
-	case *tsql.ColumnRef:
-		place, err := at.scope.find(x)
-		if err != nil || place < 0 {
-			return nil
-		}
-		return wholeKernel(p.rows.cells[place])
-	case *tsql.Cast:
-		if t, err := resolveType(x.Type, 30); err != nil || t.Kind != tds.KindInt64 {
-			return nil
-		}
-		return p.kernel(at, x.X)
-	case *tsql.Call:
-		return p.checksumKernel(at, x)
-	}
-	return nil
-}
-
-// wholeKernel reads a column of integers; nil for any other.
-func wholeKernel(c cells) scanKernel {
-	switch c := c.(type) {
-	case *numbers[int16]:
-		return func(row int) (int64, bool) { return int64(c.list[row]), c.nulls.at(row) }
-	case *numbers[int32]:
-		return func(row int) (int64, bool) { return int64(c.list[row]), c.nulls.at(row) }
-	}
-	return nil
-}
-
-func (p *scanPlan) checksumKernel(at *compiler, x *tsql.Call) scanKernel {
-	name := fold(x.Name.Object())
-	if name != "checksum" && name != "binary_checksum" || x.Star || x.Over != nil {
-		return nil
-	}
-	sums := make([]uint32, p.rows.rows)
-	for k, arg := range x.Args {
-		ref, ok := arg.(*tsql.ColumnRef)
-		if !ok {
-			return nil
-		}
-		place, err := at.scope.find(ref)
-		if err != nil || place < 0 {
-			return nil
-		}
-		p.rows.cells[place].checksums(sums, 4*(len(x.Args)-1-k), name == "checksum")
-	}
-	return func(row int) (int64, bool) { return int64(int32(sums[row])), false }
 }

@@ -22,26 +22,44 @@ func TestProductStatements(t *testing.T) {
 // Operators bind as in T-SQL: multiplication, addition, comparison, NOT, AND, OR.
 func TestPrecedence(t *testing.T) {
 	for text, want := range map[string]string{
-		"1 + 2 * 3":                           "(1 + (2 * 3))",
-		"1 - 2 - 3":                           "((1 - 2) - 3)",
-		"-a * b":                              "(-[a] * [b])",
-		"NOT a = 1 AND b = 2 OR c = 3":        "((NOT ([a] = 1) AND ([b] = 2)) OR ([c] = 3))",
-		"a BETWEEN 1 AND 2 AND b <> 3":        "([a] BETWEEN 1 AND 2 AND ([b] <> 3))",
-		"a NOT IN (1, 2) OR b IS NOT NULL":    "([a] NOT IN (1, 2) OR [b] IS NOT NULL)",
-		"X.[y z] LIKE N'a''b%' ESCAPE '!'":    "[x].[y z] LIKE N'a''b%' ESCAPE N'!'",
-		"CASE WHEN 1 = 1 THEN 'a' ELSE b END": "CASE WHEN (1 = 1) THEN N'a' ELSE [b] END",
-		"COUNT_BIG(*)":                        "count_big(*)",
+		"1 + 2 * 3":                    "(1 + (2 * 3))",
+		"1 - 2 - 3":                    "((1 - 2) - 3)",
+		"-a * b":                       "((-[a]) * [B])",
+		"NOT a = 1 AND b = 2 OR c = 3": "(((NOT (a = 1)) AND (b = 2)) OR (c = 3))",
+		"a BETWEEN 1 AND 2 AND b <> 3": "((a BETWEEN 1 AND 2) AND (b <> 3))",
+		"a NOT IN (1, 2) OR b IS NULL": "((a NOT IN (1, 2)) OR (b IS NULL))",
 	} {
-		statements, err := Parse("SELECT " + text)
-		if err != nil {
-			t.Errorf("%s: %v", text, err)
-			continue
-		}
-		item := statements[0].(*SelectStatement).Query.Body.(*Select).Items[0]
-		if got := Format(item.X); got != want {
-			t.Errorf("%s reads as %s, want %s", text, got, want)
+		if one, other := readExpression(t, text), readExpression(t, want); Format(one) != Format(other) {
+			t.Errorf("%s reads as %s, want %s", text, Format(one), Format(other))
 		}
 	}
+}
+
+// Expressions that differ in anything but the case of names and their line differ in their canonical spelling.
+func TestCanonicalSpelling(t *testing.T) {
+	texts := []string{"a", "'a'", "1", "0x1", "a + b", "a - b", "b + a", "a IS NULL", "a IS NOT NULL", "a IN (1)", "a IN (1, 2)",
+		"a LIKE 'x'", "a LIKE 'x' ESCAPE '!'", "COUNT_BIG(*)", "COUNT(a)", "COUNT(DISTINCT a)", "CONVERT(int, a, 1)", "CONVERT(int, a, 2)",
+		"CASE WHEN 1 = 1 THEN 'a' ELSE b END", "CASE WHEN 1 = 1 THEN 'a' END", "(SELECT 1)", "(SELECT 2)", "-a", "~a"}
+	seen := map[string]string{}
+	for _, text := range texts {
+		spelled := Format(readExpression(t, text))
+		if other, twice := seen[spelled]; twice {
+			t.Errorf("%s and %s are both spelled %s", text, other, spelled)
+		}
+		seen[spelled] = text
+	}
+	if one, other := Format(readExpression(t, "Sum([T].X)")), Format(readExpression(t, "\n SUM(t.x)")); one != other {
+		t.Errorf("names in another case on another line are spelled %s, not %s", other, one)
+	}
+}
+
+// readExpression is the one column of a SELECT.
+func readExpression(t *testing.T, text string) Expr {
+	statements, err := Parse("SELECT " + text)
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return statements[0].(*SelectStatement).Query.Body.(*Select).Items[0].X
 }
 
 // What cannot be read gets the number and the word that SQL Server would name.

@@ -1,65 +1,36 @@
 package tsql
 
+import (
+	"fmt"
+	"reflect"
+	"strings"
+)
+
 // Children are the direct operands of an expression; subqueries are not entered.
-func Children(x Expr) []Expr {
-	switch x := x.(type) {
-	case *Unary:
-		return []Expr{x.X}
-	case *Arith:
-		return []Expr{x.L, x.R}
-	case *Compare:
-		return []Expr{x.L, x.R}
-	case *Logic:
-		return []Expr{x.L, x.R}
-	case *Not:
-		return []Expr{x.X}
-	case *IsNull:
-		return []Expr{x.X}
-	case *Between:
-		return []Expr{x.X, x.Lo, x.Hi}
-	case *In:
-		return append([]Expr{x.X}, x.List...)
-	case *Like:
-		if x.Escape != nil {
-			return []Expr{x.X, x.Pattern, x.Escape}
-		}
-		return []Expr{x.X, x.Pattern}
-	case *Cast:
-		return []Expr{x.X}
-	case *Case:
-		return caseChildren(x)
-	case *Call:
-		return callChildren(x)
-	}
-	return nil
+func Children(x Expr) (found []Expr) {
+	operands(reflect.ValueOf(x).Elem(), &found)
+	return found
 }
 
-func caseChildren(x *Case) []Expr {
-	var out []Expr
-	if x.Operand != nil {
-		out = append(out, x.Operand)
-	}
-	for _, w := range x.Whens {
-		out = append(out, w.Cond, w.Then)
-	}
-	if x.Else != nil {
-		out = append(out, x.Else)
-	}
-	return out
-}
-
-func callChildren(x *Call) []Expr {
-	out := append([]Expr(nil), x.Args...)
-	for _, item := range x.Within {
-		out = append(out, item.X)
-	}
-	if x.Over != nil {
-		out = append(out, x.Over.Partition...)
-		for _, item := range x.Over.Order {
-			out = append(out, item.X)
+func operands(v reflect.Value, found *[]Expr) {
+	switch v.Kind() {
+	case reflect.Interface:
+		if x, ok := v.Interface().(Expr); ok {
+			*found = append(*found, x)
+		}
+	case reflect.Pointer:
+		if v.Type() != reflect.TypeFor[*Query]() && !v.IsNil() {
+			operands(v.Elem(), found)
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			operands(v.Field(i), found)
+		}
+	case reflect.Slice:
+		for i := range v.Len() {
+			operands(v.Index(i), found)
 		}
 	}
-	return out
 }
 
 // Walk visits an expression and its operands, parents first; visit returns false to stop descending.
@@ -93,40 +64,48 @@ func Each(list []Statement, visit func(Statement)) {
 	}
 }
 
-// Mentions tells whether an expression of the statements, queries left out, reads that variable.
+// Mentions tells whether any of the statements reads that variable.
 func Mentions(list []Statement, variable string) bool {
-	found := false
-	look := func(x Expr) {
-		Walk(x, func(x Expr) bool {
-			v, ok := x.(*VarRef)
-			found = found || ok && v.Name == variable
-			return true
-		})
-	}
-	Each(list, func(st Statement) {
-		switch st := st.(type) {
-		case *Declare:
-			for _, d := range st.Variables {
-				look(d.Init)
-			}
-		case *SetVariable:
-			look(st.X)
-		case *While:
-			look(st.Cond)
-		case *If:
-			look(st.Cond)
-		case *Insert:
-			if st.Source == nil {
-				return
-			}
-			if values, ok := st.Source.Body.(*Values); ok {
-				for _, row := range values.Rows {
-					for _, x := range row {
-						look(x)
-					}
-				}
+	return strings.Contains(canonical(list), canonical(&VarRef{Name: variable}))
+}
+
+// Format writes an expression in one canonical spelling: equal expressions give equal text,
+// whatever the case of their names and the line they stood on.
+func Format(x Expr) string { return canonical(x) }
+
+func canonical(x any) string {
+	var b strings.Builder
+	write(&b, reflect.ValueOf(x))
+	return b.String()
+}
+
+func write(b *strings.Builder, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Invalid:
+		b.WriteString("nil")
+	case reflect.Interface, reflect.Pointer:
+		write(b, v.Elem())
+	case reflect.Struct:
+		if name, ok := v.Interface().(Name); ok {
+			fmt.Fprintf(b, "%q", lower(strings.Join(name.Parts, "].[")))
+			return
+		}
+		b.WriteString(v.Type().Name() + "(")
+		for i := range v.NumField() {
+			if field := v.Type().Field(i); field.IsExported() && field.Name != "Line" {
+				write(b, v.Field(i))
+				b.WriteString(" ")
 			}
 		}
-	})
-	return found
+		b.WriteString(")")
+	case reflect.Slice:
+		b.WriteString("[")
+		for i := range v.Len() {
+			write(b, v.Index(i))
+			b.WriteString(" ")
+		}
+		b.WriteString("]")
+	default:
+		fmt.Fprintf(b, "%#v", v)
+	}
 }
