@@ -109,21 +109,25 @@ def compare(
     alpha: float = 0.05,
     rounding: Rounding = NO_ROUNDING,
 ) -> Comparison:
-    """Compare each column of `arms` (label -> arm) with the mean of the reference's columns."""
+    """Compare each column of `arms` (label -> arm) with the mean of the reference's columns.
+
+    A single arm has its own pairs and no other arm to borrow an error from: the paired t is exact, while
+    a gate on three columns would be wrong in up to 8% of studies.
+    """
     present = tuple(label for label in reference if label in grid.labels)
     if not present:
         return Comparison(None, (), (), tuple(_absent(label, arm) for label, arm in arms.items()), alpha)
     grid = connected(grid, present[0])
     present = tuple(label for label in present if label in grid.labels)
     full = fit(grid)
-    flags = gate(full)
+    family = sum(label in grid.labels for label in arms)
+    flags = gate(full) if family > 1 else ()
     spare = _untestable(flags, present)
     if spare:
         return compare(
             grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding
         )
     result = Comparison(full, flags, present, (), alpha, rounding)
-    family = sum(label in grid.labels for label in arms)
     contrasts = tuple(
         _contrast(result, label, arm, family) if label in grid.labels else _absent(label, arm)
         for label, arm in arms.items()

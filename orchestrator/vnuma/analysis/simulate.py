@@ -62,7 +62,7 @@ def apply_rule(y: FloatArray, references: int) -> Simulated:
     residual -= residual.mean(axis=1, keepdims=True)
     column_ss = (residual**2).sum(axis=1)
     rss = column_ss.sum(axis=1)
-    flagged = _flagged(column_ss, rss, blocks)
+    flagged = _flagged(column_ss, rss, blocks) if arms > 1 else np.ones_like(column_ss, dtype=bool)
     own = flagged[:, references:] | flagged[:, :references].any(axis=1, keepdims=True)
     d = differences(y, references)
     own_se = d.std(axis=1, ddof=1) / np.sqrt(blocks)
@@ -86,8 +86,6 @@ def differences(y: FloatArray, references: int) -> FloatArray:
 def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
     """The gate in complete blocks: a column's extra sum of squares is its own times k/(k-1)."""
     k = column_ss.shape[1]
-    if k < 3:
-        return np.ones_like(column_ss, dtype=bool)
     extra = column_ss * k / (k - 1)
     rest = rss[:, None] - extra
     df1, df2 = blocks - 1, (blocks - 1) * (k - 2)

@@ -107,6 +107,20 @@ def test_gate_with_missing_cells_is_a_nested_f_test() -> None:
         assert flag.critical == pytest.approx(stats.f.ppf(0.90, extra_df, rest.df_resid), rel=1e-9)
 
 
+def test_one_arm_with_two_reference_columns_is_scipys_paired_t() -> None:
+    """A single arm is compared with the mean of both reference columns by the paired t, no gate."""
+    y = np.log(G1_MS[:, :3])
+    found = compare_ms(G1_MS[:, :3], LABELS[:3])
+    (inference,) = (item.inference for item in found.contrasts)
+    expected = stats.ttest_rel(y[:, 2], y[:, :2].mean(axis=1))
+    assert inference is not None
+    assert found.gates == ()
+    assert inference.basis == "own"
+    assert (inference.t, inference.adjusted_p) == pytest.approx((expected.statistic, expected.pvalue))
+    limits = np.exp(expected.confidence_interval(0.95))
+    assert (inference.interval.low, inference.interval.high) == pytest.approx(tuple(limits))
+
+
 def test_own_error_is_the_paired_t_test_with_bonferroni() -> None:
     """With two columns the comparison is scipy's paired t-test."""
     labels = ("R", "2x8")

@@ -12,9 +12,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vnuma.analysis.calibration.measure import MARGIN, Rate
+from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
 from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, quiet
 from vnuma.analysis.cells import Grid
-from vnuma.analysis.checks import BOOTS_FOR_WORDS
+from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
@@ -40,7 +41,7 @@ class Case:
 def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]:
     """Every case, in the order of the table."""
     few = max(20, studies // ONE_BY_ONE)
-    return (*_gaps(few, generator), *_coarse_clocks(few, generator))
+    return (*_gaps(few, generator), *_coarse_clocks(few, generator), *_one_arm(studies, generator))
 
 
 def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -75,6 +76,19 @@ def _coarse_clocks(studies: int, generator: np.random.Generator) -> Iterator[Cas
         wrong = np.array([_false(one, BEYOND) for one in found])
         yield Case("false equivalent with a coarse clock", f"{where}, truly 1.2%", 0.05, Rate.of(equivalent))
         yield Case("family-wise error with a coarse clock", where, 0.05, Rate.of(wrong))
+
+
+def _one_arm(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """A single arm beside the reference's two columns, alike or with one side noisier."""
+    for name, spread in (("", ()), (", arm's SD x 2", (1, 1, 2)), (", reference's SD x 2", (2, 2, 1))):
+        truth = replace(STANDARD, arms=1, spread=spread)
+        for blocks in (6, 8, 12):
+            found = outcome(draw(truth, blocks, studies, generator))
+            where = f"one arm with A/A{name}, B = {blocks}"
+            wrong = some_arm(found_slower(found, 0.0) | found_faster(found, 0.0))
+            yield Case("family-wise error, one arm with A/A", where, 0.05, Rate.of(wrong))
+            assert found.a_a_p is not None
+            yield Case("A/A alarms, one arm", where, AA_ALARM, Rate.of(found.a_a_p < AA_ALARM))
 
 
 def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:

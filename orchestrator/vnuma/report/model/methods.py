@@ -146,6 +146,11 @@ def _error(analysis: Analysis) -> str:
     own = [
         arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
     ]
+    if own and not analysis.gate:
+        return (
+            f"Differences are ratios within blocks; {listed(own)} was compared by a paired t on its own "
+            f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%)."
+        )
     arms = count(len(analysis.arms), "comparison")
     text = (
         f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "

@@ -230,6 +230,8 @@ def _footnotes(analysis: Analysis) -> list[str]:
     ]
     if not own:
         return []
+    if not analysis.gate:
+        return [f"{listed(own)}: the interval rests on its own paired error, as with any single arm."]
     whose = "the interval rests on its" if len(own) == 1 else "each interval rests on its arm's"
     return [f"{listed(own)}: {whose} own paired error, not on the pooled one (variance gate)."]
 
