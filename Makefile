@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-fresh coverage smoke bench soak lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-fresh coverage smoke dist bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -67,6 +67,9 @@ bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: m
 soak:  ## kill runs at seeded points and look what survives (make soak MINUTES=15 SEED=1)
 	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),15) --seed $(or $(SEED),1) $(OPTIONS)
 
+fuzz:  ## mutate valid inputs and look what vnuma makes of them (make fuzz SECONDS=600 SEED=1)
+	$(BIN)/python -m tools.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(OPTIONS)
+
 lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
 	@$(BIN)/vnuma lab up $(or $(SCENARIO),paper)
 
@@ -75,6 +78,9 @@ lab-down:  ## stop it
 
 lab-learn:  ## make a recording of vnuma doctor --record a golden case (FILE=contact.yml)
 	$(BIN)/python tools/lab_learn.py $(FILE)
+
+dist: setup-go  ## sdist, wheels, the collection, a bill of materials and SHA256SUMS, into dist/
+	@$(BIN)/python -m tools.dist
 
 lock:  ## resolve the dependencies anew (needs uv)
 	tools/relock

@@ -22,8 +22,6 @@ ORDER = (
     "sql_benchmark",
     "cell",
     "vm_restore",
-    "machine_cell",
-    "machine_restore",
 )
 """As they are used, one after the other."""
 
@@ -34,8 +32,9 @@ each role's `meta/argument_specs.yml`; each role's README has an example, and sa
 check mode do.
 
 Every role takes its VM from inventory variables (`vnuma_vm`, `vnuma_vcenter`, `vnuma_sql`, as in
-`inventories/example`) unless its `_target` option says otherwise;
-those of machines (`machine_`) take the host itself, by Ansible's own connection. A failure carries
+`inventories/example`) unless its `_target` option says otherwise.
+A host without `vnuma_vcenter` is a Linux machine, reached by Ansible's own connection: the
+roles `cell` and `vm_restore` take it too. A failure carries
 `exit_code` and `error`, and a failed step of a cell `reason`, so that a playbook can decide on words that
 stay.
 """

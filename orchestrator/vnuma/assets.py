@@ -2,7 +2,7 @@
 
 A wheel carries templates, studies, inventories and the lab's sources in `vnuma/_data`, and the
 Ansible content in the collection beside the package. In a checkout the same folders stand at its
-root.
+root. A wheel for one platform carries the lab's program too.
 """
 
 from __future__ import annotations
@@ -35,9 +35,15 @@ def asset(path: str) -> Path:
     if not found.exists():
         raise EnvironmentProblem(
             f"{found} is missing: this installation of vnuma is incomplete.",
-            fix="Install it again: pip install --force-reinstall vnuma, or make setup in a checkout.",
+            fix="Install its wheel again with pip install --force-reinstall, or make setup in a checkout.",
         )
     return found
+
+
+def lab_program() -> Path | None:
+    """The lab's program where the wheel carries it. None in a checkout and in the wheel for any platform."""
+    program = _DATA / "bin" / "vnuma-lab"
+    return program if os.access(program, os.X_OK) else None
 
 
 def home() -> Path:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.ansible.shell import ConnectionShell
-from vnuma.engine.ansible_api import actions_on_machines
+from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):
@@ -20,6 +20,6 @@ class ActionModule(VnumaAction):
         if check:
             return {"changed": False, "skipped": True, "msg": "Check mode: no pass was made."}
         target = target_of(options)
-        return actions_on_machines.measure(
+        return actions.measure_machine(
             options["run"], options["attempt"], target, ConnectionShell(self, target.name)
         )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from vnuma.ansible.action import Options, VnumaAction, argument_spec, target_of
 from vnuma.ansible.shell import ConnectionShell
-from vnuma.engine.ansible_api import actions_on_machines
+from vnuma.engine.ansible_api import actions
 
 
 class ActionModule(VnumaAction):
@@ -18,6 +18,6 @@ class ActionModule(VnumaAction):
     def act(self, options: Options, *, check: bool) -> Options:
         """Put a machine back; check mode tells what that would change."""
         target = target_of(options)
-        step = actions_on_machines.plan_restore if check else actions_on_machines.restore
+        step = actions.plan_restore if check else actions.restore
         shell = ConnectionShell(self, target.name)
         return step(options["run"], target, options["on_conflict"], options["when"], shell)

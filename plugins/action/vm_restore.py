@@ -18,4 +18,4 @@ class ActionModule(VnumaAction):
         target = vm_of(options)
         if check:
             return actions.plan_restore(options["run"], target, options["on_conflict"], options["when"])
-        return actions.restore_vm(options["run"], target, options["on_conflict"], options["when"])
+        return actions.restore(options["run"], target, options["on_conflict"], options["when"])

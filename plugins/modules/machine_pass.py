@@ -27,7 +27,7 @@ attributes:
 EXAMPLES = r"""
 - name: Make one pass over the machine
   vnuma.vnuma.machine_pass:
-    target: "{{ machine_cell_target }}"
+    target: "{{ cell_target }}"
     run: quick.4
     attempt: "{{ claim.attempt }}"
   become: true

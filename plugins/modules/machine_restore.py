@@ -43,7 +43,7 @@ attributes:
 EXAMPLES = r"""
 - name: Put the machine back
   vnuma.vnuma.machine_restore:
-    target: "{{ machine_restore_target }}"
+    target: "{{ vm_restore_target }}"
     run: quick.4
   become: true
 """

@@ -64,16 +64,16 @@ class Steps:
     @property
     def vm(self) -> Vm:
         """The VM's row as it is stored now."""
-        return vm_of_run(self.store, self.run, self.target.name)
+        return vm_of_run(self.store, self.run, self.target)
 
     def take(self, name: str | None = None) -> VmContext:
         """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
         target = self.targets[name or self.target.name]
-        vm = vm_of_run(self.store, self.run, target.name)
+        vm = vm_of_run(self.store, self.run, target)
         token = take(self.store, self.run, self.study, vm, target, VCenterRetry(PATIENCE_S))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
-        vm = vm_of_run(self.store, self.run, target.name)
+        vm = vm_of_run(self.store, self.run, target)
         return VmContext(self.store, self.run, self.study, vm, target, token, self.home)
 
     def shape(self, context: VmContext) -> Attempt:

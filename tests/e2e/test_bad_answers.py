@@ -12,7 +12,6 @@ from tests.support.cli import vnuma
 from tests.support.looking import settings_now, settings_of
 from tests.support.proxy import BAD_ANSWERS, proxy_before
 from tests.support.site import write_inventory, write_study
-from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline
@@ -59,8 +58,9 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
     assert settings_of(running, ["sql16", "sql17"]) == before
 
 
+@pytest.mark.parametrize("where", ["_restore", "_give_up"])
 def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
-    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     """The first VM is named as perhaps away, with the bug; the second one is as it was."""
     small = {"memory_gb": 32}
@@ -70,14 +70,14 @@ def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
     contexts = [steps.take(), steps.take("sql17")]
     steps.shape(contexts[1])
 
-    restore = VmRestoration.restore
+    genuine = getattr(VmRestoration, where)
 
-    def restore_unless_sql16(asked: VmRestoration) -> Restored:
+    def unless_sql16(asked: VmRestoration, *given: object) -> object:
         if asked.vm.name == "sql16":
             raise AttributeError("nobody foresaw this")
-        return restore(asked)
+        return genuine(asked, *given)
 
-    monkeypatch.setattr(VmRestoration, "restore", restore_unless_sql16)
+    monkeypatch.setattr(VmRestoration, where, unless_sql16)
 
     restored, problems = put_back(steps.store, steps.run, steps.study, steps.targets)
 

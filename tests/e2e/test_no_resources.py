@@ -125,7 +125,7 @@ def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
     with steps.store.kept_open():
         fill(small_disk)
         with pytest.raises(StoreError, match="settings read back equal"):
-            actions.restore_vm(steps.run.name, steps.target, "refuse", "always")
+            actions.restore(steps.run.name, steps.target, "refuse", "always")
 
     assert settings_now(running) == before
 

@@ -1,4 +1,4 @@
-"""A store that is lost while VMs are changed: what is said then is exit code 7."""
+"""A store that is lost while VMs are changed: exit code 7, and the audit log as the way back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
+from tests.support.cli import Ran, vnuma_here
+from tests.support.lab import LabHandle
+from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from vnuma.engine.run.supervise import put_back
 from vnuma.errors import NotAtBaseline
 
@@ -25,3 +28,150 @@ def test_a_vm_that_cannot_be_put_back_for_want_of_the_store_is_named(tmp_path: P
 
     assert [type(problem) for problem in problems] == [NotAtBaseline]
     assert "sql16" in str(problems[0])
+
+
+def _lost(tmp_path: Path, running: LabHandle) -> Path:
+    """The home of a controller that shaped its VM, and whose store somebody then deleted."""
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    for file in steps.home.glob("vnuma.db*"):
+        file.unlink()
+    return steps.home
+
+
+def _restore(home: Path, *arguments: str | Path) -> Ran:
+    return vnuma_here("restore", "--store", f"sqlite:///{home / 'vnuma.db'}", *arguments)
+
+
+def _by_audit(home: Path, *arguments: str | Path) -> Ran:
+    return _restore(home, "--from-audit", home / "vnuma.audit.jsonl", "-i", home / "hosts.yml", *arguments)
+
+
+def test_a_deleted_store_is_no_proof_that_every_vm_is_at_its_baseline(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """A new, empty store knows nothing: the audit log beside it names the VM, its run and the way back."""
+    home = _lost(tmp_path, lab())
+
+    ran = _restore(home)
+
+    assert ran.code == 7, ran.text
+    assert "Every VM is at its baseline" not in ran.text
+    for words in ("sql16", "small.1", "numCoresPerSocket", f"--from-audit {home / 'vnuma.audit.jsonl'}"):
+        assert words in ran.err
+
+
+def test_the_audit_log_restores_what_the_store_no_longer_knows(tmp_path: Path, lab: LabFactory) -> None:
+    """Shape, power and mark are as before; shown first without a change, and done only once."""
+    running = lab()
+    before = settings_now(running)
+    home = _lost(tmp_path, running)
+    changed = settings_now(running)
+
+    shown = _by_audit(home, "--dry-run")
+    assert settings_now(running) == changed
+    done = _by_audit(home)
+    again = _by_audit(home)
+
+    assert (shown.code, done.code, again.code) == (0, 0, 0), done.text + again.text
+    assert "numCoresPerSocket" in shown.out
+    assert "Put back  sql16" in done.out
+    assert settings_now(running) == before
+    assert "nothing to undo" in again.out
+    assert _restore(home).code == 0
+
+
+def test_by_the_audit_log_nobodys_later_change_is_overwritten(tmp_path: Path, lab: LabFactory) -> None:
+    """A colleague set the cores meanwhile: refused with the three values, and kept with --theirs."""
+    running = lab()
+    before = settings_now(running)
+    home = _lost(tmp_path, running)
+    change_by_hand(running, numCoresPerSocket=2)
+
+    refused = _by_audit(home)
+    kept = _by_audit(home, "--theirs")
+
+    assert refused.code == 7, refused.text
+    assert "numCoresPerSocket" in refused.err
+    assert kept.code == 0, kept.text
+    assert settings_now(running)["cores_per_socket"] == 2
+    assert settings_now(running)["power"] == before["power"]
+
+
+def test_by_the_audit_log_no_vm_of_a_living_run_is_touched(tmp_path: Path, lab: LabFactory) -> None:
+    """Another controller has marked the VM since: it is theirs to restore."""
+    running = lab()
+    home = _lost(tmp_path, running)
+    mark_by_hand(running, '{"run": "other.3", "holder": "ann@site", "since": "now"}')
+    marked = settings_now(running)
+
+    ran = _by_audit(home)
+
+    assert ran.code == 8, ran.text
+    assert "other.3" in ran.err
+    assert settings_now(running) == marked
+
+
+def test_a_vm_with_an_unknown_run_s_mark_is_never_called_at_its_baseline(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Store and audit log are gone: the mark on the VM is what is left, and names whose it is."""
+    home = _lost(tmp_path, lab())
+    (home / "vnuma.audit.jsonl").unlink()
+
+    ran = _restore(home, "-i", home / "hosts.yml")
+
+    assert ran.code == 8, ran.text
+    assert "Every VM is at its baseline" not in ran.text
+    for words in ("sql16", "small.1", "--from-audit"):
+        assert words in ran.err
+
+
+def test_a_run_that_restored_its_vm_leaves_nothing_to_answer_for(tmp_path: Path, lab: LabFactory) -> None:
+    """Its audit log has every change undone, so a lost store costs nothing."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    steps.shape(steps.take())
+    steps.put_back()
+    for file in steps.home.glob("vnuma.db*"):
+        file.unlink()
+
+    assert _restore(steps.home, "-i", steps.home / "hosts.yml").code == 0
+
+
+def test_a_line_that_was_cut_short_hides_no_other(tmp_path: Path, lab: LabFactory) -> None:
+    """A full disk left half a line, and the next one stands behind it: the VM is still named."""
+    home = _lost(tmp_path, lab())
+    log = home / "vnuma.audit.jsonl"
+    first, rest = log.read_text(encoding="utf-8").split("\n", 1)
+    log.write_text(f"{first[:40]}{first}\n{rest}" + first[:30], encoding="utf-8")
+
+    ran = _restore(home)
+
+    assert ran.code == 7, ran.text
+    assert "small.1" in ran.err
+
+
+def test_a_damaged_audit_log_keeps_no_vm_from_its_restore(tmp_path: Path, lab: LabFactory) -> None:
+    """The store answers for the VM: it is restored, told, and the log's trouble comes after it."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    (steps.home / "vnuma.audit.jsonl").write_text("damaged\n", encoding="utf-8")
+
+    ran = _restore(steps.home)
+
+    assert settings_now(running) == before
+    assert "Put back  sql16" in ran.out
+    assert "line 1" in ran.err
+
+
+def test_a_file_that_is_no_audit_log_is_refused(tmp_path: Path) -> None:
+    """With the line's number; nothing is connected to."""
+    file = tmp_path / "hosts.jsonl"
+    file.write_text('{"at": "2026-01-01T00:00:00Z"}\n', encoding="utf-8")
+
+    ran = _restore(tmp_path, "--from-audit", file, "-i", file)
+
+    assert ran.code == 3, ran.text
+    assert "line 1" in ran.err

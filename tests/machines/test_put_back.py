@@ -18,14 +18,22 @@ from tests.store.build import Leased
 from tests.support.stores import new_store
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.change import Edit
+from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import Machine as Box
-from vnuma.engine.ansible_api import actions_on_machines
+from vnuma.engine.access.target import Target
+from vnuma.engine.ansible_api import actions
+from vnuma.engine.cell.dataset import LEFT_BEHIND, left_behind
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import take_machine
-from vnuma.engine.lease.audit import audit_lines
+from vnuma.engine.lease.audit import Journal, audit_lines
+from vnuma.engine.lease.context import vm_of_run
 from vnuma.engine.restore.restoration import Choice, Restored
-from vnuma.engine.restore.restore_machine import restore_machine
-from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
+from vnuma.engine.restore.restore_leftover import restore_by_audit
+from vnuma.engine.restore.restore_machine import MachineRestoration
+from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.run.recover import reopen
+from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import facts, leases, runs, vms
 from vnuma.store.open import Store
 from vnuma.store.states import RestoreOutcome
@@ -73,9 +81,9 @@ class Machine:
         run, vm = self.leased.run, self.leased.vm
         with self.store.read() as connection:
             now = vms.get_vm(connection, vm.id)
-        return restore_machine(
-            self.store, run, self.study, now, home=home, choice=choice, shell=shell or LocalShell()
-        )
+        return MachineRestoration(
+            self.store, run, self.study, now, home, choice, shell=shell or LocalShell()
+        ).restore()
 
     def setting(self, name: str) -> str:
         """What the kernel's file says."""
@@ -183,18 +191,36 @@ def test_the_roles_step_decides_likewise_and_shows_it_in_check_mode(
     machine.write("transparent_hugepages", "always")
     name, box, shell = machine.leased.run.name, Box(name="box"), LocalShell()
 
-    for step in (actions_on_machines.plan_restore, actions_on_machines.restore):
+    for step in (actions.plan_restore, actions.restore):
         with pytest.raises(RestoreConflict, match="changed by somebody else"):
             step(name, box, "refuse", "always", shell)
-    shown = actions_on_machines.plan_restore(name, box, "baseline", "always", shell)
+    shown = actions.plan_restore(name, box, "baseline", "always", shell)
     assert machine.setting("transparent_hugepages") == "always"
-    done = actions_on_machines.restore(name, box, "baseline", "always", shell)
+    done = actions.restore(name, box, "baseline", "always", shell)
 
     assert machine.setting("transparent_hugepages") == "madvise"
     assert {key: done[key] for key in shown} == shown
     assert shown["changes"] == [
         {"setting": "linux.transparent_hugepages", "before": "always", "after": "madvise"}
     ]
+
+
+def test_a_vm_without_its_variables_is_not_taken_for_a_machine(machine: Machine) -> None:
+    """An inventory that lacks vnuma_vcenter must not send a VM's steps to a host by SSH."""
+    run = machine.leased.run
+    with machine.store.write() as connection:
+        vms.add_vm(connection, run.id, vm_key="vc/vm-1", name="sql16", path="/DC/vm/sql16", esxi_host="esx")
+
+    for name, kind in (("sql16", "a VM"), ("box", "a Linux machine")):
+        held = Box(name=name) if name == "sql16" else _vm_target(name)
+        with pytest.raises(InputError, match=f"{name} is {kind}") as told:
+            vm_of_run(machine.store, run, held)
+        assert "vnuma_vcenter" in str(told.value.fix)
+
+
+def _vm_target(name: str) -> Target:
+    login = {"host": "other.example", "user": "u", "password": {"env": "NO_SUCH"}}
+    return Target.model_validate({"name": name, "vm": name, "vcenter": login, "sql": login})
 
 
 def test_a_setting_that_cannot_be_written_keeps_the_lease(machine: Machine, tmp_path: Path) -> None:
@@ -245,3 +271,67 @@ def test_a_store_that_cannot_be_written_keeps_no_setting_changed(machine: Machin
     machine.write("transparent_hugepages", "always")
     with pytest.raises(RestoreConflict, match="box"):
         machine.back(tmp_path)
+
+
+def test_a_machine_whose_store_is_lost_is_told_by_its_audit_log(machine: Machine, tmp_path: Path) -> None:
+    """Nobody knows its shell without the store: the values before are named, and exit code 7."""
+    journal = Journal(machine.store, "linux/box", "box", run_name="gone.1")
+    with journal.change("hold", [Edit("linux.numa_balancing", "1", "0")]):
+        machine.write("numa_balancing", "0")
+    log = tmp_path / "store.audit.jsonl"
+
+    report = restore_by_audit(f"sqlite:///{tmp_path}/store.db", log, [], tmp_path, "refuse", print)
+
+    (problem,) = report.problems
+    assert isinstance(problem, NotAtBaseline)
+    assert "gone.1" in problem.what
+    assert "linux.numa_balancing 1" in problem.what
+
+
+def test_a_run_resumed_by_another_inventory_is_restored_by_it(machine: Machine, tmp_path: Path) -> None:
+    """What was measured by the new one must not be looked for by one that may be gone."""
+    new = tmp_path / "new.yml"
+
+    run = reopen(machine.store, machine.leased.run.name, new).run
+    restoration = restoration_of(machine.store, run, machine.study, machine.leased.vm, Box(name="box"))
+
+    assert isinstance(restoration, MachineRestoration)
+    assert isinstance(restoration.shell, PlayedShell)
+    assert restoration.shell.inventory == new
+
+
+def test_a_vm_left_by_a_dead_run_is_not_restored_as_the_machine_of_its_name(machine: Machine) -> None:
+    """An inventory that has sql16 as a Linux machine by now: refused before its lease is touched."""
+    with machine.store.write() as connection:
+        vm = vms.add_vm(
+            connection, machine.leased.run.id, vm_key="vc/1", name="sql16", path="/sql16", esxi_host="esx"
+        )
+
+    with pytest.raises(InputError, match="sql16 is a VM"):
+        restoration_of(machine.store, machine.leased.run, machine.study, vm, Box(name="sql16"))
+
+
+def test_a_database_that_was_dropped_after_all_is_not_left(machine: Machine) -> None:
+    """The last try counts: a refusal, then the drop by a resumed run."""
+    vm = machine.leased.vm
+    with machine.store.write() as connection:
+        facts.add_vm_facts(connection, vm.id, LEFT_BEHIND, {"dataset": "database d was not dropped: refused"})
+        before = left_behind(connection, vm)
+        facts.add_vm_facts(connection, vm.id, "dataset_dropped", {"dropped": True})
+        after = left_behind(connection, vm)
+
+    assert before == ("database d was not dropped: refused",)
+    assert after == ()
+
+
+def test_a_machine_that_the_run_never_came_to_is_left_as_it_was(machine: Machine, tmp_path: Path) -> None:
+    """Without a baseline nothing was changed there: no script runs, and none is said to have."""
+    run, shell = machine.leased.run, LocalShell()
+    with machine.store.write() as connection:
+        vm = vms.add_vm(connection, run.id, vm_key="linux/b", name="b", path="b", esxi_host="b")
+        leases.take_lease(connection, "linux/b", run.id, "ann@site")
+
+    done = MachineRestoration(machine.store, run, machine.study, vm, tmp_path, shell=shell).restore()
+
+    assert shell.scripts == []
+    assert "removed" not in done.words

@@ -228,6 +228,18 @@ def test_the_inventory_of_a_real_run_is_read_once_it_is_filled_in(store: Store, 
     assert not any(target.test_clone for target in targets.values())
 
 
+def test_a_path_in_the_inventory_is_data_and_no_template(store: Store, tmp_path: Path) -> None:
+    """Whoever named the VM would otherwise run a lookup on the machine that measures again."""
+    story = Story(text=study_text(vms="'sql {{ 7 * 7 }}'", blocks=1), scenario=None)
+    loaded = load_run(store, build(store, story).name)
+    path = tmp_path / inventory_name(loaded)
+    path.write_text(inventory(loaded), encoding="utf-8")
+
+    (target,) = read_targets(path, loaded.study.vms).values()
+
+    assert target.vm == "/DC1/vm/sql {{ 7 * 7 }}"
+
+
 def test_every_picture_says_unit_n_direction_and_that_it_is_simulated(
     exported: tuple[Store, LoadedRun, Path],
 ) -> None:

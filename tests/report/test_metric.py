@@ -155,7 +155,7 @@ def test_published_figures_and_ratios_stand_beside_ours(calls: LoadedRun) -> Non
     ]
     assert rows[1]["published_ratio"] == pytest.approx(5000 / 4900)
     assert rows[1]["unit"] == "calls/s"
-    assert rows[-1]["published_is"] == "below our interval"
+    assert rows[-1]["published_is"] == "below one boot's range"
     assert "seek all sizes 8x2 ratio only all sizes calls/s -50.0%" in text
     assert re.search(r"all sizes +8x2 .*-50\.0 .*below", as_text(calls))
 
@@ -188,23 +188,23 @@ def test_a_lower_bound_is_no_figure_that_ours_could_miss(calls: LoadedRun) -> No
     shown = text_of(page_text(calls))
 
     assert rows[1000, "16x1"]["published_bound"] == "at most"
-    assert rows[1000, "16x1"]["published_is"] == "below our interval"
+    assert rows[1000, "16x1"]["published_is"] == "below one boot's range"
     assert two_bounds(calls, "16x1").where == "not comparable"
     assert "≥ 40,000" in shown
     assert "≤ -75.0%" in shown
-    assert "outside our interval is not evidence of a difference" in shown
-    assert "outside our interval is not evidence of a difference" in " ".join(as_text(calls).split())
+    assert "outside is not evidence of a difference" in shown
+    assert "outside is not evidence of a difference" in " ".join(as_text(calls).split())
 
 
 @pytest.mark.parametrize(
     ("bound", "ratio", "where"),
     [
-        ("at most", 0.9, "below our interval"),
+        ("at most", 0.9, "below one boot's range"),
         ("at most", 1.0, "a bound that ours keeps"),
         ("at most", 1.1, "a bound that ours keeps"),
         ("at least", 0.9, "a bound that ours keeps"),
-        ("at least", 1.1, "above our interval"),
-        (None, 1.1, "above our interval"),
+        ("at least", 1.1, "above one boot's range"),
+        (None, 1.1, "above one boot's range"),
     ],
 )
 def test_a_bound_is_contradicted_from_one_side_alone(

@@ -280,7 +280,7 @@ def test_published_figures_stand_beside_ours(loaded: Load) -> None:
     """Their median and difference, ours with its interval, and where theirs lies."""
     text = text_of(page_text(loaded(GOLDEN_STORY)))
 
-    assert "client 2,000 4x4 78,152 77,962 ms +2.0% +1.9% (1.4 to 2.4) inside our interval" in text
+    assert "client 2,000 4x4 78,152 77,962 ms +2.0% +1.9% (0.8 to 2.9) inside one boot's range" in text
 
 
 def test_what_was_run_on_what_is_complete(loaded: Load) -> None:

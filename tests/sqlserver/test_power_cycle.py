@@ -51,6 +51,7 @@ def _ready(running: LabHandle, database: str | None, **how: Any) -> Ready:
 def _frozen(running: LabHandle) -> Iterator[None]:
     """A guest that stands still: its sockets are open, and nobody answers."""
     os.kill(running.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, running.pid, os.WSTOPPED | os.WNOWAIT)  # a thread may still answer until then
     try:
         yield
     finally:

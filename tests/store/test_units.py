@@ -1,4 +1,4 @@
-"""Units of work that share a connection, and units that are only rehearsed."""
+"""Units of work that share a connection."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import event, insert, text
+from sqlalchemy import event, insert
 
-from tests.store.build import claim, new_run, new_vm, samples
+from tests.store.build import new_run
 from vnuma.errors import StoreError
 from vnuma.store import runs, tables
-from vnuma.store import samples as stored
 from vnuma.store.open import Store, open_store
 from vnuma.store.states import StopRequest
 
@@ -96,22 +95,3 @@ def test_a_unit_never_writes_into_a_file_that_has_lost_its_name(sqlite_url: str,
         os.replace(tmp_path / "moved.db", store.place.path)
     with store.read() as connection:
         assert runs.get_run(connection, run.name).stop_requested is None
-
-
-def test_a_rehearsal_leaves_nothing_behind(store: Store) -> None:
-    """Whatever was written in it, and however it ended."""
-    leased = new_vm(store, arms=1)
-    claimed = claim(store, leased)
-    for fail in (False, True):
-        with pytest.raises(KeyError) if fail else _nothing(), store.rehearsal() as connection:
-            stored.add_samples(connection, claimed.attempt_id, leased.token, samples(3))
-            assert connection.scalar(text("SELECT count(*) FROM sample")) == 3
-            if fail:
-                raise KeyError
-        with store.read() as connection:
-            assert stored.count(connection, leased.run.id) == 0
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield

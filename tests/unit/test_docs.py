@@ -84,6 +84,7 @@ def test_the_readme_lists_every_exit_code() -> None:
     [
         "README.md",
         "CONTRIBUTING.md",
+        "SECURITY.md",
         *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md")),
     ],
 )

@@ -12,7 +12,7 @@ import numpy as np
 from vnuma.analysis.by_size import sizes_apart
 from vnuma.analysis.cautions import Findings, cautions
 from vnuma.analysis.cells import Boot, Cells, collect, collect_grouped, figures_by_size, grid, grouped
-from vnuma.analysis.checks import check_a_a, check_control
+from vnuma.analysis.checks import BOOTS_FOR_WORDS, check_a_a, check_control
 from vnuma.analysis.compare import Comparison, compare
 from vnuma.analysis.drift import check_drift
 from vnuma.analysis.figures import figure_rows
@@ -20,7 +20,7 @@ from vnuma.analysis.first_iteration import check_first_iteration
 from vnuma.analysis.fit import Fit
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.measure import COMPANIONS, Measure
-from vnuma.analysis.outliers import bimodality, odd_cells
+from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.power import blocks_to_decide, detectable_effect
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
@@ -31,7 +31,7 @@ from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
 from vnuma.analysis.variance import Noise, noise
-from vnuma.analysis.verdict import Rules, Word, decide, rules_for
+from vnuma.analysis.verdict import Rules, Word, decide, rules_for, run_withheld
 
 ALPHA = 0.05
 
@@ -104,7 +104,8 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     full = comparison.fit
     a_a = check_a_a(comparison)
     control = check_control(design.positive_control, comparison.contrasts, measure.better, design.replicate)
-    rules = rules_for(design.equivalence, design.order, a_a, control, measure.better, design.replicate)
+    withheld = run_withheld(design.order, a_a, ended=not cells.blocks_not_begun or _has_no_words(comparison))
+    rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     needed = _blocks_needed(comparison, rules, spread, design)
     arms = _arms(comparison, rules, ALPHA, cells.left_out, needed)
@@ -118,10 +119,9 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
     watched = check_sentinel(cells.boots, [column.label for column in design.columns])
     first = check_first_iteration(cells.boots, measure.better)
-    odd = odd_cells(full) if full else ()
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
     found = Findings(
-        design, measure, cells, comparison, arms, apart, a_a, control, drift, watched, first, odd, groups
+        design, measure, cells, comparison, arms, apart, a_a, control, drift, watched, first, groups
     )
     return Analysis(
         vm=vm,
@@ -147,7 +147,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         drift=drift,
         sentinel=watched,
         first_iteration=first,
-        odd_cells=odd,
+        odd_cells=comparison.odd,
         bimodality=groups,
         noise=spread,
         ms=full.ms if full else None,
@@ -157,6 +157,11 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         recommended=recommend(design.reference, _candidates(arms, design)),
         cautions=cautions(found),
     )
+
+
+def _has_no_words(comparison: Comparison) -> bool:
+    """Whether every arm has too few boots, which is then the better reason."""
+    return all(item.boots < BOOTS_FOR_WORDS for item in comparison.contrasts)
 
 
 def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:

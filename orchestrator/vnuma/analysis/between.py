@@ -1,8 +1,9 @@
-"""Two runs of the same study: how an arm's figures changed from one to the other.
+"""Two runs of the same study: how an arm's gap to the reference changed from one to the other.
 
-Blocks of different runs are not pairs, so each arm is compared by Welch's t on its boots' cell values
-(B. L. Welch 1947, Biometrika 34:28), Bonferroni over the arms. Nothing randomises the time between two
-runs: whatever else changed meanwhile is in the difference.
+Nothing randomises the time between two runs: whatever else changed meanwhile is in an arm's own figures, and
+two runs cannot tell how much that is. It is in the reference's figures of the same blocks too, so the gap to
+them is free of it. Blocks of different runs are not pairs: the gaps are compared by Welch's t (B. L. Welch
+1947, Biometrika 34:28), Bonferroni over the arms.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Change:
-    """One arm, after against before: `verdict.ratio` is the figure after / before.
+    """One arm, after against before: ratios are after / before; `before` and `after` count boots.
 
-    `gap` is how its difference from the reference changed, in the same terms and exploratory; None for
-    the reference itself.
+    `gap`: its difference from the reference; None for the reference itself. `own`: its own figures, of which
+    no word is said, since all that differs between the runs is in them.
     """
 
     arm: str
     before: int
     after: int
-    verdict: Verdict
     gap: Verdict | None
+    own: Verdict
 
 
 def changes(
@@ -48,19 +49,20 @@ def changes(
     """Every arm that both runs have, in the order of the first. Values: arm -> block -> Y."""
     arms = [arm for arm in before if arm in after]
     rules = Rules(margin, withheld, control_failed=False, better=better)
+    family = sum(arm != reference for arm in arms)
 
-    def verdict(arm: str, one: Iterable[float], other: Iterable[float]) -> Verdict:
-        return decide(_contrast(arm, list(one), list(other), len(arms)), rules, ALPHA)
+    def verdict(arm: str, one: Iterable[float], other: Iterable[float], of: int) -> Verdict:
+        return decide(_contrast(arm, list(one), list(other), of), rules, ALPHA)
 
     return tuple(
         Change(
             arm,
             len(before[arm]),
             len(after[arm]),
-            verdict(arm, before[arm].values(), after[arm].values()),
             None
             if arm == reference
-            else verdict(arm, _gaps(before, arm, reference), _gaps(after, arm, reference)),
+            else verdict(arm, _gaps(before, arm, reference), _gaps(after, arm, reference), family),
+            verdict(arm, before[arm].values(), after[arm].values(), 1),
         )
         for arm in arms
     )

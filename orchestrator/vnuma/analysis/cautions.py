@@ -14,7 +14,7 @@ from vnuma.analysis.compare import Comparison
 from vnuma.analysis.drift import Drift, Slope
 from vnuma.analysis.first_iteration import FirstIteration
 from vnuma.analysis.measure import Measure, worsening
-from vnuma.analysis.outliers import Bimodality, OddCell
+from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution, SizeApart
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, step_of
@@ -37,7 +37,6 @@ class Findings:
     drift: Drift | NotEvaluated
     sentinel: Drift | NotEvaluated
     first: FirstIteration | NotEvaluated
-    odd: Sequence[OddCell]
     bimodality: Bimodality | NotEvaluated
 
 
@@ -104,8 +103,9 @@ def _data(found: Findings) -> Iterator[Caution]:
     if found.cells.blocks_not_begun:
         yield Caution(
             "blocks_not_begun",
-            f"{found.cells.blocks_not_begun} of {found.design.blocks} blocks were not begun.",
-            "Resume the run.",
+            f"{found.cells.blocks_not_begun} of {found.design.blocks} declared blocks were not begun: a "
+            "verdict looked for after each block is wrong far more often than one at the end.",
+            "Resume the run. To end one early by a rule, declare design.precision or design.max_hours.",
         )
     if len(found.design.reference_labels) < 2:
         yield Caution("no_aa", "The reference arm was not run against itself.", "Set design.a_a: true.")
@@ -200,10 +200,10 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"{_all(tested)} varied more from {one} to {one} than the other columns.",
             f"{_resting(tested, found.design.reference_labels)}; add blocks.",
         )
-    if found.odd:
+    if found.comparison.odd:
         cells = [
             f"{cell.label} in block {cell.block} ({math.expm1(cell.residual) * 100:+.1f}%)"
-            for cell in found.odd
+            for cell in found.comparison.odd
         ]
         yield Caution(
             "odd_cells", f"Far from the rest: {_all(cells)}.", "They are kept. Look at their attempts' facts."

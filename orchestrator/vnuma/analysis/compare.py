@@ -14,6 +14,7 @@ from vnuma.analysis import dunnett
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
 from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate
+from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
 from vnuma.analysis.rank import RankEstimate, rank_estimate
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding
 from vnuma.domain.workloads.metric import Better
@@ -68,7 +69,9 @@ class Contrast:
     """One arm against the reference. `boots` counts the blocks that hold both: its pairs.
 
     `log_ratio` is None when no block does; `inference` is None when nothing estimates the error.
-    `step`: how coarse the clock is, on the ln scale.
+    `step`: how coarse the clock is, on the ln scale. `prediction`: where the ratio of one more boot of the
+    arm to one more of the reference lies in 95% of cases. `odd`: the odd cells of the arm and of the
+    reference; `noticeable`: the shift (ln scale) from which on a cell is one, None where none was looked for.
     """
 
     arm: str
@@ -79,6 +82,9 @@ class Contrast:
     rank: RankEstimate | None
     differences: tuple[float, ...]
     step: float = 0.0
+    prediction: Interval | None = None
+    odd: tuple[OddCell, ...] = ()
+    noticeable: float | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -96,6 +102,7 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     alpha: float
     rounding: Rounding = NO_ROUNDING
+    odd: tuple[OddCell, ...] = ()
 
     def flagged(self, label: str) -> bool:
         """Does the gate forbid the pooled error for this column, or was there no gate?"""
@@ -127,7 +134,7 @@ def compare(
         return compare(
             grid.without(spare), [label for label in present if label != spare], arms, alpha, rounding
         )
-    result = Comparison(full, flags, present, (), alpha, rounding)
+    result = Comparison(full, flags, present, (), alpha, rounding, odd_cells(full))
     contrasts = tuple(
         _contrast(result, label, arm, family) if label in grid.labels else _absent(label, arm)
         for label, arm in arms.items()
@@ -169,7 +176,35 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
         estimate, factor = against(full.grid, label, reference)
         rho = 1.0 / (1 + len(reference))
         inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha, rounded)
-    return Contrast(arm, label, len(d), estimate, inference, rank_estimate(d), d, comparison.rounding.step)
+    return Contrast(
+        arm,
+        label,
+        len(d),
+        estimate,
+        inference,
+        rank_estimate(d),
+        d,
+        comparison.rounding.step,
+        _prediction(full, label, reference, estimate, rounded) if inference else None,
+        tuple(cell for cell in comparison.odd if cell.label in (label, *reference)),
+        noticeable(full),
+    )
+
+
+def _prediction(
+    full: Fit, label: str, reference: Sequence[str], estimate: float, rounded: float
+) -> Interval | None:
+    """Around the estimate, with the error of one boot on either side added to its own.
+
+    From the arm's own pairs, since a single boot scatters as its own arm does, whatever the others do.
+    """
+    d = paired_differences(full.grid, label, reference)
+    if len(d) < 2:
+        return None
+    each = [paired_differences(full.grid, label, (other,)) for other in reference]
+    one = statistics.fmean(map(statistics.variance, [pairs for pairs in each if len(pairs) > 1] or [d]))
+    width = t_quantile(0.975, len(d) - 1) * math.sqrt(own_se(d) ** 2 + one + rounded)
+    return Interval.around(estimate, width)
 
 
 def _pooled(

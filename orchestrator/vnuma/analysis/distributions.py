@@ -39,6 +39,11 @@ def f_quantile(probability: float, df1: float, df2: float) -> float:
     return float(special.fdtri(df1, df2, probability))
 
 
+def beta_quantile(probability: float, a: float, b: float) -> float:
+    """Beta quantile."""
+    return float(special.betaincinv(a, b, probability))
+
+
 def chi2_quantile(probability: float, df: float) -> float:
     """Chi-square quantile, accurate in the lower tail."""
     return float(2 * special.gammaincinv(df / 2, probability))

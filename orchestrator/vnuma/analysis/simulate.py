@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from vnuma.analysis import dunnett
 from vnuma.analysis.distributions import FloatArray, f_quantile, t_quantile, t_two_sided_each
 from vnuma.analysis.fit import GATE_LEVEL
+from vnuma.analysis.outliers import odd_limit, residual_part
 
 BoolArray = NDArray[np.bool_]
 
@@ -36,13 +37,16 @@ class Simulated:
     """Per study and arm, in the unit of the cells: estimate, both simultaneous half-widths, and that
     of the arm alone (`unadjusted`, 95%).
 
-    `a_a_p` is the p of each study's A/A check, None with one reference column.
+    `odd_arm[study, block, arm]` and `odd_reference[study, block, column]`: the size of an odd cell's shift
+    (`outliers`), 0 of any other. `a_a_p` is the p of each study's A/A check, None with one reference column.
     """
 
     estimate: FloatArray
     half_width_95: FloatArray
     half_width_90: FloatArray
     unadjusted: FloatArray
+    odd_arm: FloatArray
+    odd_reference: FloatArray
     a_a_p: FloatArray | None
 
 
@@ -65,6 +69,7 @@ def apply_rule(y: FloatArray, references: int) -> Simulated:
     flagged = _flagged(column_ss, rss, blocks) if arms > 1 else np.ones_like(column_ss, dtype=bool)
     own = flagged[:, references:] | flagged[:, :references].any(axis=1, keepdims=True)
     d = differences(y, references)
+    odd = _odd_shifts(residual, df)
     own_se = d.std(axis=1, ddof=1) / np.sqrt(blocks)
     pooled_se = np.sqrt(rss / df * (1 + 1 / references) / blocks)[:, None]
 
@@ -75,7 +80,22 @@ def apply_rule(y: FloatArray, references: int) -> Simulated:
 
     alone = np.where(own, t_quantile(0.975, blocks - 1) * own_se, t_quantile(0.975, df) * pooled_se)
     a_a_p = _a_a_p(y, flagged, rss / df) if references > 1 else None
-    return Simulated(d.mean(axis=1), half_width(0.05), half_width(0.10), alone, a_a_p)
+    return Simulated(
+        d.mean(axis=1),
+        half_width(0.05),
+        half_width(0.10),
+        alone,
+        odd[:, :, references:],
+        odd[:, :, :references],
+        a_a_p,
+    )
+
+
+def _odd_shifts(residual: FloatArray, df: int) -> FloatArray:
+    """Per cell: |shift| where it is odd, else 0."""
+    sizes = np.abs(residual)
+    odd = sizes > odd_limit(sizes.reshape(len(sizes), -1), df)[:, None, None]
+    return np.asarray(np.where(odd, sizes / residual_part(*residual.shape[1:]), 0.0))
 
 
 def differences(y: FloatArray, references: int) -> FloatArray:

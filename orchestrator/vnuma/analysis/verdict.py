@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from vnuma.analysis.checks import BOOTS_FOR_WORDS, AaCheck, ControlCheck
 from vnuma.analysis.compare import Contrast, Interval
+from vnuma.analysis.outliers import is_rare, share_limit
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import SHARE_OF_MARGIN
 from vnuma.domain.workloads.metric import Better
@@ -28,6 +29,7 @@ class Withheld(StrEnum):
     """Why a verdict's word is not given although there is an estimate."""
 
     FIXED_ORDER = "fixed order"
+    NOT_ENDED = "not at its declared end"
     A_A_ALARM = "A/A alarm"
     CONTROL_FAILED = "positive control failed"
     COARSE_CLOCK = "coarse clock"
@@ -60,6 +62,10 @@ class Verdict:
     is that of `interval`, as a ratio minus 1. `blocks_needed`: with that many blocks in all the answer
     is likely; None where no number can be promised, and at single sizes. `better`: which way of the
     ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
+    `prediction`: where the ratio of one more boot each lies in 95% of cases. `apart`: how far boots of the
+    arm stand apart that do so by more than the band, as ratios; `reference_apart`: of the reference. Beside
+    "equivalent", `unseen` is the largest share of boots that may be in a state from `noticeable` on, a
+    ratio minus 1.
     """
 
     word: Word
@@ -81,34 +87,46 @@ class Verdict:
     better: Better = "lower"
     replicate: Replicate = "boot"
     left_out: bool = False
+    prediction: Interval | None = None
+    apart: tuple[float, ...] = ()
+    reference_apart: tuple[float, ...] = ()
+    unseen: float | None = None
+    noticeable: float | None = None
 
 
-def run_withheld(order: str, a_a: AaCheck | NotEvaluated) -> Withheld | None:
-    """Rule 1: fixed order, or the A/A check at p < 0.01, withholds every word of the analysis."""
+def run_withheld(order: str, a_a: AaCheck | NotEvaluated, *, ended: bool = True) -> Withheld | None:
+    """Rule 1: fixed order, the A/A check at p < 0.01, and a run before its declared end withhold every word.
+
+    A run that is looked at again and again, and stopped when a word shows, says a wrong one in 10 to 20% of
+    cases (P. Armitage, C. K. McPherson, B. C. Rowe 1969, J. R. Stat. Soc. A 132:235).
+    """
     if order == "fixed":
         return Withheld.FIXED_ORDER
     if isinstance(a_a, AaCheck) and a_a.state == "alarm":
         return Withheld.A_A_ALARM
-    return None
+    return None if ended else Withheld.NOT_ENDED
 
 
 def rules_for(
     margin: float,
-    order: str,
-    a_a: AaCheck | NotEvaluated,
+    withheld: Withheld | None,
     control: ControlCheck | NotEvaluated,
     better: Better = "lower",
     replicate: Replicate = "boot",
 ) -> Rules:
-    """The rules of one analysis, from its checks."""
+    """The rules of one analysis; `withheld` is what `run_withheld` says."""
     failed = isinstance(control, ControlCheck) and not control.passed
     arm = control.arm if isinstance(control, ControlCheck) else None
-    return Rules(margin, run_withheld(order, a_a), failed, arm, better, replicate)
+    return Rules(margin, withheld, failed, arm, better, replicate)
 
 
 def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | None = None) -> Verdict:
     """The verdict of one arm. `blocks_needed` is shown with "undecided" alone."""
-    word, withheld = _word(contrast, rules)
+    band = math.log1p(rules.margin)
+    far = [cell for cell in contrast.odd if abs(cell.shift) > band]
+    word, withheld = _word(contrast, rules, one_state=is_rare(len(far), contrast.boots))
+    apart = tuple(math.exp(cell.shift) for cell in far if cell.label == contrast.label)
+    looked = word is Word.EQUIVALENT and contrast.noticeable is not None
     inference = contrast.inference
     interval = inference.interval if inference else None
     directed = word in (Word.SLOWER, Word.FASTER)
@@ -128,13 +146,18 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
         detectable=word is Word.EQUIVALENT and interval is not None and not interval.contains(1.0),
         rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
         half_width=math.expm1(inference.half_width) if inference else None,
-        blocks_needed=blocks_needed if word is Word.UNDECIDED and withheld is None else None,
+        blocks_needed=blocks_needed if word is Word.UNDECIDED and not (withheld or far) else None,
         better=rules.better,
         replicate=rules.replicate,
+        prediction=contrast.prediction,
+        apart=apart,
+        reference_apart=tuple(math.exp(cell.shift) for cell in far if cell.label != contrast.label),
+        unseen=share_limit(len(apart), contrast.boots) if looked else None,
+        noticeable=math.expm1(max(contrast.noticeable or 0.0, band)) if looked else None,
     )
 
 
-def _word(contrast: Contrast, rules: Rules) -> tuple[Word, Withheld | None]:
+def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, Withheld | None]:
     if rules.withheld:
         return Word.UNDECIDED, rules.withheld
     inference = contrast.inference
@@ -146,7 +169,10 @@ def _word(contrast: Contrast, rules: Rules) -> tuple[Word, Withheld | None]:
         failed = rules.control_failed and contrast.arm != rules.control_arm
         coarse = contrast.step > math.log1p(rules.margin) * SHARE_OF_MARGIN
         why = Withheld.CONTROL_FAILED if failed else Withheld.COARSE_CLOCK if coarse else None
-        return (Word.UNDECIDED, why) if why else (Word.EQUIVALENT, None)
+        if why:
+            return Word.UNDECIDED, why
+        if one_state:  # a mean over states is no figure of any boot
+            return Word.EQUIVALENT, None
     slowness = inference.interval.slowness(rules.better)
     if slowness.low > 1:
         return Word.SLOWER, None

@@ -14,10 +14,11 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.domain.workloads.replicate import plural
+from vnuma.domain.workloads.replicate import counted, plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",
+    Withheld.NOT_ENDED: "Words withheld: the run is not at its declared end",
     Withheld.A_A_ALARM: "Words withheld: the reference arm differs from itself (A/A check)",
     Withheld.CONTROL_FAILED: "Words withheld: the positive control failed",
     Withheld.COARSE_CLOCK: "Words withheld: the clock's steps are too coarse to show equivalence",
@@ -57,6 +58,9 @@ def sentence(verdict: Verdict) -> str:
         text += f": {signed(verdict.ratio, places)} ({level}: {limits(inner, places)})"
         if verdict.detectable:
             text += "; detectable, too small to matter"
+        text += _states(verdict)
+    if apart_words(verdict) and verdict.word in (Word.SLOWER, Word.FASTER):
+        text += f"; {apart_words(verdict)}"
     if verdict.beyond_margin and _at_least_the_margin(verdict):
         text += f", by at least {_margin(verdict)}"
     if verdict.rank_supports is False:
@@ -194,9 +198,43 @@ def _undecided(verdict: Verdict) -> str:
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     text = f"undecided: {signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
+    if apart_words(verdict):
+        return f"{text}; {apart_words(verdict)}"
     if verdict.blocks_needed is None:
         return text
     return f"{text}, about {verdict.blocks_needed} blocks would decide"
+
+
+def _states(verdict: Verdict) -> str:
+    """What an equivalence may hide: boots in another state, of which some were seen or none."""
+    apart = apart_words(verdict)
+    text = f"; {apart}" if apart else ""
+    if verdict.unseen is None or verdict.noticeable is None:
+        return text
+    share, boots = percent_whole(verdict.unseen), plural(verdict.replicate)
+    far = f"{percent_up(verdict.noticeable)} or more away{'' if verdict.apart else ', unseen'}"
+    return f"{text}; up to {share} of its {boots} may be in a state {far}"
+
+
+def apart_words(verdict: Verdict) -> str:
+    """As in "1 of 8 boots stands apart (+11.0%)", and of the reference; empty where none does."""
+    said = []
+    if verdict.apart:
+        of = f"{len(verdict.apart)} of {counted(verdict.boots, verdict.replicate)}"
+        said.append(f"{of} {_stand(verdict.apart)}")
+    if verdict.reference_apart:
+        of = f"{counted(len(verdict.reference_apart), verdict.replicate)} of the reference"
+        said.append(f"{of} {_stand(verdict.reference_apart)}")
+    return ", ".join(said)
+
+
+def _stand(apart: Sequence[float]) -> str:
+    return f"stand{'s' * (len(apart) == 1)} apart ({', '.join(map(signed, apart))})"
+
+
+def percent_whole(share: float) -> str:
+    """A share in whole percent, rounded up."""
+    return f"{math.ceil(share * 100)}%"
 
 
 def too_few(verdict: Verdict) -> str:

@@ -13,15 +13,21 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, ClassVar
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
-from vnuma.engine.access.connections import share_in_play
-from vnuma.engine.access.host_variables import native, with_secrets
-from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
-from vnuma.errors import AttemptFailed, InputError, VnumaError
+from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError
+
+try:
+    from vnuma.engine.access.connections import share_in_play
+    from vnuma.engine.access.host_variables import native, with_secrets
+    from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
+except DriverMissing as error:
+    # Ansible takes any other exception of a plugin's import for a bug of its own, and shows a traceback.
+    raise AnsibleError(str(error)) from None
 
 Options = dict[str, Any]
 ArgumentSpec = dict[str, dict[str, Any]]
@@ -68,8 +74,9 @@ def target_of(options: Options) -> AnyTarget:
     """
     document = {name: _field(options["target"], name) for name in options["target"]}
     try:
-        kind = Target if "vcenter" in document else Machine
-        return kind.model_validate(document)
+        if document.get("vcenter", {}) != {}:
+            return Target.model_validate(document)
+        return Machine.model_validate({"name": document.get("name")})
     except ValidationError as error:
         what = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"

@@ -32,6 +32,8 @@ WHY_ABSENT = {
 }
 """Why a part is absent when the subject gives no reason of its own."""
 
+_MOST_DIGITS = 18
+
 
 class Unknown(Exception):
     """A fact that a rule needs was not read; the message is the reason. Caught by the evaluation."""
@@ -164,8 +166,8 @@ class Facts:
     def key_number(self, name: str) -> int | None:
         """An extraConfig value as a number, None: not set. Raises Unknown where it is no number."""
         text = (self.key(name) or "").strip()
-        if text and not text.isdecimal():
-            raise Unknown(f"{name} is {text}, which is no number")
+        if text and not (text.isdecimal() and len(text) <= _MOST_DIGITS):
+            raise Unknown(f"{name} is {text[:40]}, which is not a number")
         return int(text) if text else None
 
     def key_on(self, name: str) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST, say, simulated_banner, width
+from vnuma.cli.screen import WIDEST, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
     AnsibleInventoryOption,
     ClusterOption,
@@ -88,14 +88,14 @@ def advise(
     if write:
         _write(write, advice, vm or "sql-clone", memory_mb)
     if format_ is AdviseFormat.JSON:
-        typer.echo(json.dumps(_document(advice, there), indent=2))
+        echo(json.dumps(_document(advice, there), indent=2))
         return
     if there.simulated:
         say(simulated_banner(there.simulated))
     say(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
     say("\n".join(_text(advice, count)))
     if write:
-        typer.echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
+        echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
 
 
 def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
+from vnuma.cli.screen import echo
 
 
 def export(
@@ -34,10 +35,10 @@ def export(
     path = output or default_path(loaded)
     manifest = export_run(opened, loaded, path)
     if loaded.simulated:
-        typer.echo(simulated_banner(loaded.simulated))
+        echo(simulated_banner(loaded.simulated))
     size = sum(entry.bytes for entry in manifest.files) / 1e6
-    typer.echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
-    typer.echo(f"Elsewhere  vnuma import {path.name}")
+    echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
+    echo(f"Elsewhere  vnuma import {path.name}")
 
 
 def import_(
@@ -60,14 +61,14 @@ def import_(
     found = import_run(opened, archive)
     loaded = load_run(opened, found.run)
     if loaded.simulated:
-        typer.echo(simulated_banner(loaded.simulated))
+        echo(simulated_banner(loaded.simulated))
     renamed = "" if found.run == found.archived_as else f" (archived as {found.archived_as})"
-    typer.echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files as exported")
+    echo(f"Imported   {found.run}{renamed}: {len(found.manifest.files)} files as exported")
     if found.differences:
-        typer.echo(
+        echo(
             f"Figures    {len(found.differences)} differ from the archive's, made by vnuma "
             f"{found.manifest.product_version}; first: {found.differences[0]}"
         )
     else:
-        typer.echo("Figures    analysed again: the same as in the archive")
-    typer.echo(f"Report     vnuma report {found.run}")
+        echo("Figures    analysed again: the same as in the archive")
+    echo(f"Report     vnuma report {found.run}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
-from vnuma.cli.screen import say
+from vnuma.cli.screen import echo, say
 
 if TYPE_CHECKING:
     from vnuma.store.audit import AuditLine
@@ -43,7 +43,7 @@ def audit(
     lines = audit_lines(opened, run)
     if format_ is AuditFormat.JSONL:
         for line in lines:
-            typer.echo(json.dumps(as_json(line)))
+            echo(json.dumps(as_json(line)))
         return
     for line in lines:
         say(_text(line))

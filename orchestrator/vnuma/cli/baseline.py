@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, StoreOption
-from vnuma.cli.screen import aligned, say, width
+from vnuma.cli.screen import aligned, echo, say, width
 
 app = typer.Typer(help="A VM's configuration before a run, and how the VM differs from it now.")
 
@@ -48,7 +48,7 @@ def show(
 
     found = stored_baseline(open_store(store_url(store)), vm, run)
     if format_ is BaselineFormat.JSON:
-        typer.echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
+        echo(json.dumps({"schema": "vnuma/baseline/1", **asdict(found)}, indent=2, default=str))
         return
     state = "put back" if found.at_baseline else "not put back yet"
     when = f"{found.taken_at:%Y-%m-%d %H:%M} UTC"
@@ -81,7 +81,7 @@ def diff(
     baseline, found = differences_now(open_store(store_url(store)), vm, run, inventory)
     if format_ is BaselineFormat.JSON:
         document = {"schema": "vnuma/baseline-diff/1", "vm": vm, "run": baseline.run}
-        typer.echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
+        echo(json.dumps(document | {"differences": [asdict(item) for item in found]}, indent=2))
         return
     power = "" if baseline.power is None else ", power"
     if not found:

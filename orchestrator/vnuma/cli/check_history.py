@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vnuma.cli.screen import simulated_banner
+from vnuma.cli.screen import echo, simulated_banner
 
 if TYPE_CHECKING:
     from vnuma.checks.result import CheckResult
@@ -33,13 +33,13 @@ def show(store: str | None, since: str | None, *, as_json: bool) -> None:
 
     found = history(open_store(store_url(store), create=False), _time(since) if since else None)
     if as_json:
-        typer.echo(as_history.as_json(found), nl=False)
+        echo(as_history.as_json(found), nl=False)
         return
     for one in found:
         if one.simulated:
-            typer.echo(simulated_banner(one.simulated))
+            echo(simulated_banner(one.simulated))
         for line in as_history.lines(one):
-            typer.echo(line)
+            echo(line)
 
 
 def _time(text: str) -> datetime:

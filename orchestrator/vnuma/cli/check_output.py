@@ -6,9 +6,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
-from vnuma.cli.screen import console, simulated_banner
+from vnuma.cli.screen import console, echo, simulated_banner
+from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> Non
         return
     text = _text(result, format_)
     if output is None:
-        typer.echo(text, nl=False)
+        echo(text, nl=False)
         return
     try:
         output.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +75,7 @@ def _show(result: CheckResult) -> None:
     if result.simulated:
         screen.print(simulated_banner(result.simulated))
     for line, severity in lines(result):
-        text = Text(line)
+        text = Text(escaped(line))
         if severity:
             text.stylize(_STYLES[severity], 0, len(severity))
         screen.print(text)
@@ -86,9 +85,9 @@ def _show_counts(result: CheckResult, output: Path) -> None:
     from vnuma.report.check.words import headline
 
     if result.simulated:
-        typer.echo(simulated_banner(result.simulated))
-    typer.echo(headline(result))
-    typer.echo(f"Check      {output}")
+        echo(simulated_banner(result.simulated))
+    echo(headline(result))
+    echo(f"Check      {output}")
 
 
 _STYLES = {"block": "bold red", "warn": "yellow", "info": "blue"}

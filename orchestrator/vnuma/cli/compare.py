@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import echo
 
 
 class CompareFormat(StrEnum):
@@ -39,9 +40,10 @@ def compare(
     format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
-    """Say how each topology's times changed from one run to another, if the runs may be compared.
+    """Say how each topology's gap to the reference changed from one run to another, if they may be compared.
 
-    --fail-if is met when a whole 95% interval lies beyond the limit, and never by an arm without a verdict.
+    --fail-if is met when the whole 95% interval of a gap lies beyond the limit, and never by an arm without
+    a verdict. What changed for every topology alike, it does not see: its own figures show that.
 
     Examples: vnuma compare quick.4 quick.5; vnuma compare quick.4 quick.5 --fail-if 'slower>2%';
     vnuma compare quick.4 other.1 --vm sql16=sql17
@@ -61,7 +63,7 @@ def compare(
     opened = open_store(store_url(store), create=False)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
-    typer.echo(render(found, condition), nl=False)
+    echo(render(found, condition), nl=False)
     if condition is None:
         return
     if junit:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory, inventory_of
-from vnuma.cli.screen import say
+from vnuma.cli.screen import echo, say
 
 
 class DoctorFormat(StrEnum):
@@ -56,13 +56,13 @@ def doctor(
         if len(targets) != 1 or not found:
             raise InputError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
         record_contact(found[0], record)
-        typer.echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
+        echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
     findings = diagnose(targets, where)
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:
-        typer.echo(
+        echo(
             json.dumps({"schema": "vnuma/doctor/1", "checks": [asdict(item) for item in findings]}, indent=2)
         )
     else:
@@ -74,4 +74,4 @@ def doctor(
     if failed:
         raise EnvironmentProblem(closing)
     if format_ is DoctorFormat.TEXT:
-        typer.echo(closing)
+        echo(closing)

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
+from vnuma.cli.screen import echo
+
 _MOST_BYTES = 16 * 1024 * 1024
 
 
@@ -26,14 +28,14 @@ def evidence(
     readings = read_any(read_text(file))
     if json_:
         document = [{"kind": reading.kind, **reading.figures} for reading in readings]
-        typer.echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
+        echo(json.dumps(document, indent=2, ensure_ascii=False, default=str))
         return
     for reading in readings:
-        typer.echo(reading.kind)
+        echo(reading.kind)
         for name, value in reading.figures.items():
-            typer.echo(f"  {name.replace('_', ' ')}: {_shown(value)}")
+            echo(f"  {name.replace('_', ' ')}: {_shown(value)}")
     if not readings:
-        typer.echo("Nothing about a topology was recognised in it.")
+        echo("Nothing about a topology was recognised in it.")
 
 
 def read_text(file: str) -> str:

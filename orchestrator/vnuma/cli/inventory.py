@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
-from vnuma.cli.screen import plural, simulated_banner
+from vnuma.cli.screen import echo, plural, simulated_banner
 
 app = typer.Typer(
     help="Save what a vCenter shows of VMs, hosts and clusters.", no_args_is_help=True, rich_markup_mode=None
@@ -33,14 +33,14 @@ def save(
 
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:
-            typer.echo(simulated_banner(estate.simulated))
+            echo(simulated_banner(estate.simulated))
         hosts, clusters = plural(len(estate.hosts), "host"), plural(len(estate.clusters), "cluster")
-        typer.echo(f"{estate.source}: {plural(len(estate.vms), 'VM')} on {hosts} in {clusters}")
+        echo(f"{estate.source}: {plural(len(estate.vms), 'VM')} on {hosts} in {clusters}")
         for item in estate.unseen[:_LISTED]:
-            typer.echo(f"  not seen: {item.kind} {item.name}: {item.why}")
+            echo(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:
-            typer.echo(f"  and {len(estate.unseen) - _LISTED} more, all named in the file")
-    typer.echo(f"Snapshot   {file}")
+            echo(f"  and {len(estate.unseen) - _LISTED} more, all named in the file")
+    echo(f"Snapshot   {file}")
 
 
 _LISTED = 10

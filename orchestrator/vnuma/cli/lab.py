@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -55,15 +56,17 @@ def _up_lines(state: LabState) -> Iterator[str]:
         yield f"Next: vnuma doctor {state.machines[0].name}; then a copy of studies/closson2009.yml with"
         yield f"      vm: {state.machines[0].name}"
         return
-    yield f"Next: vnuma plan studies/{_study_of(state.scenario)}.yml"
+    yield f"Next: vnuma plan {_study_of(state.scenario)}"
 
 
-def _study_of(scenario: str) -> str:
+def _study_of(scenario: str) -> Path:
     """The shipped study that a scenario is made for: chang2005 of chang2005-null; else the quick one."""
     from vnuma import assets
 
-    name = scenario.partition("-")[0]
-    return name if (assets.asset("studies") / f"{name}.yml").exists() else "quick"
+    studies = assets.asset("studies")
+    named = studies / f"{scenario.partition('-')[0]}.yml"
+    found = named if named.exists() else studies / "quick.yml"
+    return found.relative_to(Path.cwd()) if found.is_relative_to(Path.cwd()) else found
 
 
 @app.command()

@@ -50,6 +50,7 @@ StudyArgument = Annotated[Path, typer.Argument(metavar="STUDY", help="A study fi
 
 def read_study(path: Path) -> tuple[Study, str]:
     """Read and validate a study file; its text too, since that is what a run stores."""
+    from vnuma.assets import asset
     from vnuma.domain.study.study_file import parse_study
 
     try:
@@ -57,7 +58,7 @@ def read_study(path: Path) -> tuple[Study, str]:
     except OSError as error:
         raise InputError(
             f"The study {path} cannot be read ({error.strerror}).",
-            fix="See studies/quick.yml for an example.",
+            fix=f"See {asset('studies/quick.yml')} for an example.",
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"The study {path} is not UTF-8 text.", fix="Save it as UTF-8.") from error

@@ -22,7 +22,7 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.plan_machine import machine_text, machines_document
-from vnuma.cli.screen import aligned, duration, plural, say, simulated_banner, width
+from vnuma.cli.screen import aligned, duration, echo, plural, say, simulated_banner, width
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
@@ -70,7 +70,7 @@ def plan(
     plans = [one for one in every if isinstance(one, VmPlan)]
     machines = [one for one in every if not isinstance(one, VmPlan)]
     if format_ is PlanFormat.JSON:
-        typer.echo(
+        echo(
             json.dumps(
                 _document(parsed, plans)
                 | machines_document(machines)
@@ -89,7 +89,7 @@ def plan(
     if document:
         from vnuma.cli.plan_document import write_document
 
-        typer.echo(f"Wrote {write_document(parsed, text, every, permit, document)}", err=True)
+        echo(f"Wrote {write_document(parsed, text, every, permit, document)}", err=True)
     findings = [finding for one in every for finding in one.findings]
     if format_ is PlanFormat.JSON:
         refuse_blocked(findings)

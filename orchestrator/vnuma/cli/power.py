@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import duration, plural, say, simulated_banner, working
+from vnuma.cli.screen import duration, echo, plural, say, simulated_banner, working
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 
@@ -73,7 +73,7 @@ def power(
         chosen,
     )
     if format_ is PowerFormat.JSON:
-        typer.echo(json.dumps(found.document(), indent=2))
+        echo(json.dumps(found.document(), indent=2))
     else:
         say(found.text(study))
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vnuma.cli.screen import WIDEST, aligned, say, simulated_banner, width
+from vnuma.cli.screen import WIDEST, aligned, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
     AnsibleInventoryOption,
     ClusterOption,
@@ -106,15 +106,13 @@ def predict(
             "hosts_not_read": list(there.unread),
             "rows": [_document(row) for row in rows],
         }
-        typer.echo(json.dumps(document, indent=2))
+        echo(json.dumps(document, indent=2))
         return
     if there.simulated:
         say(simulated_banner(there.simulated))
     named = f"{there.vm.name}: " if there.vm else ""
-    typer.echo(
-        f"{named}{count} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}, on {where(there)}"
-    )
-    typer.echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
+    echo(f"{named}{count} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}, on {where(there)}")
+    echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
     say("\n".join(_table(rows)))
 
 

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import USUAL, clock_time, console, duration, folded, plural, simulated_banner, width
+from vnuma.domain.vm.plain_text import escaped
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -47,7 +48,7 @@ class _LiveBlock:
         from rich.text import Text
 
         lines = block_lines(progress, width(sys.stderr) or USUAL)
-        self._live.update(Text("\n".join(lines)), refresh=True)  # not markup: [####..]
+        self._live.update(Text(escaped("\n".join(lines))), refresh=True)  # not markup: [####..]
 
 
 class LineLog:
@@ -84,7 +85,7 @@ class LineLog:
 
     def _print(self, text: str) -> None:
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        sys.stderr.write(f"{stamp} {text}\n")
+        sys.stderr.write(f"{stamp} {escaped(text)}\n")
         sys.stderr.flush()
         self._spoke = time.monotonic()
 

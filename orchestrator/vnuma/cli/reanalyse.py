@@ -8,6 +8,8 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.screen import echo
+
 
 class ReanalyseFormat(StrEnum):
     """What to print."""
@@ -31,4 +33,4 @@ def reanalyse(
     from vnuma.report.published.published import as_page, as_text, read_publication
 
     found = read_publication(table)
-    typer.echo(as_text(found) if format_ is ReanalyseFormat.TABLE else as_page(found), nl=False)
+    echo(as_text(found) if format_ is ReanalyseFormat.TABLE else as_page(found), nl=False)

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import echo
 
 
 def report(
@@ -30,4 +31,4 @@ def report(
 
     loaded = load_run(open_store(store_url(store), create=False), run)
     path = write_page(loaded, output)
-    typer.echo(f"Report     {path}")
+    echo(f"Report     {path}")

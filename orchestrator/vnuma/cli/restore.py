@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, StoreOption
+from vnuma.cli.options import InventoryOption, StoreOption, find_inventory
 from vnuma.cli.screen import say
+
+if TYPE_CHECKING:
+    from vnuma.engine.restore.restoration import Choice
+    from vnuma.engine.restore.restore_leftover import RestoreReport
 
 
 def restore(
@@ -23,33 +27,47 @@ def restore(
     baseline: Annotated[
         bool, typer.Option("--baseline", help="Put back everything, also what others changed.")
     ] = False,
+    from_audit: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-audit", metavar="FILE", help="Undo by this audit log what a lost store had changed."
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put back.")] = False,
     inventory: InventoryOption = None,
     store: StoreOption = None,
 ) -> None:
     """Put every VM that is not at its baseline back, and prove it by reading back.
 
-    When somebody else changed a VM no setting is touched: --theirs or --baseline decide (exit code 7).
+    When somebody else changed a VM no setting is touched: --theirs or --baseline decide (exit code 7). Of a
+    run whose store is lost, the audit log beside the store knows the way back (--from-audit).
 
-    Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs
+    Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
+    vnuma restore --from-audit ~/.local/share/vnuma/vnuma.audit.jsonl -i inventory
     """
-    from vnuma.cli.crash import report_bug_within
-    from vnuma.engine.restore.restoration import Choice
     from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
     from vnuma.errors import InputError
 
     if theirs and baseline:
         raise InputError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
+    if from_audit:
+        _by_audit(store, from_audit, vms or [], find_inventory(inventory), choice, dry_run=dry_run)
+        return
     if dry_run:
-        for line in show_leftovers(store, vms or [], run, _inventory(inventory), choice):
+        for line in show_leftovers(store, vms or [], run, inventory, choice):
             say(line)
         return
-    outcomes = restore_leftovers(
-        store, vms or [], run, _inventory(inventory), choice, lambda text: say(text, sys.stderr)
-    )
+    outcomes = restore_leftovers(store, vms or [], run, inventory, choice, lambda text: say(text, sys.stderr))
     if not outcomes.done and not outcomes.problems and not outcomes.in_use:
         say("Every VM is at its baseline.")
+    _tell(outcomes)
+
+
+def _tell(outcomes: RestoreReport) -> None:
+    """Each VM's line, then the errors. Raises the one that decides the exit code."""
+    from vnuma.cli.crash import report_bug_within
+
     for words in outcomes.done:
         say(f"Put back  {words}")
     for words in outcomes.kept:
@@ -63,6 +81,16 @@ def restore(
     outcomes.raise_for_outcome()
 
 
-def _inventory(given: Path | None) -> Path | None:
-    """None means: the inventory that the run was started with."""
-    return given
+def _by_audit(
+    store: str | None, file: Path, vms: list[str], inventory: Path, choice: Choice, *, dry_run: bool
+) -> None:
+    from vnuma.engine.restore.restore_leftover import restore_by_audit, show_by_audit
+
+    if dry_run:
+        for line in show_by_audit(store, file, vms, inventory, choice):
+            say(line)
+        return
+    outcomes = restore_by_audit(store, file, vms, inventory, choice, lambda text: say(text, sys.stderr))
+    if not outcomes.done and not outcomes.problems:
+        say("The audit log has nothing to undo.")
+    _tell(outcomes)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import echo
 from vnuma.errors import InputError
 
 
@@ -73,4 +74,4 @@ def results(
         ResultsFormat.CSV: TABLES[table].of,
         ResultsFormat.JSON: run_text.as_json,
     }
-    typer.echo(render[format_](loaded), nl=False)
+    echo(render[format_](loaded), nl=False)

@@ -16,7 +16,7 @@ from vnuma.cli.options import (
     read_study,
     study_inventory,
 )
-from vnuma.cli.screen import command, say
+from vnuma.cli.screen import command, echo, say
 from vnuma.errors import InputError, VnumaError, of_system
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
         say(words, sys.stderr)
     created = create_run(opened, prepare(parsed, text, targets, permit, where), where)
     if create_only:
-        typer.echo(created.name)
+        echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
     _supervise(opened, address, created, parsed, targets, where)
@@ -125,8 +125,8 @@ def _resume(name: str, inventory: Path | None, url: str | None) -> None:
 
     opened, row, parsed = open_run(name, url)
     refuse_if_closed(parsed, datetime.now(UTC))
-    found = reopen(opened, row.name)
-    where = inventory or (Path(row.inventory) if row.inventory else study_inventory(None, parsed))
+    found = reopen(opened, row.name, inventory)
+    where = Path(found.run.inventory) if found.run.inventory else study_inventory(None, parsed)
     targets = study_targets(where, parsed)
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)

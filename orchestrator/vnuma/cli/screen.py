@@ -108,6 +108,13 @@ def say(text: str, stream: TextIO | None = None) -> None:
     target.flush()
 
 
+def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
+    """Print a text that is laid out already, with control characters written out as `say` does."""
+    target = sys.stderr if err else sys.stdout
+    target.write(escaped(text) + ("\n" if nl else ""))
+    target.flush()
+
+
 @contextmanager
 def working() -> Iterator[Callable[[str], None]]:
     """A function that says on standard error what is computed now: a line that goes when it is done.

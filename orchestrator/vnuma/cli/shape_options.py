@@ -175,4 +175,4 @@ def settings_of(pairs: list[str] | None) -> dict[str, Value]:
 def _value(text: str) -> Value:
     if text.strip().lower() in {"true", "false"}:
         return text.strip().lower() == "true"
-    return int(text) if text.strip().isdigit() else text
+    return int(text) if text.strip().isdecimal() and len(text) <= 18 else text

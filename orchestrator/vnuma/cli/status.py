@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption
-from vnuma.cli.screen import aligned, clock_time, duration, say, width
+from vnuma.cli.screen import aligned, clock_time, duration, echo, say, width
 from vnuma.domain.vm.provenance import kind
 
 if TYPE_CHECKING:
@@ -36,16 +36,16 @@ def status(
 
     seen = overview(store, run)
     if format_ is StatusFormat.JSON:
-        typer.echo(json.dumps(_document(seen), indent=2))
+        echo(json.dumps(_document(seen), indent=2))
         return
     say("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
     if seen.not_at_baseline:
-        typer.echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
+        echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:
             what = f"in use by {vm.run}" if vm.in_use else f"left by {vm.run}; vnuma restore {vm.vm}"
             say(f"  {vm.vm}: {what}")
     else:
-        typer.echo("VMs not at baseline: 0")
+        echo("VMs not at baseline: 0")
 
 
 def _table(seen: Overview) -> list[str]:

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
+from vnuma.cli.screen import echo
 
 
 def stop(
@@ -22,4 +23,4 @@ def stop(
     """
     from vnuma.engine.run.stop_request import ask_to_stop
 
-    typer.echo(ask_to_stop(run, after_cell=after_cell, url=store))
+    echo(ask_to_stop(run, after_cell=after_cell, url=store))

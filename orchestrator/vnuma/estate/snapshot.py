@@ -14,6 +14,7 @@ from vnuma import __version__
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import Estate
 from vnuma.errors import InputError
+from vnuma.estate.plausible import implausible
 
 FORMAT = 1
 """Raised when a reader of the format before would misunderstand the file; new optional fields do not."""
@@ -86,10 +87,13 @@ def from_document(document: Any, path: Path) -> tuple[Estate, ...]:
             fix=f"Use vnuma {document.get('readable_since', 'of a later version')} or newer.",
         )
     try:
-        return _ESTATES.validate_python(document.get("estates"), strict=False)
+        estates = _ESTATES.validate_python(document.get("estates"), strict=False)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(step) for step in first["loc"])
         raise InputError(
             f"{path} is damaged: estates.{where}: {first['msg']}.", fix="Save the snapshot anew."
         ) from None
+    for why in (why for estate in estates for why in implausible(estate)):
+        raise InputError(f"{path} is damaged: {why}.", fix="Save the snapshot anew.")
+    return estates

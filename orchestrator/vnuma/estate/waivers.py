@@ -7,12 +7,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pydantic import Field, ValidationError
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
 
 from vnuma.checks.finding import Finding
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.domain.arm.arm import Strict
+from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.errors import InputError
 
 
@@ -38,13 +37,13 @@ class _File(Strict):
 def load(path: Path) -> tuple[Waiver, ...]:
     """Read a waivers file (YAML). Raises InputError that names the entry and what is wrong with it."""
     try:
-        document = YAML(typ="safe").load(path.read_text(encoding="utf-8"))
+        document = read_yaml(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
-    except RecursionError:
-        raise InputError(f"{path} is nested too deeply, or refers to itself.", fix=_EXAMPLE) from None
-    except (YAMLError, ValueError) as error:  # 2027-13-01 is a date that YAML itself refuses
-        raise InputError(f"{path} is not YAML: {str(error).splitlines()[0]}.", fix=_EXAMPLE) from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+    except NotYaml as error:  # 2027-13-01 is a date that YAML itself refuses
+        raise InputError(f"{path} is not YAML: {error} (line {error.line}).", fix=_EXAMPLE) from error
     if not isinstance(document, dict):
         raise InputError(f"{path} has no list `waivers:`.", fix=_EXAMPLE)
     try:

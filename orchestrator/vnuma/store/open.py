@@ -63,16 +63,6 @@ class Store:
             yield conn
 
     @contextmanager
-    def rehearsal(self) -> Iterator[Connection]:
-        """A transaction that is undone, whatever is written in it: the store stays as it is."""
-        with self._unit(vnuma_write=True) as conn:
-            transaction = conn.begin()
-            try:
-                yield conn
-            finally:
-                transaction.rollback()
-
-    @contextmanager
     def one_connection(self) -> Iterator[None]:
         """Units of work of this thread, one after the other, share a connection to a SQLite file.
 

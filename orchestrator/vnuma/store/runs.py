@@ -109,6 +109,11 @@ def set_run_state(conn: Connection, run_id: int, state: RunState) -> None:
     _update(conn, run_id, state=state, finished_at=None if working else utc_now())
 
 
+def set_inventory(conn: Connection, run_id: int, inventory: str) -> None:
+    """The run is reached by another inventory from now on, its restore too."""
+    _update(conn, run_id, inventory=inventory)
+
+
 def request_stop(conn: Connection, run_id: int, how: StopRequest | None) -> None:
     """Ask a run to stop; None withdraws the request, as a resume does."""
     _update(conn, run_id, stop_requested=how)

@@ -155,3 +155,30 @@ def test_grid_without_the_reference_compares_nothing() -> None:
     comparison = compare(grid, ("R",), {"2x8": "2x8", "4x4": "4x4"})
     assert comparison.fit is None
     assert [c.log_ratio for c in comparison.contrasts] == [None, None]
+
+
+def test_the_range_of_one_more_boot_is_the_classical_one() -> None:
+    """Two columns, so paired t: mean of n differences ± t s sqrt(1 + 1/n), from statsmodels' prediction."""
+    ms = G1_MS[:, [0, 2]]
+    d = np.log(ms[:, 1] / ms[:, 0])
+    model = sm.OLS(d, np.ones(len(d))).fit()
+    low, high = model.get_prediction([[1.0]]).conf_int(obs=True, alpha=0.05)[0]
+
+    (found,) = compare_ms(ms, ("R", "2x8")).contrasts
+
+    assert found.prediction is not None
+    assert (math.log(found.prediction.low), math.log(found.prediction.high)) == pytest.approx((low, high))
+
+
+def test_the_range_of_one_more_boot_beside_two_reference_columns() -> None:
+    """Its error: that of the mean difference, and the mean variance of the arm against either column."""
+    ms = G1_MS[:, [0, 1, 2]]
+    arm, first, second = np.log(ms[:, 2]), np.log(ms[:, 0]), np.log(ms[:, 1])
+    d = arm - (first + second) / 2
+    one = (np.var(arm - first, ddof=1) + np.var(arm - second, ddof=1)) / 2
+    width = stats.t.ppf(0.975, 5) * math.sqrt(stats.sem(d) ** 2 + one)
+
+    (found,) = compare_ms(ms, ("R", "A", "2x8")).contrasts
+
+    assert found.prediction is not None
+    assert math.log(found.prediction.high) == pytest.approx(float(d.mean()) + width)

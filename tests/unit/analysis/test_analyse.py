@@ -340,3 +340,19 @@ def test_precision_look_on_a_running_study(blocks: int, stop: bool, reason: str)
     study.drop(lambda c: c.block > blocks + 1 or (c.block > blocks and c.label != "2x8"), outcome="pending")
     decision = precision_look(study.samples, study.cells, study.design, vm="sql16", target=0.01)
     assert (decision.stop, decision.reason, decision.blocks) == (stop, reason, blocks)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "withheld"),
+    [("pending", "", Withheld.NOT_ENDED), ("skipped", "precise enough", None)],
+)
+def test_words_wait_for_the_declared_end(outcome: str, reason: str, withheld: Withheld | None) -> None:
+    """8 of 10 blocks: no word if a person stopped it or it goes on; words if the study's rule ended it."""
+    study = study_of(noisy_ms(10, 6, 0.001), columns_of())
+    study.drop(lambda cell: cell.block > 8, outcome=outcome, reason=reason)
+    (found,) = analyse(study.samples, study.cells, study.design).primary
+
+    assert found.withheld is withheld
+    assert {arm.verdict.withheld for arm in found.arms} == {withheld}
+    assert all(arm.verdict.interval for arm in found.arms)
+    assert bool(found.recommended) is (withheld is None)

@@ -27,7 +27,7 @@ from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.simulate import apply_rule
 from vnuma.analysis.stopping import half_widths, stop_on_precision
-from vnuma.analysis.verdict import Verdict, Word, decide, rules_for
+from vnuma.analysis.verdict import Verdict, Word, decide, rules_for, run_withheld
 from vnuma.report.terminal.calibration_tables import as_page
 
 ROOT = Path(__file__).parents[3]
@@ -65,7 +65,7 @@ def _through_the_product(studies: Studies, number: int, blocks: int) -> tuple[Ce
 
 def _verdicts(comparison: Comparison, design: AnalysisDesign) -> Iterator[Verdict]:
     control = check_control(None, comparison.contrasts)
-    rules = rules_for(MARGIN, design.order, check_a_a(comparison), control)
+    rules = rules_for(MARGIN, run_withheld(design.order, check_a_a(comparison)), control)
     return (decide(contrast, rules, 0.05) for contrast in comparison.contrasts)
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from tests.unit.analysis.data import G1_MS, LABELS, compare_ms, g2_ms, noisy_ms
 from vnuma.analysis.checks import AaCheck, ControlCheck, check_a_a, check_control
@@ -182,7 +184,7 @@ def test_a_failed_control_keeps_its_own_verdict() -> None:
     """The control arm's own word is not withheld by its failure."""
     contrasts = compare_ms(noisy_ms(8, 6, 0.001)).contrasts
     control = check_control(PositiveControl("2x8"), contrasts)
-    rules = rules_for(0.01, "randomised", NotEvaluated("x"), control)
+    rules = rules_for(0.01, None, control)
     found = {c.arm: decide(c, rules, 0.05) for c in contrasts}
     assert found["2x8"].word is Word.EQUIVALENT
     assert found["4x4"].withheld is Withheld.CONTROL_FAILED
@@ -197,3 +199,75 @@ def test_the_gate_moves_one_arm_only() -> None:
         "8x2": "pooled",
         "16x1": "own",
     }
+
+
+def _with_slow_boots(blocks: int, *slow: int, column: int = 2, factor: float = 1.055) -> Verdict:
+    """2x8 is the reference's like but for some boots, its own or one of the reference's."""
+    ms = noisy_ms(blocks, 6, 0.0002)
+    ms[list(slow), column] *= factor
+    (contrast,) = (item for item in compare_ms(ms).contrasts if item.arm == "2x8")
+    return _decide(contrast, Rules(0.05, None, control_failed=False))
+
+
+def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
+    """A mean over two states is no figure of any boot, however narrow its interval."""
+    verdict = _with_slow_boots(8, 3)
+
+    assert verdict.equivalence_interval is not None
+    assert verdict.equivalence_interval.high < 1.05
+    assert verdict.word is Word.UNDECIDED
+    assert verdict.apart == pytest.approx((1.055,), abs=0.002)
+    assert (verdict.reference_apart, verdict.unseen) == ((), None)
+
+
+def test_a_boot_of_the_reference_apart_is_told_as_the_references() -> None:
+    """By its own shift and sign, not by the half of it that the pairs show."""
+    verdict = _with_slow_boots(8, 3, column=0)
+
+    assert verdict.word is not Word.EQUIVALENT
+    assert verdict.apart == ()
+    assert verdict.reference_apart == pytest.approx((1.055,), abs=0.002)
+
+
+def test_one_boot_apart_of_many_leaves_equivalence_and_is_told() -> None:
+    """With heavy tails some boot stands apart sooner or later: a tenth of them at most, and it is told."""
+    rare, common = (_with_slow_boots(20, *slow, factor=1.08) for slow in ((3,), (3, 7, 11)))
+
+    assert (rare.word, len(rare.apart)) == (Word.EQUIVALENT, 1)
+    assert rare.unseen == pytest.approx(float(stats.beta.ppf(0.95, 2, 19)))
+    assert (common.word, len(common.apart)) == (Word.UNDECIDED, 3)
+
+
+def test_a_boot_apart_does_not_take_a_direction_away() -> None:
+    """Inside the band but not one state, the arm is slower if its interval says so."""
+    ms = noisy_ms(8, 6, 0.0002)
+    ms[:, 2] *= 1.02
+    ms[3, 2] *= 1.06
+    (contrast,) = (item for item in compare_ms(ms).contrasts if item.arm == "2x8")
+    verdict = _decide(contrast, Rules(0.10, None, control_failed=False))
+    again = _decide(contrast, Rules(0.05, None, control_failed=False))
+
+    assert verdict.word is Word.EQUIVALENT  # 6% lies within that band
+    assert again.word is Word.SLOWER
+
+
+def test_a_boot_apart_by_less_than_the_band_leaves_equivalence() -> None:
+    """It is odd, and no boot of the arm is further away than what is called equivalent."""
+    verdict = _with_slow_boots(8, 3, factor=1.03)
+
+    assert (verdict.word, verdict.apart) == (Word.EQUIVALENT, ())
+
+
+@pytest.mark.parametrize("boots", [6, 8, 12])
+def test_beside_equivalent_stands_the_share_of_boots_that_may_be_unseen(boots: int) -> None:
+    """The exact upper 95% limit of a share of which 0 of n were seen (Clopper-Pearson, by scipy)."""
+    contrast = dataclasses.replace(_contrast(0.1, 0.5, boots=boots), noticeable=math.log(1.03))
+    verdict = _decide(contrast)
+
+    assert verdict.unseen == pytest.approx(float(stats.beta.ppf(0.95, 1, boots)))
+    assert verdict.noticeable == pytest.approx(0.03)
+
+
+def test_where_nobody_looked_for_boots_apart_no_share_is_told() -> None:
+    """Two runs' gaps, for example: silence would read as if none had been there."""
+    assert _decide(_contrast(0.1, 0.5)).unseen is None

@@ -235,3 +235,19 @@ def test_a_difference_is_as_fine_as_the_figure_beside_it() -> None:
     assert signed_amount(-236.2, "ms", 76_452.0) == "-236"
     assert signed_amount(-0.3, "ms", 76_452.0) == "+0"
     assert signed_amount(0.0351, "calls/s", 52.31) == "+0.04"
+
+
+def test_what_equivalent_has_not_seen_is_said_beside_it() -> None:
+    """Rounded up: a promise may only err on the safe side. The smallest state that would show is named."""
+    verdict = _verdict(Word.EQUIVALENT, 0.1, -0.4, 0.6, unseen=0.3123, noticeable=0.0312)
+
+    assert "up to 32% of its boots may be in a state 3.2% or more away, unseen" in sentence(verdict)
+
+
+def test_boots_apart_are_counted_beside_every_word() -> None:
+    """How many of how many, and how far; the reference's as the reference's."""
+    for word in (Word.SLOWER, Word.UNDECIDED, Word.EQUIVALENT):
+        own = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, apart=(1.11, 1.092)))
+        other = sentence(_verdict(word, 0.4, 0.2, 0.6, boots=8, reference_apart=(1.11,)))
+        assert "2 of 8 boots stand apart (+11.0%, +9.2%)" in own
+        assert "1 boot of the reference stands apart (+11.0%)" in other

@@ -41,7 +41,7 @@ def test_variables_carry_the_role_s_name(role: str) -> None:
     assert strays == []
 
 
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"cell", "machine_cell"}))
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"cell"}))
 def test_a_role_s_options_are_its_action_s(role: str, specs: dict[str, Options]) -> None:
     """Role and action of one name take the same options, with the same types, defaults and choices."""
     keys = ("type", "default", "choices")
@@ -56,13 +56,23 @@ def test_a_role_s_options_are_its_action_s(role: str, specs: dict[str, Options])
     assert of_role == of_action
 
 
-@pytest.mark.parametrize("role", sorted(set(ROLES) - {"cell", "machine_cell"}))
+CALLED = "vm_restore_target.vcenter | default({}) | length"
+
+
+@pytest.mark.parametrize("role", sorted(set(ROLES) - {"cell"}))
 def test_a_role_hands_every_option_to_its_action(role: str) -> None:
     """Each option reaches the action under its own name; none is documented and then forgotten."""
-    (task,) = load(f"roles/{role}/tasks/main.yml")
+    first, *of_a_machine = load(f"roles/{role}/tasks/main.yml")
     expected = {name.removeprefix(f"{role}_"): f"{{{{ {name} }}}}" for name in role_options(role)}
 
-    assert task[f"vnuma.vnuma.{role}"] == expected
+    assert first[f"vnuma.vnuma.{role}"] == expected
+    if role == "vm_restore":
+        (machine,) = of_a_machine
+        assert machine["vnuma.vnuma.machine_restore"] == expected
+        assert machine["become"] is True
+        assert (first["when"], machine["when"]) == (f"{CALLED} > 0", f"{CALLED} == 0")
+    else:
+        assert of_a_machine == []
 
 
 @pytest.mark.parametrize("role", ROLES)

@@ -47,6 +47,18 @@ def test_a_file_in_latin_1_is_named_without_its_password(tmp_path: Path) -> None
     assert caught.value.fix
 
 
+def test_a_password_holds_no_nul(tmp_path: Path) -> None:
+    """What a server would read only up to there is refused, from a file and from a command."""
+    path = tmp_path / "p"
+    path.write_bytes(b"a\0b\n")
+
+    with pytest.raises(InputError, match="NUL") as caught:
+        resolve(Secret(file=str(path)))
+    assert caught.value.fix
+    with pytest.raises(EnvironmentProblem, match="NUL"):
+        resolve(Secret(command=("printf", r"a\0b")))
+
+
 @pytest.mark.parametrize("content", [None, "", "\n"])
 def test_a_file_without_a_password_is_named(tmp_path: Path, content: str | None) -> None:
     """Not there, empty, or an empty first line."""

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
-from sqlalchemy.sql.compiler import SQLCompiler
 
 from tests.store.build import new_vm
-from tests.store.build import samples as some_samples
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private
-from vnuma.engine.lease.context import open_run, vm_of_run
+from vnuma.engine.lease.context import open_run
 from vnuma.engine.run import worker_warmup
-from vnuma.engine.run.claim import claim_within
 from vnuma.errors import StoreError
-from vnuma.store import attempts, audit, facts, runs, samples
+from vnuma.store import runs
 from vnuma.store.open import open_store
-from vnuma.store.rows import Claim, Run
-from vnuma.store.states import Outcome, StopRequest
+from vnuma.store.rows import Run
+from vnuma.store.states import StopRequest
 
 STUDY = Path(__file__).resolve().parents[3] / "studies" / "quick.yml"
 
@@ -72,41 +68,3 @@ def test_a_store_that_cannot_be_used_is_left_to_the_step_that_needs_it(
 
     with pytest.raises(StoreError, match="is a folder"):
         open_run("quick.1")
-
-
-def test_a_cell_is_rehearsed_and_nothing_of_it_is_left(
-    tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a worker then writes, its parent has compiled; the run's one cell is still to be claimed."""
-    run = _run_with_a_vm(url, arms=1)
-    _play_of(run.name, url, tmp_path, monkeypatch)
-
-    worker_warmup.prepare()
-    store, _, study = open_run(run.name)
-    compiled = _compiled(monkeypatch)
-    vm = vm_of_run(store, run, "sql16")
-    with store.write() as connection:
-        before = audit.last_id(connection), facts.facts_of_run(connection, run.id, "rehearsal")
-        claimed = claim_within(connection, run, study, vm, 1)
-        assert isinstance(claimed, Claim)
-        attempts.set_step(connection, claimed.attempt_id, 1, "measure")
-        facts.add_attempt_facts(connection, claimed.attempt_id, 1, "counters", {"vm": 1, "host": 2})
-        samples.add_samples(connection, claimed.attempt_id, 1, some_samples(1))
-        attempts.finish(connection, claimed.attempt_id, 1, Outcome.VALID)
-
-    assert before == (0, ())
-    assert claimed.number == 1
-    assert compiled == []
-
-
-def _compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every statement that SQLAlchemy compiles from now on."""
-    found: list[str] = []
-    genuine = SQLCompiler.__init__
-
-    def noted(self: SQLCompiler, *args: Any, **kwargs: Any) -> None:
-        genuine(self, *args, **kwargs)
-        found.append(str(self))
-
-    monkeypatch.setattr(SQLCompiler, "__init__", noted)
-    return found

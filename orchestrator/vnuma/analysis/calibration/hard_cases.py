@@ -11,18 +11,23 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vnuma.analysis.between import changes
 from vnuma.analysis.calibration.measure import MARGIN, Rate
-from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
-from vnuma.analysis.calibration.truths import STANDARD, Truth, draw, quiet
+from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm, within_band
+from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Truth, draw, quiet
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
-from vnuma.analysis.compare import Comparison, compare
+from vnuma.analysis.compare import Comparison, Contrast, compare
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.outliers import share_limit
+from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
-from vnuma.analysis.verdict import Rules, Word, decide
+from vnuma.analysis.simulate import BoolArray
+from vnuma.analysis.verdict import Rules, Word, decide, run_withheld
 
 ALPHA = 0.05
 CLEAR_EFFECT, BEYOND = math.log(1.03), math.log(1.012)
+_REFERENCE = "reference"
 ONE_BY_ONE = 10
 """One study in this many goes through the product's own functions: they take milliseconds each."""
 
@@ -41,7 +46,15 @@ class Case:
 def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]:
     """Every case, in the order of the table."""
     few = max(20, studies // ONE_BY_ONE)
-    return (*_gaps(few, generator), *_coarse_clocks(few, generator), *_one_arm(studies, generator))
+    return (
+        *_gaps(few, generator),
+        *_coarse_clocks(few, generator),
+        *_one_arm(studies, generator),
+        *_slow_states(studies, generator),
+        *_published(3 * few, generator),
+        *_between_runs(few, generator),
+        *_stopped_by_hand(few, generator),
+    )
 
 
 def _gaps(studies: int, generator: np.random.Generator) -> Iterator[Case]:
@@ -89,6 +102,96 @@ def _one_arm(studies: int, generator: np.random.Generator) -> Iterator[Case]:
             yield Case("family-wise error, one arm with A/A", where, 0.05, Rate.of(wrong))
             assert found.a_a_p is not None
             yield Case("A/A alarms, one arm", where, AA_ALARM, Rate.of(found.a_a_p < AA_ALARM))
+
+
+def _slow_states(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """The last arm's boots are slow with some probability: seen, or unseen and so told as possible."""
+    truth = replace(STANDARD, boots=quiet, iterations=quiet)
+    for share, shift in ((0.10, 0.05), (0.10, 0.11), (0.10, 0.25)):  # one boot in ten, seen in some studies
+        equivalent, slow, _ = _one_slow_arm(truth, 8, studies, share, shift, generator)
+        where = f"{share * 100:g}% of one arm's boots {shift * 100:g}% slower, B = 8"
+        seen = equivalent[slow.any(axis=1)]
+        yield Case("equivalent although a slow boot was seen", where, 0.005, Rate.of(seen))
+    for blocks in (6, 8, 12):
+        share = share_limit(0, blocks)
+        for shift in (0.04, 0.11):
+            equivalent, _, told = _one_slow_arm(truth, blocks, studies, share, shift, generator)
+            where = f"{share * 100:.0f}% of one arm's boots {shift * 100:g}% slower, B = {blocks}"
+            yield Case("told as rarer than it is", where, 0.05, Rate.of(equivalent & (told <= share)))
+
+
+def _one_slow_arm(
+    truth: Truth, blocks: int, studies: int, share: float, shift: float, generator: np.random.Generator
+) -> tuple[BoolArray, BoolArray, FloatArray]:
+    """Per study: is the last arm called equivalent, which of its boots were slow, what share is told."""
+    drawn = draw(truth, blocks, studies, generator)
+    slow = generator.random((studies, blocks)) < share
+    drawn.times[:, :, -1] += math.log1p(shift) * slow[:, :, None]
+    found = outcome(drawn)
+    seen = (found.odd_arm[:, :, -1] > math.log1p(MARGIN)).sum(axis=1)
+    told = np.array([share_limit(number, blocks) for number in range(blocks + 1)])[seen]
+    return within_band(found, 0.0, MARGIN)[:, -1], slow, told
+
+
+def _published(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """One boot of each arm by somebody else, of the same truth as ours."""
+    for truth in (STANDARD, next(one for one in TRUTHS if one.name == "one arm's SD x 2")):
+        for blocks in (6, 8, 12):
+            drawn = draw(truth, blocks + 1, studies, generator).cells
+            outside = []
+            for ours, theirs in zip(_each(drawn[:, :blocks], truth), drawn[:, blocks], strict=True):
+                ratios = theirs[truth.references :] - theirs[0]
+                outside.append(
+                    [not _held(item, ratio) for item, ratio in zip(ours.contrasts, ratios, strict=True)]
+                )
+            for arm in (0, truth.arms - 1):
+                where = f"{truth.name}, arm {arm + 1}, B = {blocks}"
+                rate = Rate.of(np.array(outside)[:, arm])
+                yield Case("one published boot outside our range", where, 0.05, rate)
+
+
+def _between_runs(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Two runs without any change but what each run shifts all its figures by."""
+    for spread in (0.0, 0.002, 0.005, 0.01):
+        shift = spread * generator.standard_normal((2, studies, 1, 1))
+        runs = [draw(STANDARD, 8, studies, generator).cells + shift[one] for one in (0, 1)]
+        wrong = [_changed(*pair) for pair in zip(*runs, strict=True)]
+        where = f"runs' SD {spread * 100:g}%, B = 8"
+        yield Case("compare finds a change where there is none", where, 0.05, Rate.of(np.array(wrong)))
+
+
+def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """A person looks after each block from the 6th and stops at the first word."""
+    planned = 12
+    drawn = draw(STANDARD, planned, studies, generator).cells
+    wrong = np.zeros(studies, dtype=bool)
+    for blocks in range(BOOTS_FOR_WORDS, planned + 1):
+        withheld = run_withheld("randomised", NotEvaluated("not looked at"), ended=blocks == planned)
+        rules = Rules(MARGIN, withheld, control_failed=False)
+        wrong |= [_directed(one, rules) for one in _each(drawn[:, :blocks], STANDARD)]
+    yield Case("false words when stopped by hand", f"{planned} blocks declared", 0.05, Rate.of(wrong))
+
+
+def _directed(found: Comparison, rules: Rules) -> bool:
+    return any(decide(one, rules, ALPHA).word in (Word.SLOWER, Word.FASTER) for one in found.contrasts)
+
+
+def _changed(before: FloatArray, after: FloatArray) -> bool:
+    """Does the interval of some arm's gap exclude what it was?"""
+    one, other = map(_by_arm, (before, after))
+    gaps = [change.gap for change in changes(one, other, _REFERENCE, MARGIN, None) if change.gap]
+    return any(gap.interval is not None and not gap.interval.contains(1.0) for gap in gaps)
+
+
+def _by_arm(cells: FloatArray) -> dict[str, dict[int, float]]:
+    """Arm -> block -> value, the reference's columns averaged."""
+    columns = [cells[:, : STANDARD.references].mean(axis=1), *cells.T[STANDARD.references :]]
+    names = [_REFERENCE, *map(str, range(STANDARD.arms))]
+    return {name: dict(enumerate(map(float, column))) for name, column in zip(names, columns, strict=True)}
+
+
+def _held(item: Contrast, log_ratio: float) -> bool:
+    return item.prediction is not None and item.prediction.contains(math.exp(log_ratio))
 
 
 def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:

@@ -13,6 +13,7 @@ import numpy as np
 from vnuma.analysis.calibration.truths import Studies
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, apply_rule, differences
 
@@ -45,8 +46,11 @@ def found_faster(result: Simulated, effect: float) -> BoolArray:
 
 
 def within_band(result: Simulated, effect: float, margin: float) -> BoolArray:
-    """Does the 90% interval of an arm slower by `effect` lie inside the equivalence band?"""
-    return np.asarray(np.abs(result.estimate + effect) + result.half_width_90 < math.log1p(margin))
+    """Is an arm slower by `effect` called equivalent: its 90% interval in the band, few boots apart?"""
+    band = math.log1p(margin)
+    inside = np.abs(result.estimate + effect) + result.half_width_90 < band
+    apart = (result.odd_arm > band).sum(axis=1) + (result.odd_reference > band).sum(axis=(1, 2))[:, None]
+    return np.asarray(inside & is_rare(apart, result.odd_arm.shape[1]))
 
 
 def some_arm(each: BoolArray) -> BoolArray:

@@ -99,7 +99,7 @@ def _plain(value: object) -> object:
 class Strict(BaseModel):
     """Base of everything read from a file: unknown fields are errors, values never change."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class PhysicalCores(Strict):

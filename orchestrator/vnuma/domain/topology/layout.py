@@ -25,9 +25,12 @@ class HostShape:
     """ESXi's build number; 0: not known."""
 
 
+_BUILD_DIGITS = 12
+
+
 def host_shape(host: HostFacts) -> HostShape:
     """What of a host's facts decides the layout."""
-    options = host.advanced
+    options, build = host.advanced, host.release.build
     follow = (
         None if options is None else str(options.get("Numa.FollowCoresPerSocket")).lower() in {"1", "true"}
     )
@@ -37,7 +40,7 @@ def host_shape(host: HostFacts) -> HostShape:
         host.cores_per_node,
         host.threads_per_core,
         follow,
-        int(host.release.build) if host.release.build.isdigit() else 0,
+        int(build) if build.isdecimal() and len(build) <= _BUILD_DIGITS else 0,
     )
 
 

@@ -66,6 +66,16 @@ def change_to(current: Settings, desired: Settings) -> Change:
     )
 
 
+def with_moved(change: Change, current: Settings) -> tuple[Edit, ...]:
+    """The edits, and the reservation that vSphere moves with the lock to all memory, and leaves there."""
+    if change.desired.get("memoryReservationLockedToMax") is not True:
+        return change.edits
+    before, memory = current.get("memoryReservation"), {**current, **change.desired}.get("memoryMB")
+    if before == memory or "memoryReservation" in change.desired:
+        return change.edits
+    return (*change.edits, Edit("memoryReservation", before, memory))
+
+
 def asked(settings: Settings, name: str) -> Value:
     """A setting as it would be asked for: 0 where the number shown is one that vSphere chose itself."""
     automatic = AUTOMATIC.get(name)

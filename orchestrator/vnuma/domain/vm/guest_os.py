@@ -24,7 +24,9 @@ def windows_of_tools(detail: str, full_name: str = "") -> WindowsFacts | None:
     if "windows" not in (told.get("familyName") or name).lower():
         return None
     build = told.get("buildNumber", "")
-    return WindowsFacts(build=int(build) if build.isdigit() else None, caption=_caption(name))
+    return WindowsFacts(
+        build=int(build) if build.isdecimal() and len(build) <= 9 else None, caption=_caption(name)
+    )
 
 
 def windows_of_banner(version_text: str) -> WindowsFacts | None:

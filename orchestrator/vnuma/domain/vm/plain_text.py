@@ -28,5 +28,23 @@ def escaped(text: str) -> str:
     return _CONTROL.sub(lambda match: _written(match[0]), text)
 
 
+def in_yaml(text: str) -> str:
+    """The text as a YAML scalar in double quotes: plain ASCII as it is, all else by its number."""
+    return f'"{"".join(map(_in_quotes, text))}"'
+
+
+def data_in_yaml(text: str) -> str:
+    """The same for Ansible, marked as what is never a template.
+
+    https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_advanced_syntax.html
+    """
+    return f"!unsafe {in_yaml(text)}"
+
+
+def _in_quotes(character: str) -> str:
+    plain = character.isascii() and character.isprintable() and character not in '"\\'
+    return character if plain else f"\\U{ord(character):08x}"
+
+
 def _written(character: str) -> str:
     return character if character in "\n\t" else character.encode("unicode_escape").decode("ascii")

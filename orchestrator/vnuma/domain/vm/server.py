@@ -71,7 +71,7 @@ class ServerFacts:
     def major(self) -> int:
         """Major version: 13 is 2016, 14 2017, 15 2019, 16 2022, 17 2025; 0 if the text has no number."""
         head = self.version.partition(".")[0]
-        return int(head) if head.isdigit() else 0
+        return int(head) if head.isdecimal() and len(head) <= 9 else 0
 
 
 @dataclass(frozen=True)

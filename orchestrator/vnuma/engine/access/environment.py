@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from vnuma.domain.vm.plain_text import data_in_yaml
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, write_private
 
 # The parent's environment lands in the runner's artifacts, so a play gets only what it needs.
@@ -29,8 +30,7 @@ _SECRET_WORDS = ("PASS", "TOKEN", "SECRET", "JWT", "CREDENTIAL")
 def write_extra_variables(folder: Path, **values: str | int | Iterable[str]) -> None:
     """Write the extra variables of the play whose runner works in `folder`: as data, never as templates.
 
-    Ansible trusts extra variables, so a host named `{{ lookup(...) }}` would run. `!unsafe` marks text that
-    is never a template (https://docs.ansible.com/ansible/latest/playbook_guide/playbooks_advanced_syntax.html).
+    Ansible trusts extra variables, so a host named `{{ lookup(...) }}` would run.
     The runner passes the file `env/extravars` on as it is.
     """
     place = folder / "env"
@@ -43,14 +43,8 @@ def _as_data(value: str | int | Iterable[str]) -> str:
     if isinstance(value, int):
         return str(value)
     if isinstance(value, str):
-        return f'!unsafe "{"".join(map(_in_quotes, value))}"'
+        return data_in_yaml(value)
     return f"[{', '.join(map(_as_data, value))}]"
-
-
-def _in_quotes(character: str) -> str:
-    """A character inside YAML's double quotes: plain ASCII as it is, all else by its number."""
-    plain = character.isascii() and character.isprintable() and character not in '"\\'
-    return character if plain else f"\\U{ord(character):08x}"
 
 
 @contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,9 @@ from vnuma.errors import EnvironmentProblem, InputError, MachineUnreachable
 from vnuma.workloads.shell import Output
 
 __all__ = ["Output", "PlayedShell", "command", "output_of", "refused", "run_on"]
+
+_MEMORY = "/dev/shm"
+"""Where a play's own files lie, if it can be: putting a machine back needs no room on a disk then."""
 
 LONGEST_S = 3600
 """A script that has not ended by then is ended: a machine that hangs must not hold a run for ever."""
@@ -46,7 +50,8 @@ def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Outp
     """Run one script on machines, all at once, as root; what each said, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
 
-    with TemporaryDirectory(prefix="vnuma-ask-") as folder:
+    place = _MEMORY if os.access(_MEMORY, os.W_OK) else None
+    with TemporaryDirectory(prefix="vnuma-ask-", dir=place) as folder:
         machines = {name: Machine(name=name) for name in names}
         try:
             hosts = write_play_inventory(Path(folder), inventory, machines)

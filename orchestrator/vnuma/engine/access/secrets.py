@@ -166,8 +166,9 @@ def _from_command(command: tuple[str, ...]) -> str:
         raise EnvironmentProblem(
             f"The password command '{name}' failed: {_why(error)}.", fix=f"Try it: {name}"
         ) from None
-    if not password:
-        raise EnvironmentProblem(f"The password command '{name}' printed nothing.", fix=f"Try it: {name}")
+    if not password or "\0" in password:
+        what = "a NUL character" if password else "nothing"
+        raise EnvironmentProblem(f"The password command '{name}' printed {what}.", fix=f"Try it: {name}")
     return password
 
 
@@ -197,6 +198,11 @@ def _first_line(path: Path) -> str:
     if not password:
         raise EnvironmentProblem(
             f"The password file {path} is empty.", fix="Write the password on its first line."
+        )
+    if "\0" in password:
+        raise InputError(
+            f"The password file {path} holds a NUL character, which no password may.",
+            fix="Is it a binary file, or UTF-16? Write the password alone, in UTF-8.",
         )
     return password
 

@@ -241,6 +241,11 @@ MACHINE_KEY = "linux/"
 """How the keys of machines begin that a store identifies them by; a VM's begins with its vCenter."""
 
 
+def is_machine(key: str) -> bool:
+    """Whether a store's key names a Linux machine."""
+    return key.startswith(MACHINE_KEY)
+
+
 class Machine(Strict):
     """A Linux machine of an inventory, measured as it is and reached by Ansible's own connection."""
 

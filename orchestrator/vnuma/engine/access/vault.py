@@ -6,9 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
+from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.errors import EnvironmentProblem
 
 FIX = "Set ANSIBLE_VAULT_PASSWORD_FILE or ANSIBLE_VAULT_IDENTITY_LIST, or vault_password_file in ansible.cfg."
@@ -66,8 +64,8 @@ def read_key(path: Path, key: str) -> str:
 
     try:
         clear = VaultLib(vault_secrets()).decrypt(path.read_bytes())
-        content = YAML(typ="safe").load(clear)
-    except YAMLError:
+        content = read_yaml(clear.decode("utf-8"))
+    except (NotYaml, UnicodeDecodeError):
         # The parser's message may quote what it read.
         raise EnvironmentProblem(
             f"The vault file {path} is not valid YAML.", fix=f"ansible-vault edit {path}"

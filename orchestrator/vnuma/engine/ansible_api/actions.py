@@ -14,6 +14,7 @@ from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.cell.dataset import drop_after_run, drop_planned, prepare_cell
+from vnuma.engine.cell.machine_pass import measure_pass
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
@@ -26,13 +27,14 @@ from vnuma.engine.lease.context import (
     supervisor_token,
     vm_of_run,
 )
-from vnuma.engine.restore.restoration import Choice, Restored
-from vnuma.engine.restore.restore_vm import VmRestoration
+from vnuma.engine.restore.restoration import Choice, Restoration, Restored
+from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import NoCell, claim, next_cell, why_no_more
 from vnuma.errors import NotAtBaseline
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
+from vnuma.workloads.shell import Shell
 
 Document = dict[str, Any]
 When = Literal["always", "finished"]
@@ -47,7 +49,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     A play without a supervisor takes the VM over first, provided that there is a cell to measure.
     """
     store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
+    vm = vm_of_run(store, row, target)
     token = supervisor_token(target.name)
     with noting(store, row, vm.vm_key) as made:
         if token is None:
@@ -55,7 +57,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
             if why:
                 return {"changed": False, "claimed": False, "why": why}
             token = unsupervised.take(store, row, study, vm, target)
-    context = VmContext(store, row, study, vm_of_run(store, row, target.name), target, token, home_folder())
+    context = VmContext(store, row, study, vm_of_run(store, row, target), target, token, home_folder())
     with _working(context):
         claimed = claim(context)
         while isinstance(claimed, NoCell) and not claimed.final:
@@ -118,6 +120,12 @@ def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     return {"changed": True, "dataset": prepared, "samples": stored, "diff": edits_diff(made)}
 
 
+def measure_machine(run: str, attempt: Mapping[str, Any], target: AnyTarget, shell: Shell) -> Document:
+    """Make one pass over a Linux machine."""
+    with step_of(run, attempt, target) as (context, tried):
+        return {"changed": True, "samples": measure_pass(context, tried, shell)}
+
+
 def noted(context: VmContext) -> AbstractContextManager[list[Edit]]:
     """What a step changes on its VM, once it has ended."""
     return noting(context.store, context.run, context.vm.vm_key)
@@ -143,7 +151,7 @@ def why_left(run: str, target: AnyTarget, when: When) -> Left:
     Raises VmHeld when another process looks after the run.
     """
     store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
+    vm = vm_of_run(store, row, target)
     token = supervisor_token(target.name)
     supervised = token is not None
     if not supervised:
@@ -160,8 +168,11 @@ def left_now(store: Store, run: Run, study: Study, vm: Vm, when: When) -> Left:
     return Left(token, why, supervised=False)
 
 
-def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document:
-    """Put the VM back; with `when` "finished" only if none of its cells is left for another play."""
+def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None) -> Document:
+    """Restore a VM or machine; with `when` "finished" only if none of its cells is left for another play.
+
+    `shell` is the machine's own, inside a play.
+    """
     left = why_left(run, target, when)
     if left.token is None or left.why:
         return {"changed": False, "why": left.why}
@@ -172,7 +183,7 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
         with context.store.one_connection(), _restoring(context):
             dropped = drop_planned(context)
             reason = drop_after_run(context)
-            done = restoration_of(context, target, choice).restore()
+            done = _restoration(context, choice, shell).restore()
     except NotAtBaseline as error:
         if not left.supervised:
             unsupervised.settle_away(store, row, error)
@@ -189,10 +200,15 @@ def restore_vm(run: str, target: Target, choice: Choice, when: When) -> Document
     }
 
 
-def restoration_of(context: VmContext, target: Target, choice: Choice) -> VmRestoration:
-    """The restore of a context's VM."""
-    return VmRestoration(
-        context.store, context.run, context.study, context.vm, context.home, choice, target=target
+def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Restoration:
+    return restoration_of(
+        context.store,
+        context.run,
+        context.study,
+        context.vm,
+        context.target,
+        choice=choice,
+        shell=shell,
     )
 
 
@@ -213,15 +229,17 @@ def restored_document(done: Restored) -> Document:
     }
 
 
-def plan_restore(run: str, target: Target, choice: Choice, when: When) -> Document:
-    """What `restore_vm` would change. Raises RestoreConflict where that would."""
+def plan_restore(
+    run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None
+) -> Document:
+    """What `restore` would change. Raises RestoreConflict where that would."""
     store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
+    vm = vm_of_run(store, row, target)
     left = left_now(store, row, study, vm, when)
     if left.token is None or left.why:
         return {"changed": False, "why": left.why}
     context = VmContext(store, row, study, vm, target, left.token, home_folder())
-    planned = restoration_of(context, target, choice).plan()
+    planned = _restoration(context, choice, shell).plan()
     changes = (*planned.changes, *drop_planned(context))
     return {**back_document(changes), "powered_off": planned.powered_off}
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from vnuma.domain.arm.arm import Arm
 from vnuma.domain.topology.prediction import Prediction
-from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.change import Edit, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
@@ -46,7 +46,7 @@ def claim(run: str, target: AnyTarget) -> Document:
     Raises VmHeld, InputError and PreflightBlocked as that does.
     """
     store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
+    vm = vm_of_run(store, row, target)
     why = nothing_left(store, row, study, vm)
     cell = None if why else next_cell(store, row, study, vm)
     if cell is None:
@@ -74,7 +74,11 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     arm = attempt_of(attempt).settings(context)
     inside = _inside(context, arm, planned.prediction, context.sql()) if proven else []
     off = vm.power is not Power.OFF
-    made = [*(edit for edit in inside if edit), *(POWER_OFF if off else ()), *planned.change]
+    made = [
+        *(edit for edit in inside if edit),
+        *(POWER_OFF if off else ()),
+        *with_moved(planned.change, vm.settings),
+    ]
     return shaped_document(replace(planned, powered_off=off), made)
 
 
@@ -135,7 +139,7 @@ def _pool(context: VmContext, arm: str, server: SqlServer | None) -> Edit | None
 def _taken(run: str, target: Target) -> tuple[VmContext, VmFacts]:
     """The context that the claim gives, with the baseline that it commits; and the VM as it is."""
     store, row, study = open_run(run)
-    vm = vm_of_run(store, row, target.name)
+    vm = vm_of_run(store, row, target)
     with connect(vcenter(target)) as session:
         facts = read.read_vm(session, read.find_vm(session, target.vm))
     baseline = plan_baseline(store, row, vm, facts, guest_of(study, target))

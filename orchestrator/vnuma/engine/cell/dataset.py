@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from contextlib import nullcontext, suppress
 
+from sqlalchemy import Connection
+
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
 from vnuma.engine.cell.site import CellSite
@@ -73,11 +75,24 @@ def stands(store: Store, vm: Vm) -> bool:
         return facts.last_scope(connection, vm.id, ("dataset", _DROPPED)) == "dataset"
 
 
+def _is_to_go(study: Study) -> bool:
+    """Whether a run's end takes a database away. A Linux machine has files, which its restore removes."""
+    return study.dataset.drop_after and study.workload.guest == "sql_server"
+
+
 def drop_planned(context: VmContext) -> tuple[Edit, ...]:
     """What `drop_after_run` changes: this run's database, if it has made one."""
-    if not context.study.dataset.drop_after or not is_expected(context):
+    if not _is_to_go(context.study) or not is_expected(context):
         return ()
     return (Edit(DATABASE, context.study.dataset.database, None),)
+
+
+def left_behind(connection: Connection, vm: Vm) -> tuple[str, ...]:
+    """Why the run's database still stands, as the last try to drop it said; empty if it does not."""
+    if facts.last_scope(connection, vm.id, (LEFT_BEHIND, _DROPPED)) != LEFT_BEHIND:
+        return ()
+    told = [fact for fact in facts.facts_of_run(connection, vm.run_id, LEFT_BEHIND) if fact.vm_id == vm.id]
+    return (str(told[-1].value),)
 
 
 def drop_after_run(context: VmContext) -> str | None:
@@ -85,7 +100,7 @@ def drop_after_run(context: VmContext) -> str | None:
 
     A database that cannot be dropped does not keep the VM from being put back: the reason is stored.
     """
-    if not context.study.dataset.drop_after:
+    if not _is_to_go(context.study):
         return None
     try:
         planned = drop_planned(context)

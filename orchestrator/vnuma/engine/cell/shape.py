@@ -10,7 +10,7 @@ from vnuma.domain.arm.arm import Arm
 from vnuma.domain.arm.carry_over import over_own, own_values
 from vnuma.domain.arm.recipe import desired_settings
 from vnuma.domain.topology.prediction import Prediction, host_shape, predict
-from vnuma.domain.vm.change import Change, Edit, change_to, settings_after
+from vnuma.domain.vm.change import Change, Edit, change_to, settings_after, with_moved
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.setting import Power, Settings, Value
 from vnuma.engine.cell import deferred_log
@@ -105,7 +105,7 @@ def shape(
         refuse(vm)
         planned = plan_shape(arm, vm, host, own)
     if planned.change:
-        with journal.change("reconfigure", planned.change):
+        with journal.change("reconfigure", with_moved(planned.change, vm.settings)):
             apply.reconfigure(session, ref, planned.change, seen=vm, fence=fence)
     return Shaped(planned.change, planned.prediction, must_shut_down)
 

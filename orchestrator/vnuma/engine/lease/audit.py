@@ -8,22 +8,26 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.lease.context import VmContext, holder, home_folder
-from vnuma.errors import StoreError, VnumaError
+from vnuma.errors import InputError, StoreError, VnumaError
 from vnuma.store import audit, runs
 from vnuma.store.audit import AuditLine
 from vnuma.store.open import Store
 from vnuma.store.place import Place
 from vnuma.store.rows import Run
 from vnuma.store.types import iso, utc_now
+
+_BEGIN = '{"at": '
+"""How each line of the file begins."""
 
 _FAILED = " failed"
 """Ends the action's name in the second line of a change that failed."""
@@ -36,7 +40,7 @@ def _refuse(error: StoreError) -> None:
 @dataclass(frozen=True)
 class Journal:
     """Where the changes to one VM are written down. `run` is None for a role's work outside a run, which has
-    a `ticket` of its own.
+    a `ticket` of its own, and for a run that this store does not know: then it has its `run_name`.
 
     `made` holds what was changed, in order. `lost` decides what happens when a line cannot be written: by
     default its StoreError keeps the change from being made.
@@ -49,6 +53,7 @@ class Journal:
     ticket: str | None = None
     lost: Callable[[StoreError], None] = field(default=_refuse)
     made: list[Edit] = field(default_factory=list)
+    run_name: str | None = None
 
     @contextmanager
     def change(self, action: str, edits: Iterable[Edit]) -> Iterator[None]:
@@ -73,7 +78,7 @@ class Journal:
             action,
             change,
             detail,
-            run.name if run else None,
+            run.name if run else self.run_name,
             run.ticket if run else self.ticket,
         )
         try:
@@ -144,6 +149,38 @@ def as_json(line: AuditLine) -> dict[str, Any]:
         "change": list(line.change),
         "detail": line.detail,
     }
+
+
+def read_audit_file(path: Path) -> Iterator[AuditLine]:
+    """The lines of such a file. One that a crash or a full disk cut short is left out, wherever it stands.
+
+    Raises InputError naming the first line that does not belong to an audit log.
+    """
+    try:
+        texts = path.read_text(encoding="utf-8").split("\n")
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The audit log {path} cannot be read ({error}).") from error
+    for number, text in enumerate(texts[:-1], start=1):
+        # What follows a line that was cut short stands on the same line of the file.
+        begin = max(text.rfind(_BEGIN), 0)
+        try:
+            yield _line_of(json.loads(text[begin:]))
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
+            raise InputError(f"{path}: line {number} does not belong to an audit log.") from error
+
+
+def _line_of(document: Mapping[str, Any]) -> AuditLine:
+    change = [{key: edit[key] for key in ("setting", "before", "after")} for edit in document["change"]]
+    names = {key: str(document[key]) for key in ("who", "vm", "vm_key", "action")}
+    run = document["run"]
+    return AuditLine(
+        at=datetime.fromisoformat(document["at"]),
+        change=change,
+        detail=document["detail"],
+        run=None if run is None else str(run),
+        ticket=document["ticket"],
+        **names,
+    )
 
 
 def audit_lines(store: Store, run: str | None) -> tuple[AuditLine, ...]:

@@ -16,7 +16,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import AnyTarget, in_vcenter
+from vnuma.engine.access.target import AnyTarget, Machine, in_vcenter, is_machine
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
@@ -105,21 +105,37 @@ def _parsed(text: str, run: str) -> Study:
     return parse_study(text, f"study of {run}")
 
 
-def vm_of_run(store: Store, run: Run, name: str) -> Vm:
-    """The run's VM of that inventory name. Raises InputError when the run has none."""
+def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
+    """The run's VM or machine of the target's name.
+
+    Raises InputError when the run has none, or one of the other kind: nothing meant for a VM reaches a host
+    by SSH because its variables are missing.
+    """
     with store.read() as connection:
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
-    if name not in rows:
+    if target.name not in rows:
         raise InputError(
-            f"{run.name} has no VM named {name} (it has: {', '.join(rows)}).", fix="vnuma status lists them."
+            f"{run.name} has no VM named {target.name} (it has: {', '.join(rows)}).",
+            fix="vnuma status lists them.",
         )
-    return rows[name]
+    refuse_other_kind(run, rows[target.name], target)
+    return rows[target.name]
+
+
+def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
+    """Raise InputError where the run knows a VM and the inventory a machine of its name, or the reverse."""
+    if is_machine(vm.vm_key) is not isinstance(target, Machine):
+        was, now = ("a Linux machine", "a VM") if is_machine(vm.vm_key) else ("a VM", "a Linux machine")
+        raise InputError(
+            f"{vm.name} is {was} in {run.name}, and {now} in this inventory.",
+            fix="A VM has vnuma_vcenter and vnuma_sql there, a machine has no vnuma_vcenter.",
+        )
 
 
 def open_context(name: str, target: AnyTarget, token: int) -> VmContext:
     """The context of one VM in a run, for the play that holds this fencing token."""
     store, run, study = open_run(name)
-    return VmContext(store, run, study, vm_of_run(store, run, target.name), target, token, home_folder())
+    return VmContext(store, run, study, vm_of_run(store, run, target), target, token, home_folder())
 
 
 def supervisor_token(name: str) -> int | None:

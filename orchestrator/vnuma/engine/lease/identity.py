@@ -15,10 +15,15 @@ def find_own(session: Session, vm: Vm) -> VmRef:
 
     Raises VmNotFound when it is gone, or when this is another vCenter.
     """
-    vcenter, _, instance_uuid = vm.vm_key.partition("/")
+    return find_by_key(session, vm.vm_key, f"{vm.name} ({vm.path})")
+
+
+def find_by_key(session: Session, vm_key: str, name: str) -> VmRef:
+    """The same by the key alone; `name` is what messages call it."""
+    vcenter, _, instance_uuid = vm_key.partition("/")
     if session.about.uuid != vcenter:
         raise VmNotFound(
-            f"{vm.name} ({vm.path}) belongs to another vCenter than {session.transport.vcenter.host}.",
+            f"{name} belongs to another vCenter than {session.transport.vcenter.host}.",
             fix="Use the inventory that the run was started with: --inventory PATH",
         )
     return read.find_vm_by_uuid(session, instance_uuid)

@@ -19,7 +19,14 @@ from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.context import holder
-from vnuma.errors import LeaseLost, NotAtBaseline, RestoreConflict, StoreError, VnumaError, of_system
+from vnuma.errors import (
+    LeaseLost,
+    NotAtBaseline,
+    RestoreConflict,
+    StoreError,
+    VnumaError,
+    of_system,
+)
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -33,7 +40,7 @@ Choice = Literal["refuse", "theirs", "baseline"]
 class Restored:
     """How a target was restored: `equal` of `settings` read back equal, and what was changed for it.
 
-    `power` is its power state, None for a machine, which stays on.
+    `power` is its power state, None for a machine, which stays on. `begun`: whether the run had come to it.
     """
 
     vm: str
@@ -42,6 +49,7 @@ class Restored:
     power: Power | None
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
+    begun: bool = True
 
     @property
     def changed(self) -> bool:
@@ -51,6 +59,8 @@ class Restored:
     @property
     def words(self) -> str:
         """For people: what was proven, not what was hoped."""
+        if not self.begun:
+            return f"{self.vm}: nothing was begun there"
         state = {Power.ON: "powered on", None: "files removed"}.get(self.power, "powered off")
         if not self.settings:
             return f"{self.vm}: no setting was the study's to change, {state}"
@@ -103,27 +113,38 @@ class Restoration(ABC):
     def restore(self) -> Restored:
         """Restore the target and give up its lease. Safe to repeat.
 
+        This is the one place where any exception is caught: it must not keep the next target away.
+
         Raises RestoreConflict when somebody else changed it and `choice` is `refuse`, NotAtBaseline when
-        it could not be restored, also if the store cannot be read: the lease is kept in both. A store that
-        cannot be written does not keep it from being restored: StoreError then says that it was.
+        it could not be restored, also if the store cannot be read: the lease is kept in both. Whatever else
+        goes wrong is NotAtBaseline too, with the bug in it. LeaseLost, VmHeld and InputError say that the
+        target is not this run's to restore. A store that cannot be written does not keep it from being
+        restored: StoreError then says that it was.
         """
-        store, vm = self.store, self.vm
         try:
-            token, broken = advance_token(store, self.run, vm)
+            return self._restored()
+        except VnumaError:
+            raise
+        except Exception as error:
+            raise possibly_changed(self.vm.name, error) from error
+
+    def _restored(self) -> Restored:
+        try:
+            token, broken = self._advance_token()
         except StoreError as error:
-            raise possibly_changed(vm.name, error) from error
+            raise possibly_changed(self.vm.name, error) from error
         try:
             done = self._restore(self._held(token))
         except RestoreConflict as error:
-            record(store, vm, token, RestoreOutcome.CONFLICT, error.what)
+            self._record(token, RestoreOutcome.CONFLICT, error.what)
             raise
         except LeaseLost:
             raise  # another process restores it
-        except (VnumaError, OSError) as error:
-            away = error if isinstance(error, NotAtBaseline) else possibly_changed(vm.name, error)
-            record(store, vm, token, RestoreOutcome.FAILED, away.what)
+        except Exception as error:
+            away = error if isinstance(error, NotAtBaseline) else possibly_changed(self.vm.name, error)
+            self._record(token, RestoreOutcome.FAILED, away.what)
             raise away from error
-        give_up(store, vm, token, self._settled(done), done.words, broken)
+        self._give_up(token, self._settled(done), done.words, broken)
         return done
 
     def _held(self, token: int) -> Held:
@@ -133,6 +154,45 @@ class Restoration(ABC):
 
         # A line that cannot be written does not keep a VM from being restored; `give_up` tells of the store.
         return Held(fence, Journal(self.store, self.vm.vm_key, self.vm.name, self.run, lost=lambda _: None))
+
+    def _advance_token(self) -> tuple[int, StoreError | None]:
+        """Raise the token, so that whatever else works on the target stops at its next write.
+
+        On a store that cannot be written (a full disk) the present token has to do: then nobody else can
+        write either.
+        """
+        try:
+            with self.store.write() as connection:
+                token = leases.raise_token(connection, self.vm.vm_key, self.run.id, holder())
+                cells.interrupt_attempts(connection, self.run.id, self.vm.id, token)
+                return token, None
+        except StoreError as error:
+            with self.store.read() as connection:
+                lease = leases.get_lease(connection, self.vm.vm_key)
+            if lease is None or lease.run_id != self.run.id:
+                raise
+            return lease.token, error
+
+    def _give_up(self, token: int, settled: RestoreOutcome, words: str, broken: StoreError | None) -> None:
+        """Record the outcome and release the lease, in one transaction.
+
+        Raises StoreError that says that the target was restored; `broken` is what kept the store from being
+        written before.
+        """
+        try:
+            with self.store.write() as connection:
+                vms.set_restored(connection, self.vm.id, token, settled, {"words": words})
+                leases.release_lease(connection, self.vm.vm_key, token)
+        except StoreError as error:
+            raise StoreError(
+                f"{(broken or error).what} {words}; only the store does not know it yet.",
+                fix=f"Make room, then: vnuma restore {self.vm.name}",
+            ) from error
+
+    def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
+        """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
+        with suppress(StoreError), self.store.write() as connection:
+            vms.set_restored(connection, self.vm.id, token, outcome, {"words": words})
 
 
 def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
@@ -144,47 +204,3 @@ def possibly_changed(name: str, error: Exception) -> NotAtBaseline:
     )
     away.bug = None if isinstance(known, VnumaError) else error
     return away
-
-
-def advance_token(store: Store, run: Run, vm: Vm) -> tuple[int, StoreError | None]:
-    """Raise the token, so that whatever else works on the VM stops at its next write.
-
-    On a store that cannot be written (a full disk) the present token has to do: then nobody else can
-    write either.
-    """
-    try:
-        with store.write() as connection:
-            token = leases.raise_token(connection, vm.vm_key, run.id, holder())
-            cells.interrupt_attempts(connection, run.id, vm.id, token)
-            return token, None
-    except StoreError as error:
-        with store.read() as connection:
-            lease = leases.get_lease(connection, vm.vm_key)
-        if lease is None or lease.run_id != run.id:
-            raise
-        return lease.token, error
-
-
-def give_up(
-    store: Store, vm: Vm, token: int, settled: RestoreOutcome, words: str, broken: StoreError | None
-) -> None:
-    """Record the outcome and release the lease, in one transaction.
-
-    Raises StoreError that says that the VM was put back; `broken` is what kept the store from being written
-    before.
-    """
-    try:
-        with store.write() as connection:
-            vms.set_restored(connection, vm.id, token, settled, {"words": words})
-            leases.release_lease(connection, vm.vm_key, token)
-    except StoreError as error:
-        raise StoreError(
-            f"{(broken or error).what} {words}; only the store does not know it yet.",
-            fix=f"Make room, then: vnuma restore {vm.name}",
-        ) from error
-
-
-def record(store: Store, vm: Vm, token: int, outcome: RestoreOutcome, words: str) -> None:
-    """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
-    with suppress(StoreError), store.write() as connection:
-        vms.set_restored(connection, vm.id, token, outcome, {"words": words})

@@ -3,29 +3,39 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.vm.change import Edit
+from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import MACHINE_KEY, AnyTarget, Machine, Target
+from vnuma.engine.access.target import AnyTarget, Machine, is_machine
 from vnuma.engine.cell.dataset import stands
-from vnuma.engine.lease.context import home_folder, store_url
+from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.lease.context import store_url
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
-from vnuma.engine.restore.machine_restore_plan import edits_back
 from vnuma.engine.restore.restoration import Choice
-from vnuma.engine.restore.restore_target import restore_target
-from vnuma.engine.restore.restore_vm import VmRestoration
+from vnuma.engine.restore.restore_from_audit import (
+    AuditRestoration,
+    Unanswered,
+    chosen,
+    machine_by_hand,
+    unanswered,
+    undone_by_hand,
+)
+from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RunState
+from vnuma.store.types import iso
+from vnuma.vsphere import lease_mark, read
+from vnuma.vsphere.connect import connect
 
 
 @dataclass
@@ -67,17 +77,91 @@ def restore_leftovers(
             continue
         try:
             target, study = _target(row, owner, inventory), _study(store, owner)
+            shell = PlayedShell(row.name, _where(owner, inventory))
             release_dead_supervisor(store, owner)
-            done = restore_target(
-                store, owner, study, row, target, home=home_folder(), choice=choice, say=say
-            )
+            done = restoration_of(
+                store, owner, study, row, target, choice=choice, say=say, shell=shell
+            ).restore()
             outcome.done.append(done.words)
             if not isinstance(target, Machine) and stands(store, row):
                 outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
             _settle(store, owner)
         except VnumaError as error:
             outcome.problems.append(error)
+    try:
+        outcome.problems += [
+            undone_by_hand(one, store)
+            for one in unanswered(store)
+            if run in (None, one.run) and (not names or one.vm in names)
+        ]
+        if inventory and not names and not run:
+            outcome.problems += _marked(store, inventory)
+    except VnumaError as error:  # it must not hide what was restored
+        outcome.problems.append(error)
     return outcome
+
+
+def _marked(store: Store, inventory: Path) -> Iterator[VnumaError]:
+    """VMs of the inventory that carry the mark of a run that the store does not know."""
+    with store.read() as connection:
+        known = {(run.name, iso(run.created_at)) for run in runs.list_runs(connection)}
+    for target in read_targets(inventory).values():
+        try:
+            with connect(vcenter(target)) as session:
+                mark = parse_mark(lease_mark.read_mark(session, read.find_vm(session, target.vm)).text)
+        except VnumaError as error:
+            yield error
+            continue
+        if mark and (mark["run"], mark.get("created")) not in known:
+            yield VmHeld(
+                f"{target.name} carries the mark of {mark['run']} by {mark['holder']}, since "
+                f"{mark['since']}, a run that this store does not know.",
+                fix="Leave it to that run. If its store is lost: vnuma restore --from-audit FILE",
+            )
+
+
+def restore_by_audit(
+    url: str | None,
+    file: Path,
+    names: list[str],
+    inventory: Path,
+    choice: Choice,
+    say: Callable[[str], None],
+) -> RestoreReport:
+    """Restore by the audit log `file` what runs that the store does not know left, VM after VM."""
+    store = open_store(store_url(url))
+    found = chosen(unanswered(store, file), names)
+    outcome = RestoreReport(problems=[machine_by_hand(one) for one in found if is_machine(one.vm_key)])
+    for work in _by_audit(store, found, inventory, choice, say):
+        try:
+            outcome.done.append(work.restore())
+        except VnumaError as error:
+            outcome.problems.append(error)
+    return outcome
+
+
+def show_by_audit(
+    url: str | None, file: Path, names: list[str], inventory: Path, choice: Choice
+) -> list[str]:
+    """What `restore_by_audit` would change, line by line."""
+    store = open_store(store_url(url))
+    found = chosen(unanswered(store, file), names)
+    lines = [machine_by_hand(one).what for one in found if is_machine(one.vm_key)]
+    for work in _by_audit(store, found, inventory, choice, lambda _: None):
+        lines += work.plan()
+    return lines or ["The audit log has nothing to undo."]
+
+
+def _by_audit(
+    store: Store,
+    found: Iterable[Unanswered],
+    inventory: Path,
+    choice: Choice,
+    say: Callable[[str], None],
+) -> list[AuditRestoration]:
+    vms = [one for one in found if not is_machine(one.vm_key)]
+    targets = read_targets(inventory, [one.vm for one in vms]) if vms else {}
+    return [AuditRestoration(store, one, targets[one.vm], choice, say) for one in vms]
 
 
 def _settle(store: Store, owner: Run) -> None:
@@ -109,26 +193,17 @@ def show_leftovers(
             continue
         target = _target(row, owner, inventory)
         try:
-            changes = _changes_back(store, owner, row, target, choice)
+            study, shell = _study(store, owner), PlayedShell(row.name, _where(owner, inventory))
+            planned = restoration_of(store, owner, study, row, target, choice=choice, shell=shell).plan()
         except RestoreConflict as error:
             lines.append(str(error))
             continue
         files = "; its files would be removed" if isinstance(target, Machine) else ""
-        lines.append(f"{row.name}, left by {owner.name}: {len(changes)} settings would be put back{files}")
-        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in changes]
+        lines.append(
+            f"{row.name}, left by {owner.name}: {len(planned.changes)} settings would be put back{files}"
+        )
+        lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in planned.changes]
     return lines or ["Every VM is at its baseline."]
-
-
-def _changes_back(store: Store, owner: Run, row: Vm, target: AnyTarget, choice: Choice) -> Sequence[Edit]:
-    """What putting it back would change. Raises RestoreConflict."""
-    if not isinstance(target, Machine):
-        return _restoration(store, owner, row, target, choice).plan().changes
-    shell = PlayedShell(row.name, Path(owner.inventory or "inventory"))
-    return list(edits_back(_study(store, owner), row, shell, choice).values())
-
-
-def _restoration(store: Store, owner: Run, row: Vm, target: Target, choice: Choice) -> VmRestoration:
-    return VmRestoration(store, owner, _study(store, owner), row, home_folder(), choice, target=target)
 
 
 def _study(store: Store, owner: Run) -> Study:
@@ -143,7 +218,8 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
         if wanted_run is not None:
             runs.refuse_imported(connection, wanted_run)
         rows = unrestored_vms(connection)
-    unknown = ", ".join(sorted(set(names) - {row.name for row, _ in rows}))
+    missing = set(names) - {row.name for row, _ in rows}
+    unknown = ", ".join(sorted(missing - _by_log(store))) if missing else ""
     if unknown:
         raise InputError(
             f"Nothing to put back of {unknown}: at its baseline, or in no run of this store.",
@@ -155,13 +231,18 @@ def _left(store: Store, names: list[str], run: str | None) -> Iterator[tuple[Vm,
         yield row, owner
 
 
+def _by_log(store: Store) -> set[str]:
+    """VMs for which only the audit log answers."""
+    return {one.vm for one in unanswered(store)}
+
+
 def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
     """Where the VM is reached. Raises VmHeld while its run is alive."""
     if is_alive(owner):
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
         )
-    if row.vm_key.startswith(MACHINE_KEY):
+    if is_machine(row.vm_key):
         return Machine(name=row.name)
     return read_targets(_where(owner, inventory), [row.name])[row.name]
 

@@ -1,4 +1,4 @@
-"""Restore whatever a run left, be it a VM or a machine: one question for all who ask."""
+"""The restore of whatever a run holds, be it a VM or a machine: the one place that knows of both."""
 
 from __future__ import annotations
 
@@ -6,36 +6,35 @@ from collections.abc import Callable
 from pathlib import Path
 
 from vnuma.domain.study.study import Study
+from vnuma.engine.access.machine_shell import PlayedShell
 from vnuma.engine.access.target import AnyTarget, Machine
-from vnuma.engine.restore.restoration import Choice, Restored, possibly_changed
-from vnuma.engine.restore.restore_machine import restore_machine
+from vnuma.engine.lease.context import home_folder, refuse_other_kind
+from vnuma.engine.restore.restoration import Choice, Restoration
+from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.restore.restore_vm import VmRestoration
-from vnuma.errors import VnumaError
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
+from vnuma.workloads.shell import Shell
 
 
-def restore_target(
+def restoration_of(
     store: Store,
     run: Run,
     study: Study,
     vm: Vm,
     target: AnyTarget,
     *,
-    home: Path,
     choice: Choice = "refuse",
     say: Callable[[str], None] = lambda _: None,
-) -> Restored:
-    """Restore one and give up its lease. Raises what `Restoration.restore` raises.
+    shell: Shell | None = None,
+) -> Restoration:
+    """The restore of `target`. A machine without a `shell` is reached by a play of its own.
 
-    Whatever else goes wrong is NotAtBaseline too, with the bug in it: it must not keep the next VM from
-    being restored. This is the one place where any exception is caught for that.
+    Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
-    try:
-        if isinstance(target, Machine):
-            return restore_machine(store, run, study, vm, home=home, choice=choice, say=say)
-        return VmRestoration(store, run, study, vm, home, choice, say, target=target).restore()
-    except VnumaError:
-        raise
-    except Exception as error:
-        raise possibly_changed(vm.name, error) from error
+    refuse_other_kind(run, vm, target)
+    home = home_folder()
+    if isinstance(target, Machine):
+        reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
+        return MachineRestoration(store, run, study, vm, home, choice, say, shell=reached)
+    return VmRestoration(store, run, study, vm, home, choice, say, target=target)

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Connection
-
 from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import why_closed
@@ -43,28 +41,23 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
     if why:
         return NoCell(why)
     with context.store.write() as connection:
-        claimed = claim_within(connection, context.run, context.study, context.vm, context.token)
+        # One play works on a VM, step by step: an attempt still open here lost its process.
+        cells.interrupt_attempts(connection, context.run.id, context.vm.id, context.token)
+        claimed = cells.claim_next(
+            connection,
+            context.run.id,
+            context.vm.id,
+            token=context.token,
+            max_attempts=context.study.limits.attempts_per_cell,
+            exclusive_host=context.study.design.neighbours == "take_turns",
+            uncounted=PERMANENT,
+        )
     if claimed is None:
         return NoCell("every cell has ended")
     if isinstance(claimed, Busy):
         _refuse_to_wait_for_the_dead(context.store, claimed)
         return NoCell(claimed.reason, final=False)
     return claimed
-
-
-def claim_within(connection: Connection, run: Run, study: Study, vm: Vm, token: int) -> Claim | Busy | None:
-    """What `claim` does in one transaction. Raises LeaseLost."""
-    # One play works on a VM, step by step: an attempt still open here lost its process.
-    cells.interrupt_attempts(connection, run.id, vm.id, token)
-    return cells.claim_next(
-        connection,
-        run.id,
-        vm.id,
-        token=token,
-        max_attempts=study.limits.attempts_per_cell,
-        exclusive_host=study.design.neighbours == "take_turns",
-        uncounted=PERMANENT,
-    )
 
 
 def _ended_by_rule(context: VmContext) -> str | None:

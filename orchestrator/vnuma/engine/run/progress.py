@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.cell_time import seconds_in_all
 from vnuma.domain.study.study import Study
-from vnuma.engine.cell.dataset import LEFT_BEHIND
+from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import RETRY
@@ -108,11 +108,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
             failed,
             usual,
             _waits_for(connection, vm, study) if is_alive(run) else None,
-            tuple(
-                str(fact.value)
-                for fact in facts.facts_of_run(connection, run.id, LEFT_BEHIND)
-                if fact.vm_id == vm.id
-            ),
+            left_behind(connection, vm),
             asked=run.stop_requested is not None,
         )
         for vm in vms.vms_of_run(connection, run.id)

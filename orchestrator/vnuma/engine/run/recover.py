@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.target import AnyTarget
-from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.supervision import is_alive, refuse_if_alive, release_dead_supervisor
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
-from vnuma.engine.restore.restore_target import restore_target
+from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.progress import Progress, progress_of
 from vnuma.engine.run.run_outcome import naming_all
 from vnuma.errors import NotAtBaseline
@@ -29,8 +29,10 @@ class Found:
     words: str
 
 
-def reopen(store: Store, name: str) -> Found:
+def reopen(store: Store, name: str, inventory: Path | None = None) -> Found:
     """Make a run ready to go on. Taking its VMs over settles what was unfinished.
+
+    An `inventory` given replaces the run's: what is measured by it is restored by it.
 
     Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive.
     """
@@ -42,6 +44,9 @@ def reopen(store: Store, name: str) -> Found:
     words = _what_it_did(progress)
     with store.write() as connection:
         runs.request_stop(connection, run.id, None)
+        if inventory:
+            runs.set_inventory(connection, run.id, str(inventory.resolve()))
+            run = runs.get_run(connection, name)
     return Found(run, progress, words)
 
 
@@ -68,7 +73,7 @@ def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[
             study = parse_study(runs.get_study(connection, run.study_id).yaml, f"study of {run.name}")
         release_dead_supervisor(store, run)
         try:
-            done = restore_target(store, run, study, vm, targets[vm.name], home=home_folder())
+            done = restoration_of(store, run, study, vm, targets[vm.name]).restore()
         except NotAtBaseline as error:
             away.append(error)
             continue

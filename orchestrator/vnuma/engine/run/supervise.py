@@ -22,7 +22,7 @@ from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.lease.window import is_over
 from vnuma.engine.restore.restoration import Restored, possibly_changed
-from vnuma.engine.restore.restore_target import restore_target
+from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
 from vnuma.engine.run.progress import Progress, progress_of
@@ -107,7 +107,7 @@ def put_back(
         return [], [lost]
     for row in rows:
         try:
-            restored.append(restore_target(store, run, study, row, targets[row.name], home=home_folder()))
+            restored.append(restoration_of(store, run, study, row, targets[row.name]).restore())
         except VnumaError as error:
             problems.append(error)
     return restored, problems

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
@@ -23,7 +23,7 @@ from vnuma.engine.lease.supervision import (
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.start import take as take_vm
-from vnuma.errors import NotAtBaseline, RestoreConflict
+from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
 from vnuma.store import leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
@@ -88,9 +88,12 @@ def settle(store: Store, run: Run) -> None:
 
 
 def settle_away(store: Store, run: Run, why: NotAtBaseline) -> None:
-    """A VM could not be put back: the run waits for a person, by a conflict or by what failed."""
+    """A VM could not be put back: the run waits for a person, by a conflict or by what failed.
+
+    A store that cannot be written hides nothing of that: `why` is on its way.
+    """
     state = RunState.CONFLICT if isinstance(why, RestoreConflict) else RunState.FAILED
-    with store.write() as connection:
+    with suppress(StoreError), store.write() as connection:
         runs.set_run_state(connection, run.id, state)
 
 

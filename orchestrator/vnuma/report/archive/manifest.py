@@ -6,6 +6,7 @@ import hashlib
 import json
 import zipfile
 import zlib
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -20,6 +21,11 @@ KIND = "vnuma/archive"
 FORMAT = 1
 """Raised when an archive can no longer be read by the product before it; the store inside has its own."""
 
+STORE = "vnuma.db"
+RESULTS = "results.json"
+REQUIRED = (STORE, RESULTS)
+"""What an import reads besides the manifest."""
+
 MOST_UNPACKED = 512_000_000
 """Of all files together, in bytes. The largest study so far makes less than a tenth of it."""
 
@@ -30,8 +36,17 @@ MOST_DOCUMENT = 16_000_000
 _CHUNK = 1 << 20
 
 
-UNREADABLE = (zipfile.BadZipFile, zlib.error, OSError, EOFError, RuntimeError, NotImplementedError)
-"""What reading a damaged zip raises; the last two for encryption and unknown compression."""
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    OSError,
+    EOFError,
+    RuntimeError,
+    NotImplementedError,
+    ValueError,
+)
+"""What reading a damaged zip raises: RuntimeError and NotImplementedError for encryption and unknown
+compression, ValueError for names that cannot be decoded and sizes that cannot be."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +113,7 @@ def read_manifest(archive: zipfile.ZipFile, name: str) -> Manifest:
             store_schema=document["store_schema"],
             files=files,
         )
-    except (KeyError, TypeError, ValueError, *UNREADABLE) as error:
+    except (KeyError, TypeError, *UNREADABLE) as error:
         raise _foreign(name) from error
 
 
@@ -122,15 +137,18 @@ def _refuse_bomb(archive: zipfile.ZipFile, name: str) -> None:
 
 def check_files(archive: zipfile.ZipFile, manifest: Manifest, name: str) -> None:
     """Every file is there as the manifest says, and no other. InputError names the first that is not."""
-    names = [info.filename for info in archive.infolist()]
-    for path in names:
-        if not _inside(path) or names.count(path) > 1:
+    names = Counter(info.filename for info in archive.infolist())
+    for path, times in names.items():
+        if not _inside(path) or times > 1:
             raise InputError(f"{name} has an invalid entry, {escaped(path)!r}.", fix=_AGAIN)
     present = set(names) - {NAME}
     expected = {entry.path: entry for entry in manifest.files}
     for path in sorted(present ^ set(expected)):
         words = "is not in its manifest" if path in present else "is missing"
         raise InputError(f"{path} {words} in {name}: it was changed after the export.", fix=_AGAIN)
+    for path in REQUIRED:
+        if path not in expected:
+            raise InputError(f"{path} is missing in {name}.", fix=_AGAIN)
     for path, entry in expected.items():
         try:
             with archive.open(path) as file:

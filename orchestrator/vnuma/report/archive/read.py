@@ -14,10 +14,18 @@ from sqlalchemy import Connection
 
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
-from vnuma.report.archive.manifest import Manifest, check_files, document_in, read_manifest
-from vnuma.report.archive.write import RESULTS, STORE
+from vnuma.report.archive.manifest import (
+    RESULTS,
+    STORE,
+    UNREADABLE,
+    Manifest,
+    check_files,
+    document_in,
+    read_manifest,
+)
 from vnuma.report.export.json_export import document
 from vnuma.report.model.model import load_run
+from vnuma.report.page.render import page_text
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.copy import copy_run
 from vnuma.store.foreign import refuse_foreign_content
@@ -69,7 +77,7 @@ def _only_run(source: Connection, archive: str) -> Run:
         raise _odd(archive, f"it holds {len(every)} runs, not one")
     (run,) = every
     study = runs.get_study(source, run.study_id)
-    if run.study_name != study.name or run.name != f"{study.name}.{run.number}":
+    if run.study_name != study.name or run.name != f"{study.name}.{run.number}" or run.number < 1:
         raise _odd(archive, "the name of its run is not STUDY.NUMBER")
     if parse_study(study.yaml, f"study of {run.name}").name != study.name:
         raise _odd(archive, "its study file has another name than its run")
@@ -87,7 +95,9 @@ def _analysed(store: Store, archive: str) -> dict[str, Any]:
     Whatever goes wrong here is the content's fault: each value was checked, but not all of them together.
     """
     try:
-        return document(load_run(store, "latest"))
+        loaded = load_run(store, "latest")
+        page_text(loaded)  # facts that no report can show are found here, and not after the import
+        return document(loaded)
     except Exception as error:
         raise _odd(archive, f"it cannot be analysed ({type(error).__name__}: {str(error)[:200]})") from error
 
@@ -108,14 +118,14 @@ def _unpack(path: Path, folder: Path) -> tuple[Manifest, dict[str, Any]]:
             with archive.open(STORE) as inside, (folder / STORE).open("wb") as outside:
                 shutil.copyfileobj(inside, outside)
             return manifest, _results(archive, path.name)
-    except zipfile.BadZipFile as error:
+    except OSError as error:
+        raise InputError(
+            f"The archive {path} cannot be read ({error.strerror or error}).", fix="Check its path."
+        ) from error
+    except UNREADABLE as error:
         raise InputError(
             f"{path.name} is not an archive of vnuma, or only part of one ({error}).",
             fix="Copy it again from where it was made: vnuma export RUN. Nothing was imported.",
-        ) from error
-    except OSError as error:
-        raise InputError(
-            f"The archive {path} cannot be read ({error.strerror}).", fix="Check its path."
         ) from error
 
 

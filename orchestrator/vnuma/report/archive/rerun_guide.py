@@ -9,6 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from vnuma import __version__
+from vnuma.domain.vm.plain_text import data_in_yaml, escaped, in_yaml
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
@@ -34,8 +35,8 @@ def inventory(loaded: LoadedRun) -> str:
     others = [vm for vm in loaded.vms if vm not in machines]
     lines = [
         "---",
-        f"# Where {loaded.run.name} is measured again. Fill in what begins with YOUR_; a password is a",
-        "# reference ({env: NAME}, {file: PATH}, {vault: FILE, key: NAME}), never the password itself.",
+        f"# Where {escaped(loaded.run.name)} is measured again. Fill in what begins with YOUR_; a password",
+        "# is a reference ({env: NAME}, {file: PATH}, {vault: FILE, key: NAME}), never the password itself.",
         "all:",
     ]
     if machines:
@@ -85,8 +86,8 @@ _VCENTER = (
 
 def _vm(vm: Vm) -> list[str]:
     return [
-        f"        {json.dumps(vm.name)}:",
-        f"          vnuma_vm: {json.dumps(vm.path)} # its path when it was measured; yours may differ",
+        f"        {in_yaml(vm.name)}:",
+        f"          vnuma_vm: {data_in_yaml(vm.path)} # its path when it was measured; yours may differ",
         "          vnuma_test_clone: false # true once it is one: it is power-cycled many times",
         "          vnuma_sql:",
         "            host: YOUR_SQL_SERVER",
@@ -98,7 +99,7 @@ def _vm(vm: Vm) -> list[str]:
 def _machine(vm: Vm) -> list[str]:
     local = vm.name == "localhost"
     where = "ansible_connection: local" if local else "ansible_host: YOUR_MACHINE"
-    return [f"    {json.dumps(vm.name)}:", f"      {where}"]
+    return [f"    {in_yaml(vm.name)}:", f"      {where}"]
 
 
 def _driver(driver: object) -> Mapping[str, Any] | None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from vnuma import __version__
 from vnuma.errors import InputError
-from vnuma.report.archive.manifest import FORMAT, NAME, Entry, Manifest, sha256_of
+from vnuma.report.archive.manifest import FORMAT, NAME, RESULTS, Entry, Manifest, sha256_of
 from vnuma.report.archive.raw import dictionary, write_samples
 from vnuma.report.archive.readme import readme
 from vnuma.report.archive.rerun_guide import inventory, inventory_name, versions
@@ -29,9 +29,6 @@ from vnuma.store.copy import copy_run
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.schema import HEAD
 from vnuma.store.states import CellState
-
-STORE = "vnuma.db"
-RESULTS = "results.json"
 
 
 def default_path(loaded: LoadedRun) -> Path:

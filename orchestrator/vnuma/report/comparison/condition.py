@@ -1,4 +1,4 @@
-"""`--fail-if 'slower>2%'`: a condition on every arm, decided by the interval's limit, not the estimate."""
+"""`--fail-if 'slower>2%'`: a condition on every arm's gap to the reference, decided by its interval."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class Condition:
     def __str__(self) -> str:
         return f"{self.word}>{self.share * 100:g}%"
 
-    def of(self, verdict: Verdict) -> State:
-        """Whether it holds of one arm; not evaluated where the arm may have no word."""
-        if verdict.withheld or verdict.interval is None or verdict.provisional:
+    def of(self, verdict: Verdict | None) -> State:
+        """Whether it holds of one arm's gap; not evaluated for the reference, nor without a word."""
+        if verdict is None or verdict.withheld or verdict.interval is None or verdict.provisional:
             return "not evaluated"
         # A worse figure is larger where lower is better: the share is of the figure itself.
         upward = (self.word == "slower") == (verdict.better == "lower")

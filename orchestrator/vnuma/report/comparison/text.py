@@ -10,15 +10,15 @@ from xml.etree import ElementTree as ET
 
 from vnuma.analysis.between import Change
 from vnuma.analysis.verdict import Verdict
-from vnuma.analysis.wording import listed
+from vnuma.analysis.wording import decimals, limits, listed, signed
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
 from vnuma.report.model.words import banner, count, direction, verdict_words
 
 WIDTH = 80
 CAUTION = (
-    "Between runs, time is not randomised: read this as a change in everything that differs, "
-    "not as the effect of one setting."
+    "Between runs, time is not randomised: an arm's own figures hold everything that differs, and two runs "
+    "cannot tell how much that is. Words are about its gap to the reference, which both runs measured."
 )
 
 
@@ -51,12 +51,15 @@ def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> I
     yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else that is known"))
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
-        words = verdict_words(change.verdict) + _judged(change.verdict, condition)
-        yield _wrap(f"{change.arm:<{longest}}  {words} (n = {change.before}, {change.after})", longest + 2)
-    gaps = [f"{c.arm} {_estimate(c.gap)}" for c in pair.changes if c.gap]
-    if gaps:
-        reference = found.before.study.reference
-        yield _wrap(f"Gap to {reference}, after against before (exploratory): {'; '.join(gaps)}")
+        words = _gap_words(change.gap, condition)
+        own = f"own figures {_estimate(change.own)}, n = {change.before} and {change.after}"
+        yield _wrap(f"{change.arm:<{longest}}  {words}; {own}", longest + 2)
+
+
+def _gap_words(gap: Verdict | None, condition: Condition | None) -> str:
+    if gap is None:
+        return "the reference"
+    return f"relative to the reference {verdict_words(gap)}{_judged(gap, condition)}"
 
 
 def _judged(verdict: Verdict, condition: Condition | None) -> str:
@@ -67,14 +70,20 @@ def _judged(verdict: Verdict, condition: Condition | None) -> str:
 
 
 def _estimate(verdict: Verdict) -> str:
-    return verdict_words(verdict) if verdict.ratio is not None else "not known"
+    if verdict.ratio is None:
+        return "not known"
+    if verdict.interval is None:
+        return signed(verdict.ratio)
+    places = decimals([verdict.interval], verdict.margin)
+    return f"{signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
 
 
 def states(found: Comparison, condition: Condition) -> Iterator[tuple[Pair, Change, State]]:
-    """The condition on every arm of every VM."""
+    """The condition on every arm of every VM but the reference."""
     for pair in found.pairs:
         for change in pair.changes:
-            yield pair, change, condition.of(change.verdict)
+            if change.gap is not None:
+                yield pair, change, condition.of(change.gap)
 
 
 def as_junit(found: Comparison, condition: Condition) -> str:
@@ -89,7 +98,7 @@ def as_junit(found: Comparison, condition: Condition) -> str:
     )
     for pair, change, state in judged:
         case = ET.SubElement(suite, "testcase", classname=f"vnuma.{pair.after.name}", name=change.arm)
-        words = f"{change.arm} {verdict_words(change.verdict)}"
+        words = f"{change.arm} {_gap_words(change.gap, None)}"
         if state == "met":
             ET.SubElement(case, "failure", message=f"{condition}: {words}").text = CAUTION
         elif state == "not evaluated":
@@ -103,7 +112,7 @@ def as_json(found: Comparison, condition: Condition | None) -> str:
     runs = [found.before, found.after]
     measure = found.before.result.design.measure(found.before.study.workload.forms[0])
     document = {
-        "schema": "vnuma/comparison/1",
+        "schema": "vnuma/comparison/2",
         "simulated": any(run.simulated for run in runs),
         "before": found.before.run.name,
         "after": found.after.run.name,
@@ -131,9 +140,9 @@ def _vm(pair: Pair, condition: Condition | None) -> dict[str, Any]:
                 "arm": change.arm,
                 "boots_before": change.before,
                 "boots_after": change.after,
-                **_figures(change.verdict),
                 "gap": None if change.gap is None else _figures(change.gap),
-                "fail_if": None if condition is None else condition.of(change.verdict),
+                "own": _interval(change.own),
+                "fail_if": None if condition is None else condition.of(change.gap),
             }
             for change in pair.changes
         ],
@@ -141,12 +150,18 @@ def _vm(pair: Pair, condition: Condition | None) -> dict[str, Any]:
 
 
 def _figures(verdict: Verdict) -> dict[str, Any]:
+    return {
+        **_interval(verdict),
+        "verdict": str(verdict.word),
+        "withheld": None if verdict.withheld is None else str(verdict.withheld),
+    }
+
+
+def _interval(verdict: Verdict) -> dict[str, Any]:
     interval = verdict.interval
     return {
         "ratio": verdict.ratio,
         "interval_95": None if interval is None else [interval.low, interval.high],
-        "verdict": str(verdict.word),
-        "withheld": None if verdict.withheld is None else str(verdict.withheld),
         "reason": None if interval else f"too few boots ({count(verdict.boots, 'boot')})",
     }
 

@@ -106,6 +106,7 @@ def _published_row(row: PublishedRow) -> dict[str, Any]:
         "published_bound": row.bound,
         "ratio": verdict.ratio if verdict else None,
         "interval": limits(verdict.interval) if verdict else None,
+        "prediction_95": limits(verdict.prediction) if verdict else None,
         "published_is": row.where or None,
         "reason": "the reference arm"
         if verdict is None
@@ -137,6 +138,10 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "withheld": None if verdict.withheld is None else str(verdict.withheld),
         "provisional": verdict.provisional,
         "detectable": verdict.detectable,
+        "unseen_share": verdict.unseen,
+        "noticeable_shift": verdict.noticeable,
+        "boots_apart": list(verdict.apart),
+        "reference_boots_apart": list(verdict.reference_apart),
         "beyond_margin": verdict.beyond_margin,
         "rank_supports": verdict.rank_supports,
         "blocks_needed": verdict.blocks_needed,

@@ -25,7 +25,8 @@ class PublishedPart(BaseModel):
     )
     ratio: float | None
     interval: Limits
-    published_is: str | None = Field(description="Where their ratio lies, by our interval.")
+    prediction_95: Limits = Field(description="Where the ratio of one more boot each lies in 95% of cases.")
+    published_is: str | None = Field(description="Where their ratio lies, by `prediction_95`.")
     reason: Reason
 
 

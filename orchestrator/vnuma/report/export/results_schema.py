@@ -69,6 +69,14 @@ class ArmPart(BaseModel):
     withheld: str | None = Field(description="Why the verdict's word may not be used.")
     provisional: bool
     detectable: bool = Field(description="Equivalent, yet interval_95 excludes 1.")
+    unseen_share: float | None = Field(
+        description="Beside equivalent: the largest share of boots that may be `noticeable_shift` away."
+    )
+    noticeable_shift: float | None = Field(description="From there on a boot stands apart: 0.03 is 3%.")
+    boots_apart: list[float] = Field(
+        description="The arm's boots that stand apart beyond the band, as ratios."
+    )
+    reference_boots_apart: list[float] = Field(description="The same of the reference.")
     beyond_margin: bool = Field(description="The whole interval lies beyond the equivalence band.")
     rank_supports: bool | None
     blocks_needed: int | None = Field(description="Blocks that would likely decide; null: none can be named.")

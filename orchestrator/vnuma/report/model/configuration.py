@@ -204,7 +204,10 @@ def _each(documents: Iterable[Mapping[str, Any]], key: str, unit: str = "") -> s
     values = sorted({_text(item, key) for item in documents})
     if not values:
         return UNKNOWN
-    texts = [f"{int(value):,}{unit}" if unit and value.isdecimal() else value for value in values]
+    texts = [
+        f"{int(value):,}{unit}" if unit and value.isdecimal() and len(value) <= 18 else value
+        for value in values
+    ]
     return texts[0] if len(texts) == 1 else f"differs between boots: {'; '.join(texts)}"
 
 

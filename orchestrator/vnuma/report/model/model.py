@@ -13,7 +13,7 @@ from vnuma.domain.study.study import Published, Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.domain.vm.provenance import mark
-from vnuma.errors import InputError
+from vnuma.errors import InputError, StoreError
 from vnuma.gc_paused import gc_paused
 from vnuma.report.model.executions import ExecutionTotals, FormExecutions
 from vnuma.report.model.wait_totals import WaitShare, WaitTotals
@@ -116,6 +116,15 @@ def load_run(store: Store, run: str) -> LoadedRun:
         return _loaded(store, run)
 
 
+def _refuse_other_vms(run: str, others: set[str]) -> None:
+    """A run's VMs are its study's: any other has no place in the report."""
+    if others:
+        raise StoreError(
+            f"The store is damaged: {run} has a VM that its study does not name, {escaped(min(others))!r}.",
+            fix="Restore a copy of it; do not delete it: it holds VM baselines.",
+        )
+
+
 def _loaded(store: Store, run: str) -> LoadedRun:
     with store.read() as connection:
         row = runs.get_run(connection, run)
@@ -133,6 +142,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
             executions.add(batch)
             timed += batch.samples
     names = {vm.id: vm.name for vm in machines}
+    _refuse_other_vms(row.name, set(names.values()) - set(study.vms))
     design = analysis.design_of(study, {cell.label for cell in planned})
     result = analysis.analyse(timed, cell_records(planned, tried, names, known), design)
     return LoadedRun(

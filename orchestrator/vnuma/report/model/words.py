@@ -11,7 +11,7 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
 from vnuma.analysis.result import Analysis, ArmResult
-from vnuma.analysis.verdict import Verdict, Word
+from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import decimals, headline, limits, listed, sentence, together
 from vnuma.domain.study.design import Order
 from vnuma.domain.vm import provenance
@@ -123,6 +123,9 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     if analysis.withheld:
         verdict = analysis.arms[0].verdict if analysis.arms else None
         words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
+        if analysis.withheld is Withheld.NOT_ENDED:
+            planned = loaded.study.design.most_blocks
+            words += f", {analysis.complete_blocks} of {planned} blocks are complete"
         return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]

@@ -10,7 +10,7 @@ from vnuma.report.model.words import banner, progress_words
 from vnuma.report.page.contents import contents
 from vnuma.report.page.page import vm_parts
 from vnuma.report.page.template import filled
-from vnuma.report.published.published_comparison import NO_TEST
+from vnuma.report.published.published_comparison import no_test
 
 
 def write_page(loaded: LoadedRun, output: Path | None) -> Path:
@@ -42,7 +42,7 @@ def page_text(loaded: LoadedRun) -> str:
         loaded=loaded,
         run=loaded.run,
         study=loaded.study,
-        no_test=NO_TEST,
+        no_test=no_test(loaded.result.design.replicate),
         asks_for_topology=loaded.study.compares_shapes,
         banner=banner(loaded.simulated),
         progress=progress_words(loaded),

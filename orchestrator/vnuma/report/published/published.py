@@ -17,6 +17,13 @@ from vnuma.report.model.words import count
 FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one line a size, times in ms."
 SIZE = "rows_per_side"
 SMALL_DRIFT = 0.01
+MOST_CELLS = 250
+"""Of sizes and arms: each is simulated thousands of times, in memory."""
+
+LONGEST_MS = 1e12
+SHORTEST_MS = 1e-6
+MOST_ROWS = 10**12
+_MOST_LETTERS = 100_000
 
 
 @dataclass(frozen=True)
@@ -36,6 +43,8 @@ def read_publication(path: Path) -> Publication:
         raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check its path.") from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text.", fix="Save it as UTF-8.") from error
+    if sum(map(len, lines)) > _MOST_LETTERS:
+        raise InputError(f"{path} is larger than {_MOST_LETTERS:,} characters.", fix=FORM)
     notes = dict(_note(line) for line in lines if line.startswith("#"))
     numbered = [(n, line) for n, line in enumerate(lines, 1) if line.strip() and not line.startswith("#")]
     rows = [(n, [cell.strip() for cell in next(csv.reader([line]))]) for n, line in numbered]
@@ -45,6 +54,11 @@ def read_publication(path: Path) -> Publication:
     _refuse_other_figures(path, at, header[0], notes)
     if len(header) < 3 or len(set(header)) != len(header) or not all(header):
         raise InputError(f"{path}:{at}: the columns are not rows_per_side and two arms or more.", fix=FORM)
+    if len(body) * (len(header) - 1) > MOST_CELLS:
+        raise InputError(
+            f"{path} has {len(body):,} sizes of {len(header) - 1:,} arms: {MOST_CELLS} times are the most.",
+            fix="Re-analyse it in parts.",
+        )
     sizes, ms = zip(*(_row(path, n, cells, len(header)) for n, cells in body), strict=True)
     if list(sizes) != sorted(set(sizes)):
         raise InputError(f"{path}: sizes must rise from line to line.", fix=FORM)
@@ -79,8 +93,10 @@ def _row(path: Path, line: int, cells: list[str], columns: int) -> tuple[int, tu
         size, times = int(cells[0]), tuple(float(cell) for cell in cells[1:])
     except ValueError as error:
         raise InputError(f"{path}:{line}: {error}.", fix=FORM) from error
-    if size < 1 or not all(0 < time < float("inf") for time in times):
-        raise InputError(f"{path}:{line}: sizes and times must be above 0.", fix=FORM)
+    if not 1 <= size <= MOST_ROWS or not all(SHORTEST_MS <= time <= LONGEST_MS for time in times):
+        raise InputError(
+            f"{path}:{line}: sizes and times must be above 0, and not beyond {LONGEST_MS:g}.", fix=FORM
+        )
     return size, times
 
 

@@ -16,10 +16,15 @@ from vnuma.domain.workloads.replicate import Replicate, none_valid
 WHERE_UNKNOWN = "not comparable"
 ALLOWED = "a bound that ours keeps"
 
-NO_TEST = (
-    "A published figure is often one run, rounded, and has no interval: outside our interval is not evidence "
-    "of a difference, inside is not evidence of agreement."
-)
+
+def no_test(replicate: Replicate) -> str:
+    """What setting them beside each other is not."""
+    return (
+        "A published figure is often one run, rounded, and has no interval. Beside it stands the range in "
+        f"which the median of one more {replicate} of ours would lie in 95% of cases: outside is not "
+        "evidence of a difference, inside is not evidence of agreement."
+    )
+
 
 Bound = Literal["at most", "at least"]
 
@@ -47,17 +52,17 @@ class PublishedRow:
 
     @property
     def where(self) -> str:
-        """Where their ratio lies, by our interval; empty for the reference."""
+        """Where their ratio lies, by the prediction interval of one boot; empty for the reference."""
         if self.verdict is None:
             return ""
-        interval = self.verdict.interval
+        interval, ours = self.verdict.prediction, f"one {self.replicate}'s range"
         if self.their_ratio is None or interval is None:
             return WHERE_UNKNOWN
         if self.their_ratio < interval.low:
-            return ALLOWED if self.bound == "at least" else "below our interval"
+            return ALLOWED if self.bound == "at least" else f"below {ours}"
         if self.their_ratio > interval.high:
-            return ALLOWED if self.bound == "at most" else "above our interval"
-        return ALLOWED if self.bound else "inside our interval"
+            return ALLOWED if self.bound == "at most" else f"above {ours}"
+        return ALLOWED if self.bound else f"inside {ours}"
 
     @property
     def their_figure(self) -> str:
@@ -86,14 +91,14 @@ class PublishedRow:
 
     @property
     def our_difference(self) -> str:
-        """From our reference, with its interval."""
+        """From our reference, with the range of one more boot."""
         if self.verdict is None:
             return "reference"
-        if self.verdict.ratio is None or self.verdict.interval is None:
+        if self.verdict.ratio is None or self.verdict.prediction is None:
             known = self.ours is not None or self.verdict.ratio is not None
             return "no interval" if known else none_valid(self.replicate)
-        places = decimals([self.verdict.interval], self.verdict.margin)
-        return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.interval, places)})"
+        places = decimals([self.verdict.prediction], self.verdict.margin)
+        return f"{signed(self.verdict.ratio, places)} ({limits(self.verdict.prediction, places)})"
 
 
 def published_figures(analysis: Analysis, study: Study) -> Mapping[int, Mapping[str, float]]:

@@ -10,7 +10,6 @@ from vnuma.domain.workloads.sizes import in_table
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.published.published_comparison import ALLOWED, PublishedRow, published_rows
 
-_OUR_INTERVAL = " our interval"
 _KEPT = "kept"
 
 
@@ -31,14 +30,14 @@ def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
 
 
 def _cells(row: PublishedRow) -> tuple[str, ...]:
-    """As the headings say; inside, below and above are by our interval."""
+    """As the headings say; inside, below and above are by the range of one more boot of ours."""
     size = "all sizes" if row.size is None else in_table(row.size)
     theirs = "" if row.theirs is None else row.their_figure
     figures = (theirs, "" if row.size is None else row.our_figure)
     if row.verdict is None:
         return (size, row.arm, *figures, "ref", "ref", "")
     differences = [text.replace("%", "") for text in (row.their_difference, row.our_difference)]
-    where = _KEPT if row.where == ALLOWED else row.where.removesuffix(_OUR_INTERVAL)
+    where = _KEPT if row.where == ALLOWED else row.where.removesuffix(f" one {row.replicate}'s range")
     return (size, row.arm, *figures, *differences, where)
 
 

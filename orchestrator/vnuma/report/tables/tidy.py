@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from vnuma.domain.vm.plain_text import escaped
+
 Kind = Literal["text", "whole", "number", "yes/no", "time"]
 Row = Mapping[str, object]
 
@@ -51,11 +53,12 @@ def described(heading: str, intro: str, columns: Sequence[Column]) -> str:
 
 
 def field(value: object) -> object:
-    """A value as CSV holds it: true and false in small letters, nothing for None, no formula."""
+    """A value as CSV holds it: true and false in small letters, nothing for None, no formula, no controls."""
     if value is None:
         return ""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
+    if isinstance(value, str):
+        text = escaped(value)
+        return f"'{text}" if value.startswith(_FORMULA) else text
     return value

@@ -59,8 +59,8 @@ try:
 except ImportError as error:
     raise DriverMissing(
         f"pyodbc could not be loaded: {error}.",
-        fix="It needs unixODBC's libodbc.so.2. In a checkout: make setup. Debian: apt install unixodbc. "
-        "macOS: brew install unixodbc.",
+        fix="It needs unixODBC's libodbc.so.2, which no wheel holds. Debian and Ubuntu: apt install unixodbc "
+        "tdsodbc. Fedora: dnf install unixODBC. macOS: brew install unixodbc. In a checkout: make setup.",
     ) from error
 
 # A pooled handle outlives the restart of the guest that it was connected to. The driver manager

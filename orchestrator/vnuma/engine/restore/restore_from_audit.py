@@ -1,0 +1,211 @@
+"""The way back where the store is gone: what a run changed on a VM stands in the audit log's file too.
+
+A store that was deleted in mid-run knows nothing of the run, and the next one takes the changed VM for its
+baseline. So `vnuma restore` reads the file beside the store, and undoes by it what no store answers for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from vnuma.domain.vm.change import Change, Edit, change_to, net
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import TYPED, Power, is_governed
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target
+from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_way_back, shut_down
+from vnuma.engine.lease.audit import Journal, audit_file, edits_of, read_audit_file
+from vnuma.engine.lease.baseline import parse_mark
+from vnuma.engine.lease.context import home_folder
+from vnuma.engine.lease.foreign_changes import ThreeWay, conflict_words
+from vnuma.engine.lease.identity import find_by_key
+from vnuma.engine.lease.locking import vm_lock
+from vnuma.engine.restore.restoration import Choice
+from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld
+from vnuma.store import runs
+from vnuma.store.audit import AuditLine
+from vnuma.store.open import Store
+from vnuma.vsphere import apply, lease_mark, lease_note, power, read
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.refs import VmRef
+
+_MARK = lease_mark.LEASE_KEY
+
+
+@dataclass(frozen=True)
+class Unanswered:
+    """What a run that the store does not know left on a VM: `edits` as they were made, the mark's too."""
+
+    vm: str
+    vm_key: str
+    run: str
+    edits: tuple[Edit, ...]
+
+    @property
+    def settings(self) -> tuple[Edit, ...]:
+        """Those of the VM itself, the way they were made."""
+        return tuple(edit for edit in self.edits if edit.setting in TYPED or is_governed(edit.setting))
+
+    @property
+    def inside(self) -> tuple[str, ...]:
+        """Settings inside the guest, which vSphere cannot undo."""
+        known = {edit.setting for edit in self.settings} | {_MARK, "power"}
+        return tuple(edit.setting for edit in self.edits if edit.setting not in known)
+
+    @property
+    def power(self) -> Power | None:
+        """The power state before; None where the log has the VM as it was."""
+        before = [edit.before for edit in self.edits if edit.setting == "power"]
+        return Power(str(before[0])) if before else None
+
+
+def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]:
+    """What the audit file tells of VMs that no run of the store answers for; empty without a file.
+
+    `file` is by default the one beside the store. Stores on servers share a file, so they have no default.
+    Raises InputError for a file that is not an audit log.
+    """
+    place = file or audit_file(store.place)
+    if file is None and not (store.place.is_sqlite and place.exists()):
+        return ()
+    with store.read() as connection:
+        created = {run.name: run.created_at for run in runs.list_runs(connection)}
+    mine: dict[tuple[str, str], list[AuditLine]] = {}
+    for line in read_audit_file(place):
+        # Each store has its own quick.1: a run that began after the line did not write it.
+        if line.run and not (line.run in created and created[line.run] <= line.at):
+            mine.setdefault((line.vm_key, line.run), []).append(line)
+    found = (Unanswered(lines[-1].vm, key, run, net(edits_of(lines))) for (key, run), lines in mine.items())
+    return tuple(one for one in found if one.edits)
+
+
+def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
+    """The error for a VM that `vnuma restore` cannot restore by its store."""
+    return NotAtBaseline(
+        f"{one.vm} may not be at its baseline: {one.run}, which this store does not know, changed "
+        f"{', '.join(edit.setting for edit in one.edits)} and did not undo it, by the audit log.",
+        fix=f"vnuma restore --from-audit {audit_file(store.place)} -i INVENTORY",
+    )
+
+
+def machine_by_hand(one: Unanswered) -> NotAtBaseline:
+    """The error for a Linux machine, of which the log knows the settings and nothing knows the shell."""
+    back = ", ".join(f"{edit.setting} {edit.before}" for edit in one.edits)
+    return NotAtBaseline(
+        f"{one.vm}, a Linux machine, may be as {one.run} left it; before it had: {back}.",
+        fix="Set that by hand, as root there.",
+    )
+
+
+@dataclass(frozen=True)
+class AuditRestoration:
+    """The restore of one VM by the audit log."""
+
+    store: Store
+    one: Unanswered
+    target: Target
+    choice: Choice
+    say: Callable[[str], None]
+
+    def plan(self) -> list[str]:
+        """What `restore` would change, line by line. Raises what it raises before its first change."""
+        with connect(vcenter(self.target)) as session:
+            _, facts = self._look(session)
+        lines = [f"{edit.setting}: {edit.before} -> {edit.after}" for edit in self._change(facts)]
+        if self._wanted(facts) is not facts.power:
+            lines.append(f"power: {facts.power} -> {self._wanted(facts)}")
+        return [f"{self.one.vm}, left by {self.one.run}: {len(lines)} settings would be restored", *lines]
+
+    def restore(self) -> str:
+        """Undo what the log has, read it back, take the mark off; a sentence about it.
+
+        Raises VmHeld for a VM that another run has marked, RestoreConflict when somebody else changed a
+        setting and `choice` is `refuse`, NotAtBaseline for settings inside the guest, which stay.
+        """
+        one = self.one
+        journal = Journal(self.store, one.vm_key, one.vm, run_name=one.run)
+        lock = vm_lock(home_folder(), one.vm_key, one.vm, say=self.say)
+        with lock, connect(vcenter(self.target)) as session:
+            ref, facts = self._look(session)
+            wanted, change = self._wanted(facts), self._change(facts)
+            if change:
+                facts = self._undo(session, ref, facts, change, journal)
+            self._power(session, ref, facts.power, wanted, journal)
+            mark = lease_mark.read_mark(session, ref)
+            if mark.text is not None:
+                with journal.change("mark", [Edit(_MARK, one.run, None)]):
+                    lease_mark.write_mark(session, ref, None, mark.change_version)
+            lease_note.clear_note(session, ref)
+        if one.inside:
+            raise NotAtBaseline(
+                f"{one.vm}: {', '.join(one.inside)} inside the guest may still be as {one.run} set them.",
+                fix=f"Set them by hand; vnuma audit, or the log, has the values before {one.run}.",
+            )
+        return f"{one.vm}: {len(change.edits)} settings restored by the audit log, {wanted}"
+
+    def _look(self, session: Session) -> tuple[VmRef, VmFacts]:
+        ref = find_by_key(session, self.one.vm_key, self.one.vm)
+        facts = read.read_vm(session, ref)
+        mark = parse_mark(facts.lease)
+        if mark and mark["run"] != self.one.run:
+            raise VmHeld(
+                f"{facts.name} is under study by {mark['holder']}, run {mark['run']}, since {mark['since']}.",
+                fix="Let that run restore it. Nothing was changed.",
+            )
+        return ref, facts
+
+    def _wanted(self, facts: VmFacts) -> Power:
+        return self.one.power or facts.power
+
+    def _change(self, facts: VmFacts) -> Change:
+        """Back to what was before each of the run's edits, but where somebody else's value stands."""
+        foreign = [
+            ThreeWay(edit.setting, edit.before, edit.after, facts.settings.get(edit.setting))
+            for edit in self.one.settings
+            if edit.setting != "memoryReservation"  # vSphere moves it with the lock to all memory
+            and change_to(facts.settings, {edit.setting: edit.before})
+            and change_to(facts.settings, {edit.setting: edit.after})
+        ]
+        if foreign and self.choice == "refuse":
+            raise RestoreConflict(
+                conflict_words(self.one.vm, foreign), fix="Add --theirs or --baseline to the command."
+            )
+        theirs = {item.setting for item in foreign} if self.choice == "theirs" else set()
+        wanted = {edit.setting: edit.before for edit in self.one.settings if edit.setting not in theirs}
+        return change_to(facts.settings, wanted)
+
+    def _undo(
+        self, session: Session, ref: VmRef, facts: VmFacts, change: Change, journal: Journal
+    ) -> VmFacts:
+        if change.needs_power_off and facts.power is not Power.OFF:
+            require_way_back(session, ref)
+            self.say(f"shutting {facts.name} down")
+            shut_down(session, ref, PowerRules(), apply.no_fence, journal)
+            facts = read.read_vm(session, ref)
+        self.say(f"restoring {len(change.edits)} settings of {facts.name}")
+        with journal.change("restore", change):
+            return apply.reconfigure(session, ref, change, seen=facts)
+
+    def _power(self, session: Session, ref: VmRef, now: Power, wanted: Power, journal: Journal) -> None:
+        if wanted is now:
+            return
+        if wanted is Power.OFF:
+            shut_down(session, ref, PowerRules(), apply.no_fence, journal)
+            return
+        self.say(f"powering {self.one.vm} on")
+        with journal.change("power", POWER_ON):
+            power.power_on(session, ref, host_moid=None, fence=apply.no_fence, timeout_s=PowerRules.task_s)
+
+
+def chosen(found: Iterable[Unanswered], names: Sequence[str]) -> tuple[Unanswered, ...]:
+    """Those of these names, or all. Raises InputError for a name of which the log has nothing to undo."""
+    kept = tuple(one for one in found if not names or one.vm in names)
+    missing = ", ".join(sorted(set(names) - {one.vm for one in kept}))
+    if missing:
+        raise InputError(
+            f"The audit log has nothing to undo on {missing}.",
+            fix="Leave the name out: vnuma restore --from-audit FILE --dry-run lists them.",
+        )
+    return kept
