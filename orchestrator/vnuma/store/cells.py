@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.leases import check_token
@@ -95,7 +95,8 @@ def claim_next(
     busy = _lock_host(conn, vm, exclusive_host=exclusive_host)
     if busy is not None:
         return busy
-    cell = _next_cell(conn, run_id, vm_id, max_attempts, uncounted)
+    following = _following_cell(run_id, vm_id, max_attempts, uncounted).with_for_update()
+    cell = _one_cell(conn, following)
     if cell is None:
         return None
     mark_changing(conn, vm_id, token)
@@ -156,9 +157,16 @@ def busy_host(conn: Connection, vm: Vm, *, exclusive_host: bool) -> Busy | None:
     return Busy(reason=reason, run_name=row.run, vm_name=row.name, since=row.started_at)
 
 
-def _next_cell(
-    conn: Connection, run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
+def next_cell(
+    conn: Connection, run_id: int, vm_id: int, *, max_attempts: int, uncounted: Collection[str] = ()
 ) -> Cell | None:
+    """The cell that `claim_next` would take now, without taking it; None when there is none."""
+    return _one_cell(conn, _following_cell(run_id, vm_id, max_attempts, uncounted))
+
+
+def _following_cell(
+    run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
+) -> Select[*tuple[Any, ...]]:
     used_up = (
         select(func.count())
         .where(
@@ -168,7 +176,7 @@ def _next_cell(
         )
         .scalar_subquery()
     )
-    row = conn.execute(
+    return (
         select(tables.cell)
         .where(
             _cell.run_id == run_id,
@@ -178,8 +186,11 @@ def _next_cell(
         )
         .order_by(_cell.position)
         .limit(1)
-        .with_for_update()
-    ).one_or_none()
+    )
+
+
+def _one_cell(conn: Connection, query: Select[*tuple[Any, ...]]) -> Cell | None:
+    row = conn.execute(query).one_or_none()
     return None if row is None else _cell_of(row)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
@@ -15,7 +16,7 @@ from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Busy, Cell, Claim, Run, Vm
-from vnuma.store.states import CellState, Outcome
+from vnuma.store.states import Outcome
 from vnuma.store.types import utc_now
 
 
@@ -25,6 +26,13 @@ class NoCell:
 
     why: str
     final: bool = True
+
+
+class _AttemptsRule(TypedDict):
+    """How often a cell is tried, as the store's two questions for the next cell take it."""
+
+    max_attempts: int
+    uncounted: Collection[str]
 
 
 Clock = Callable[[], datetime]
@@ -48,9 +56,8 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
             context.run.id,
             context.vm.id,
             token=context.token,
-            max_attempts=context.study.limits.attempts_per_cell,
             exclusive_host=context.study.design.neighbours == "take_turns",
-            uncounted=PERMANENT,
+            **_attempts_rule(context.study),
         )
     if claimed is None:
         return NoCell("every cell has ended")
@@ -111,8 +118,8 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
 def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
     """The cell that the next claim would take, without taking it."""
     with store.read() as connection:
-        planned = cells.cells_of_run(connection, run.id, vm.id)
-        past = attempts.lines_of_run(connection, run.id, vm.id)
-    given_up = failed_cells(past, study)
-    open_states = {CellState.PENDING, CellState.FAILED}
-    return next((cell for cell in planned if cell.state in open_states and cell.id not in given_up), None)
+        return cells.next_cell(connection, run.id, vm.id, **_attempts_rule(study))
+
+
+def _attempts_rule(study: Study) -> _AttemptsRule:
+    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
