@@ -11,7 +11,7 @@ import pytest
 from tests.report.build import ARMS, EFFECTS, GOLDEN_STORY, LABELS, Lost, Story, build, noisy, study_text
 from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.report.terminal.run_text import as_text
+from vnuma.report.terminal.run_text import all_as_text, as_text
 from vnuma.store.open import Store
 from vnuma.store.states import Outcome, RunState
 
@@ -255,3 +255,14 @@ def test_a_run_before_its_declared_end_says_how_far_it_is_and_no_word(loaded: Lo
 
     assert "Words withheld: the run is not at its declared end" in text
     assert "1 of 8 declared blocks were not begun" in text
+
+
+def test_everything_includes_the_methods_that_do_not_decide(loaded: Load) -> None:
+    """`--all` keeps the table as it is; below it each arm by other methods, said not to decide."""
+    text = all_as_text(loaded(GOLDEN_STORY))
+    below = text.removeprefix(GOLDEN)
+
+    assert text.startswith(GOLDEN)
+    assert "none decides" in below
+    assert all(f"\n{arm}: Hodges-Lehmann +" in below for arm in ARMS[1:])
+    assert max(map(len, text.splitlines())) < 80

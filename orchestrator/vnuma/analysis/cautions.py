@@ -18,6 +18,7 @@ from vnuma.analysis.outliers import Bimodality
 from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import ArmResult, Caution, SizeApart
 from vnuma.analysis.rounding import SHARE_OF_MARGIN, step_of
+from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.verdict import Word
 from vnuma.domain.workloads.replicate import plural
 
@@ -214,12 +215,16 @@ def _spread(found: Findings) -> Iterator[Caution]:
             f"{plural(one).capitalize()} fall into two groups.",
             f"Look for a state that each {one} begins with (NUMA home node, page sizes); do not trim it.",
         )
-    dissent = [item.arm for item in found.arms if item.verdict.rank_supports is False]
-    if dissent:
+    said = [
+        f"{item.arm} ({'; '.join(seen.dissent)})"
+        for item in found.arms
+        if (seen := sensitivity(item)).dissent
+    ]
+    if said:
         yield Caution(
-            "rank_dissent",
-            f"The rank method does not support the word for {_all(dissent)}.",
-            f"Look at the {plural(found.design.replicate)} of that arm; more blocks settle it.",
+            "sensitivity",
+            f"Methods that do not decide disagree with the word for {_all(said)}.",
+            f"Look at the {plural(one)} of that arm; more blocks settle it.",
         )
 
 

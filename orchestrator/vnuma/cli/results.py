@@ -45,11 +45,17 @@ def results(
             "says what the columns are."
         ),
     ] = CsvTableName.RESULTS,
+    everything: Annotated[
+        bool,
+        typer.Option(
+            "--all", help="Below the table also what does not decide: the verdicts by other methods."
+        ),
+    ] = False,
     store: StoreOption = None,
 ) -> None:
     """Show medians per size and topology, differences from the reference, and what counts.
 
-    Examples: vnuma results; vnuma results quick.4 --format csv --table samples > quick.4.csv
+    Examples: vnuma results; vnuma results --all; vnuma results quick.4 --format csv --table samples > all.csv
     """
     from vnuma.engine.lease.context import store_url
     from vnuma.report.model.model import load_run
@@ -62,6 +68,11 @@ def results(
             f"--table {table} is a table of --format csv.",
             fix=f"vnuma results {run} --format csv --table {table}",
         )
+    if everything and format_ is not ResultsFormat.TABLE:
+        raise InputError(
+            f"--all adds to the table; --format {format_} holds everything already.",
+            fix=f"vnuma results {run} --all",
+        )
     opened = open_store(store_url(store), create=False)
     loaded = load_run(opened, run)
     if table is CsvTableName.SAMPLES:
@@ -70,7 +81,7 @@ def results(
         print_samples(opened, loaded, sys.stdout)
         return
     render = {
-        ResultsFormat.TABLE: run_text.as_text,
+        ResultsFormat.TABLE: run_text.all_as_text if everything else run_text.as_text,
         ResultsFormat.CSV: TABLES[table].of,
         ResultsFormat.JSON: run_text.as_json,
     }

@@ -94,7 +94,7 @@ def test_rank_dissent_is_told() -> None:
     found = analysed(study_of(ms, columns_of()))
     arm = found.arms[-1]
     assert (arm.verdict.word, arm.verdict.rank_supports) == (Word.SLOWER, False)
-    assert "rank_dissent" in caution_ids(found)
+    assert "sensitivity" in caution_ids(found)
 
 
 def test_every_caution_has_advice() -> None:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from vnuma.analysis.result import Analysis, ArmResult
+from vnuma.analysis.sensitivity import sensitivity
 from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import LEFT_OUT, too_few
@@ -122,6 +123,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
     """All-sizes result of one arm; limits are ratios to the reference."""
     contrast, verdict = arm.contrast, arm.verdict
     inference, rank = contrast.inference, contrast.rank
+    other = sensitivity(arm)
     return {
         "arm": arm.arm,
         "boots": contrast.boots,
@@ -144,6 +146,9 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "reference_boots_apart": list(verdict.reference_apart),
         "beyond_margin": verdict.beyond_margin,
         "rank_supports": verdict.rank_supports,
+        "leave_one_out": [other.left_out.low, other.left_out.high] if other.left_out else None,
+        "sign_flip_p": other.sign_flip_p,
+        "dissent": list(other.dissent),
         "blocks_needed": verdict.blocks_needed,
         "reason": _why(verdict),
     }

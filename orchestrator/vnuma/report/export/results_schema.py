@@ -79,6 +79,13 @@ class ArmPart(BaseModel):
     reference_boots_apart: list[float] = Field(description="The same of the reference.")
     beyond_margin: bool = Field(description="The whole interval lies beyond the equivalence band.")
     rank_supports: bool | None
+    leave_one_out: Limits = Field(
+        description="Range of the ratio, each pair left out once; shown, never decides."
+    )
+    sign_flip_p: float | None = Field(
+        description="Randomisation test within blocks, this arm alone; null below 6 boots; never decides."
+    )
+    dissent: list[str] = Field(description="Methods that do not decide and disagree with the verdict.")
     blocks_needed: int | None = Field(description="Blocks that would likely decide; null: none can be named.")
     reason: Reason
 

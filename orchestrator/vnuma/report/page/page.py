@@ -39,6 +39,7 @@ from vnuma.report.model.words import (
 )
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
 from vnuma.report.tables.figures import figures_tables
+from vnuma.report.tables.sensitivity import SensitivityRow, sensitivity_rows
 from vnuma.report.tables.size_table import SizeRow, margin_of, size_rows
 from vnuma.report.tables.waits import WaitsTable, waits_tables
 from vnuma.store.rows import Attempt, Vm
@@ -127,6 +128,7 @@ class VmPart:
     published: tuple[PublishedRow, ...]
     methods: str
     numbers: tuple[ArmResult, ...]
+    sensitivity: tuple[SensitivityRow, ...]
     configuration: tuple[tuple[str, Pairs], ...]
     settings: tuple[SettingRow, ...]
 
@@ -193,6 +195,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         published=tuple(_published(loaded, analysis)),
         methods=methods(loaded, vm, analysis),
         numbers=analysis.arms,
+        sensitivity=tuple(sensitivity_rows(analysis)),
         configuration=tuple(configuration(loaded, vm)),
         settings=tuple(settings_rows(loaded, vm)),
     )

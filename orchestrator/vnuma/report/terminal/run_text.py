@@ -39,6 +39,7 @@ from vnuma.report.published.published_comparison_text import beside_text
 from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.figures import figures_text
 from vnuma.report.tables.paper_table import paper_rows
+from vnuma.report.tables.sensitivity import sensitivity_text
 
 __all__ = ["as_csv", "as_json", "as_text"]
 
@@ -55,6 +56,13 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
         parts += [part for part in _vm_parts(loaded, vm, width) if part]
     parts.append("\n".join(_wrap(text, "  ", width) for text in _notes(loaded)))
     return "\n\n".join(parts) + "\n"
+
+
+def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
+    """The same with what does not decide below it."""
+    several = len(loaded.study.vms) > 1
+    parts = [sensitivity_text(found, f" on {found.vm}" * several, width) for found in loaded.result.primary]
+    return "\n".join([as_text(loaded, width), *filter(None, parts)])
 
 
 def _notes(loaded: LoadedRun) -> Iterator[str]:
@@ -198,7 +206,7 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
     return "\n".join(["Trust  " + lines[0].lstrip(), *lines[1:]])
 
 
-_SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "rank_dissent", "aa_note", "aa_alarm"})
+_SAID_ELSEWHERE = frozenset({"no_data", "aa_missing", "no_aa", "aa_note", "aa_alarm"})
 """Cautions whose content already stands in a verdict or in the A/A sentence."""
 
 

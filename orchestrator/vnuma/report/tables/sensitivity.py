@@ -1,0 +1,65 @@
+"""The verdicts by other methods, for the page and the terminal. They decide nothing."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.sensitivity import sensitivity
+from vnuma.analysis.wording import limits, signed
+from vnuma.domain.workloads.replicate import plural
+
+
+@dataclass(frozen=True)
+class SensitivityRow:
+    """One arm in words."""
+
+    names: tuple[str, ...]
+    """What the columns are called, that of the arm first."""
+    arm: str
+    rank: str
+    left_out: str
+    sign_flip: str
+    dissent: str
+
+
+def sensitivity_rows(analysis: Analysis) -> Iterator[SensitivityRow]:
+    """The arms that have a pair at all."""
+    names = (
+        "Arm",
+        "Hodges-Lehmann",
+        f"Estimate, each {analysis.replicate} left out once",
+        "Sign-flip p",
+        "Disagrees",
+    )
+    few = f"fewer than 6 {plural(analysis.replicate)}"
+    for arm in analysis.arms:
+        if arm.contrast.boots:
+            other, rank = sensitivity(arm), arm.contrast.rank
+            out = other.left_out
+            yield SensitivityRow(
+                names,
+                arm.arm,
+                f"{signed(rank.ratio, 2)} ({limits(Interval(rank.low, rank.high), 2)})" if rank else few,
+                limits(Interval(out.low, out.high), 2) + "%" if out else f"one {analysis.replicate} only",
+                few if other.sign_flip_p is None else f"{other.sign_flip_p:.3g}",
+                "; ".join(other.dissent) or "no",
+            )
+
+
+def sensitivity_text(analysis: Analysis, where: str, width: int) -> str:
+    """A line an arm, under a title that says that none decides; empty without any pair."""
+    rows = list(sensitivity_rows(analysis))
+    if not rows:
+        return ""
+    title = f"Sensitivity{where}: other methods, arm by arm and not corrected; none decides"
+    said = [
+        f"{row.arm}: Hodges-Lehmann {row.rank}, each {analysis.replicate} left out once {row.left_out}, "
+        f"sign-flip p {row.sign_flip}" + (f"; disagrees: {row.dissent}" if row.dissent != "no" else "")
+        for row in rows
+    ]
+    filled = [textwrap.fill(text, width - 1, subsequent_indent="  ") for text in (title, *said)]
+    return "\n".join(filled) + "\n"
