@@ -31,6 +31,16 @@ class Noise:
     within_sd: float | None
     boot_sd: float | None
 
+    @property
+    def boot_share(self) -> float | None:
+        """What share of a cell's variance lies between boots: no number of iterations takes it away.
+
+        None when it cannot be estimated.
+        """
+        if not self.cell_sd or self.boot_sd is None:
+            return None
+        return min(1.0, (self.boot_sd / self.cell_sd) ** 2)
+
 
 def cell_sd(boot_sd: float, within_sd: float, iterations: int, sizes: int = 1) -> float:
     """sigma = sqrt(sigma_boot^2 + c_m sigma_within^2 / S): sizes share the boot, not the iterations."""

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
+from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.domain.workloads.replicate import Replicate, counted, plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",
@@ -114,6 +115,25 @@ def growth_sentence(growth: Growth) -> str:
     if growth.trend == "undecided":
         return f"whether the gap changes with size is undecided: {text}"
     return f"{growth.trend} as size grows: {text}"
+
+
+def split_sentence(noise: Noise, replicate: Replicate) -> str:
+    """Whether more boots or more iterations would narrow the intervals, as far as the run can tell."""
+    many = plural(replicate)
+    title = f"{many.capitalize()} or iterations:"
+    if noise.cell_sd is None:
+        return f"{title} not evaluated, too few cells to estimate an error."
+    if noise.within_sd is None or noise.boot_share is None:
+        return f"{title} not evaluated, no {replicate} has two iterations that differ."
+    within = f"of an iteration within its {replicate} {noise.within_sd * 100:.2f}%"
+    if not noise.boot_share:
+        return f"{title} SD between {many} none to be seen, {within}: either narrows intervals."
+    gain = 1 - math.sqrt(noise.boot_share)
+    return (
+        f"{title} SD between {many} {(noise.boot_sd or 0.0) * 100:.2f}%, {within}. The first is "
+        f"{noise.boot_share * 100:.0f}% of a cell's variance: further iterations would narrow intervals by "
+        f"{math.ceil(gain * 100)}% at most, twice the blocks by about 29%."
+    )
 
 
 def signed(ratio: float, places: int = 1) -> str:

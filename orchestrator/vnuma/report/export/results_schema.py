@@ -197,6 +197,11 @@ class AnalysisPart(BaseModel):
     ended_by_rule: str | None = Field(description="The declared rule that ended the blocks.")
     withheld: str | None
     residual_sd: float | None = Field(description="SD of one cell on the ln scale: 0.005 is 0.5%.")
+    boot_sd: float | None = Field(
+        description="Of it, between boots: 0 when iterations explain all of it; null: not estimable."
+    )
+    within_sd: float | None = Field(description="SD of one iteration within its boot and size.")
+    boot_share: float | None = Field(description="boot_sd squared / residual_sd squared.")
     df: int
     detectable_effect: Detectable
     arms: list[ArmPart]

@@ -7,7 +7,7 @@ from itertools import count as counter
 
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import growth_sentence, limits, listed, signed
+from vnuma.analysis.wording import growth_sentence, limits, listed, signed, split_sentence
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts import difference_charts
@@ -127,6 +127,8 @@ class VmPart:
     missing: tuple[str, ...]
     published: tuple[PublishedRow, ...]
     methods: str
+    split: str
+    """Where the spread comes from: boots or iterations."""
     numbers: tuple[ArmResult, ...]
     sensitivity: tuple[SensitivityRow, ...]
     configuration: tuple[tuple[str, Pairs], ...]
@@ -194,6 +196,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         ),
         published=tuple(_published(loaded, analysis)),
         methods=methods(loaded, vm, analysis),
+        split=split_sentence(analysis.noise, analysis.replicate),
         numbers=analysis.arms,
         sensitivity=tuple(sensitivity_rows(analysis)),
         configuration=tuple(configuration(loaded, vm)),

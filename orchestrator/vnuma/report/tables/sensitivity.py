@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
-from vnuma.analysis.wording import limits, signed
+from vnuma.analysis.wording import limits, signed, split_sentence
 from vnuma.domain.workloads.replicate import plural
 
 
@@ -61,5 +61,6 @@ def sensitivity_text(analysis: Analysis, where: str, width: int) -> str:
         f"sign-flip p {row.sign_flip}" + (f"; disagrees: {row.dissent}" if row.dissent != "no" else "")
         for row in rows
     ]
+    said.append(split_sentence(analysis.noise, analysis.replicate))
     filled = [textwrap.fill(text, width - 1, subsequent_indent="  ") for text in (title, *said)]
     return "\n".join(filled) + "\n"
