@@ -65,6 +65,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
     assert table.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
     document = json.loads(vnuma("results", "small.1", "--format", "json").out)
     assert document["simulated"] is True
+    assert (document["declared"]["as_declared"], document["declared"]["earlier_runs"]) == (True, [])
     assert vnuma("results", "small.1", "--format", "csv").out.count("\n") > 2
 
     for sample in stored_samples():

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from sqlalchemy import Connection
+
+from vnuma.analysis.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.setting import Power
@@ -129,6 +132,7 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             inventory=str(inventory.resolve()),
             ticket=prepared.permit.ticket,
         )
+        _declare(connection, study, saved.sha256, run)
         for index, (name, plan) in enumerate(prepared.plans.items()):
             row = vms.add_vm(
                 connection, run.id, vm_key=plan.key, name=name, path=plan.path, esxi_host=plan.host_name
@@ -142,6 +146,13 @@ def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
             for scope, document in plan.documents().items():
                 facts.add_vm_facts(connection, row.id, scope, document)
     return run
+
+
+def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) -> None:
+    """Store what will be analysed and when it ends, with its hash, before anything can be measured."""
+    before = [item.name for item in runs.list_runs(connection) if item.study_name == study.name]
+    plan = declaration(study, study_sha256, [name for name in before if name != run.name])
+    facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
 
 
 def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:

@@ -14,6 +14,7 @@ from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.export.json_checks import a_a, control, drift, limits, or_null
 from vnuma.report.model.boot_views import boots_of
+from vnuma.report.model.declared import plan_document
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import scaling_document
 from vnuma.report.model.trust import effective_count, repeated
@@ -54,6 +55,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
             "workload": loaded.study.workload.name,
             "size_word": loaded.result.design.size_word,
         },
+        "declared": plan_document(loaded),
         "ticket": run.ticket,
         "product_version": run.product_version,
         "created_at": _time(run.created_at),

@@ -38,6 +38,16 @@ class StudyPart(BaseModel):
     size_word: str = Field(description="What a size counts.")
 
 
+class DeclaredPart(BaseModel):
+    """The plan that was stored before the first boot: study, method and stopping rule."""
+
+    sha256: str | None = Field(description="Of the plan's canonical JSON; null: none was stored.")
+    as_declared: bool | None
+    differs: list[str] = Field(description="What is not as declared.")
+    earlier_runs: list[str] = Field(description="Runs of the study that the store held when it was declared.")
+    reason: Reason
+
+
 class VmPart(BaseModel):
     """A VM of the run."""
 
@@ -259,6 +269,7 @@ class Results(BaseModel):
     state: str
     partial: bool = Field(description="True: the run is still going and figures will change.")
     study: StudyPart
+    declared: DeclaredPart
     ticket: str | None = Field(description="Change ticket of a run on production VMs.")
     product_version: str
     created_at: Utc

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.vm.provenance import measured_on
+from vnuma.report.model.declared import plan_check
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
@@ -190,6 +191,7 @@ def _product(loaded: LoadedRun) -> Pairs:
         ("Change ticket", run.ticket or "none"),
         ("Seed of the order", str(run.seed)),
         ("Study file, SHA-256", loaded.study_sha256),
+        ("Declared plan", plan_check(loaded).words),
         ("Measured on", measured_on(run.simulated)),
     ]
 

@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.json_export import as_json
+from vnuma.report.model.declared import plan_check
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
@@ -62,7 +63,8 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """The same with what does not decide below it."""
     several = len(loaded.study.vms) > 1
     parts = [sensitivity_text(found, f" on {found.vm}" * several, width) for found in loaded.result.primary]
-    return "\n".join([as_text(loaded, width), *filter(None, parts)])
+    plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
+    return "\n".join([as_text(loaded, width), *filter(None, parts), plan]) + "\n"
 
 
 def _notes(loaded: LoadedRun) -> Iterator[str]:

@@ -1,0 +1,72 @@
+"""What a run declares before its first boot, and its hash: study, method and stopping rule."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.domain.study.study import Study
+
+METHOD = 1
+"""The method of docs/statistics.md; raised with every change that can alter a verdict."""
+SCOPE = "declared"
+"""Scope of the run's facts that hold `plan` and `sha256`."""
+
+_NAMES = {
+    "study_sha256": "the study file",
+    "method": "the method of analysis",
+    "stopping": "the stopping rule",
+    "order": "the order of arms",
+    "seed": "the seed of the order",
+    "equivalence": "the band of equivalence",
+    "reference": "the reference arm",
+}
+
+
+@dataclass(frozen=True)
+class Declared:
+    """A declaration as stored: `plan` is what `declaration` gave, `sha256` its hash at that time."""
+
+    plan: Mapping[str, Any]
+    sha256: str
+
+    @property
+    def earlier_runs(self) -> tuple[str, ...]:
+        """Runs of the study that were there already: their outcome may have been known."""
+        named = self.plan.get("earlier_runs")
+        return tuple(map(str, named)) if isinstance(named, list) else ()
+
+
+def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) -> dict[str, Any]:
+    """The plan as a value that can be stored; `study_sha256` is of the study file's text."""
+    design = study.design
+    return {
+        "study_sha256": study_sha256,
+        "method": METHOD,
+        "stopping": {
+            "blocks": design.most_blocks,
+            "precision": design.precision,
+            "max_hours": design.max_hours,
+        },
+        "order": design.order,
+        "seed": design.seed,
+        "equivalence": design.equivalence,
+        "reference": study.reference,
+        "earlier_runs": list(earlier_runs),
+    }
+
+
+def hash_of(plan: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical JSON: sorted keys, no spaces, ASCII."""
+    text = json.dumps(plan, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is not as declared, in words; `now` is the declaration made again from what is stored."""
+    if hash_of(declared.plan) != declared.sha256:
+        return ("the stored plan does not have its own hash: it was altered",)
+    return tuple(f"{name} is another" for key, name in _NAMES.items() if declared.plan.get(key) != now[key])

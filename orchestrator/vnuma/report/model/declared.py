@@ -1,0 +1,71 @@
+"""Was the run analysed as it was declared before its first boot?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from vnuma.analysis.declaration import SCOPE, Declared, declaration, deviations
+from vnuma.analysis.wording import listed
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.words import count
+from vnuma.store.rows import Fact
+
+
+@dataclass(frozen=True)
+class PlanCheck:
+    """`sha256` of the plan, None if none was stored; `differs` names what is not as declared."""
+
+    sha256: str | None
+    differs: tuple[str, ...]
+    earlier_runs: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        """As in "as declared (SHA-256 ...); earlier runs of the study: none"."""
+        if self.sha256 is None:
+            return "none was stored before the first boot"
+        found = f"NOT as declared: {'; '.join(self.differs)}" if self.differs else "as declared"
+        earlier = listed(self.earlier_runs) or "none"
+        return f"{found} (SHA-256 {self.sha256}); earlier runs of the study: {earlier}"
+
+
+def plan_check(loaded: LoadedRun) -> PlanCheck:
+    """Hold what was declared against the study, the method and the run as they are now."""
+    facts = [fact for fact in loaded.facts if fact.scope == SCOPE and fact.vm_id is None]
+    stored = {fact.key: fact.value for fact in facts}
+    plan, sha256 = stored.get("plan"), stored.get("sha256")
+    if not isinstance(plan, dict) or not isinstance(sha256, str):
+        return PlanCheck(None, (), ())
+    declared = Declared(plan, sha256)
+    now = declaration(loaded.study, loaded.study_sha256, declared.earlier_runs)
+    differs = (*deviations(declared, now), *_late(loaded, facts), *_short(loaded))
+    return PlanCheck(sha256, differs, declared.earlier_runs)
+
+
+def _late(loaded: LoadedRun, facts: list[Fact]) -> Iterator[str]:
+    begun = min((attempt.started_at for attempt in loaded.attempts), default=None)
+    if begun is not None and max(fact.at for fact in facts) > begun:
+        yield "it was stored after the first boot"
+
+
+def _short(loaded: LoadedRun) -> Iterator[str]:
+    """Blocks that no declared rule gave up."""
+    if loaded.partial:
+        return
+    for analysis in loaded.result.primary:
+        if analysis.blocks_not_begun:
+            yield f"{count(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
+
+
+def plan_document(loaded: LoadedRun) -> dict[str, Any]:
+    """The same for the JSON document."""
+    found = plan_check(loaded)
+    return {
+        "sha256": found.sha256,
+        "as_declared": None if found.sha256 is None else not found.differs,
+        "differs": list(found.differs),
+        "earlier_runs": list(found.earlier_runs),
+        "reason": None if found.sha256 else found.words,
+    }
