@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -30,7 +31,7 @@ from vnuma.analysis.sentinel import check_sentinel
 from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
-from vnuma.analysis.variance import Noise, noise
+from vnuma.analysis.variance import Noise, noise, pilot_upper
 from vnuma.analysis.verdict import Rules, Word, decide, rules_for, run_withheld
 
 ALPHA = 0.05
@@ -224,14 +225,25 @@ def _blocks_needed(comparison: Comparison, rules: Rules, spread: Noise, design: 
 
 
 def _detectable(comparison: Comparison, spread: Noise) -> float | NotEvaluated:
-    """What this many blocks likely detect at the SD found, as a ratio minus 1."""
-    if comparison.fit is None or spread.cell_sd is None:
+    """What this many blocks likely detect in any arm at the upper bounds of the SDs, as a ratio minus 1."""
+    if comparison.fit is None or spread.cell_sd_upper is None:
         return NotEvaluated("the spread could not be estimated")
     arms, references = _family(comparison)
     blocks = len(comparison.fit.grid.blocks)
     if not arms or blocks < 2:
         return NotEvaluated("fewer than 2 blocks, or no arm to compare")
-    return detectable_effect(spread.cell_sd, Layout(arms, references, blocks))
+    sd = max([spread.cell_sd_upper, *_own_upper(comparison, references)])
+    # What a coarse clock adds does not shrink with blocks: as if each cell scattered by so much more.
+    rounded = 2 * comparison.rounding.variance(comparison.fit.ms or 0.0) * blocks / (1 + 1 / references)
+    return detectable_effect(math.hypot(sd, math.sqrt(rounded)), Layout(arms, references, blocks))
+
+
+def _own_upper(comparison: Comparison, references: int) -> Iterator[float]:
+    """Upper bounds of a cell's SD by the pairs of those arms whose intervals rest on them."""
+    for item in comparison.contrasts:
+        if item.inference is not None and item.inference.basis == "own":
+            d = item.differences
+            yield math.sqrt(pilot_upper(statistics.variance(d), len(d) - 1) / (1 + 1 / references))
 
 
 def _family(comparison: Comparison) -> tuple[int, int]:

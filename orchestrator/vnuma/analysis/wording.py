@@ -222,7 +222,7 @@ def _undecided(verdict: Verdict) -> str:
         return f"{text}; {apart_words(verdict)}"
     if verdict.blocks_needed is None:
         return text
-    return f"{text}, about {verdict.blocks_needed} blocks would decide"
+    return f"{text}, about {verdict.blocks_needed} blocks would likely decide"
 
 
 def _states(verdict: Verdict) -> str:

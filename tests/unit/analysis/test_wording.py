@@ -86,7 +86,7 @@ def test_size_wise_equivalence_names_its_level() -> None:
 def test_undecided_with_blocks() -> None:
     """Undecided tells the estimate, the interval and what would decide."""
     verdict = _verdict(Word.UNDECIDED, 0.4, -0.3, 1.12, blocks_needed=12)
-    assert headline(verdict) == "undecided: +0.4% (-0.3 to 1.1), about 12 blocks would decide"
+    assert headline(verdict) == "undecided: +0.4% (-0.3 to 1.1), about 12 blocks would likely decide"
 
 
 def test_undecided_without_a_number_of_blocks() -> None:

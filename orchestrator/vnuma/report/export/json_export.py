@@ -12,7 +12,7 @@ from vnuma.analysis.table import TableCell
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.replicate import none_valid
-from vnuma.report.export.json_checks import a_a, control, drift, limits, or_null
+from vnuma.report.export.json_checks import a_a, control, drift, evidence, limits, or_null
 from vnuma.report.model.boot_views import boots_of
 from vnuma.report.model.declared import plan_document
 from vnuma.report.model.model import LoadedRun
@@ -201,6 +201,7 @@ def _analysis(analysis: Analysis) -> dict[str, Any]:
         "positive_control": control(analysis.positive_control),
         "drift": drift(analysis.drift),
         "sentinel": drift(analysis.sentinel),
+        **evidence(analysis),
         "missing_cells": [
             {"label": item.label, "block": item.block, "outcome": item.outcome, "reason": item.reason}
             for item in analysis.missing
@@ -220,6 +221,7 @@ def _size_arm(cell: TableCell, verdict: Verdict | None, analysis: Analysis) -> d
         "ratio": verdict.ratio if verdict else None,
         "level": verdict.level if verdict else None,
         "interval": limits(verdict.interval) if verdict else None,
+        "equivalence_interval": limits(verdict.equivalence_interval) if verdict else None,
         "verdict": str(verdict.word) if verdict else "reference",
         "reason": _why_not(cell, verdict, analysis),
     }

@@ -123,6 +123,7 @@ class SizeArm(BaseModel):
     ratio: float | None
     level: float | None = Field(description="1 - 0.05 / number of sizes.")
     interval: Limits
+    equivalence_interval: Limits = Field(description="Decides equivalence at this size.")
     verdict: str
     reason: Reason
 
@@ -137,7 +138,7 @@ class SizePart(BaseModel):
 
 
 class Detectable(BaseModel):
-    """The difference that this many blocks likely (80%) detect, as a ratio minus 1."""
+    """The difference that this many blocks likely (80%) detect at the upper bound of the SD: 0.01 is 1%."""
 
     value: float | None
     reason: Reason
@@ -180,6 +181,45 @@ class DriftPart(BaseModel):
     reason: Reason = None
 
 
+class GatePart(BaseModel):
+    """The variance gate of one column."""
+
+    label: str
+    f: float | None = Field(description="null: nothing to divide by.")
+    critical: float | None
+    flagged: bool = Field(description="True: intervals that it touches rest on their own error.")
+
+
+class GrowthPart(BaseModel):
+    """How an arm's gap changes as the work doubles, in percentage points."""
+
+    arm: str
+    points: float | None
+    interval_95: Limits
+    adjusted_p: float | None
+    trend: str
+    withheld: str | None
+
+
+class OddCellPart(BaseModel):
+    """A cell far from what its column and block say; kept. ln scale."""
+
+    label: str
+    block: int
+    residual: float
+    limit: float
+    shift: float
+
+
+class GroupsPart(BaseModel):
+    """Whether residuals fall into two groups."""
+
+    share: float | None
+    critical: float | None
+    flagged: bool | None
+    reason: Reason
+
+
 class MissingCell(BaseModel):
     """A cell without a value."""
 
@@ -220,6 +260,10 @@ class AnalysisPart(BaseModel):
     positive_control: ControlPart
     drift: DriftPart
     sentinel: DriftPart = Field(description="Drift of a short reference query at each boot.")
+    gate: list[GatePart] = Field(description="Empty with a single arm, or fewer than 3 columns.")
+    growth: list[GrowthPart] = Field(description="Empty with a single size.")
+    odd_cells: list[OddCellPart]
+    two_groups: GroupsPart
     missing_cells: list[MissingCell]
 
 

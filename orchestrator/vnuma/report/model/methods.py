@@ -177,7 +177,7 @@ def _power(analysis: Analysis) -> str:
         return ""
     blocks = count(analysis.blocks, "block")
     effect = percent_up(analysis.detectable_effect)
-    return f"With this spread, {blocks} likely (80%) detect a difference of {effect}."
+    return f"With the upper bound of this spread, {blocks} likely (80%) detect a difference of {effect}."
 
 
 def _range(boots: set[int], study: Study) -> str:
