@@ -268,3 +268,19 @@ def test_waits_are_given_by_form_and_by_arm(loaded: Load) -> None:
     for item in found:
         assert [share["type"] for share in item["shares"]] == ["ASYNC_NETWORK_IO"]
         assert item["shares"][0]["share"] == pytest.approx(0.93, abs=0.001)
+
+
+def test_json_holds_what_verdicts_rest_on(loaded: Load) -> None:
+    """The gate's F of every column, growth of every arm, and a size's interval that decides equivalence."""
+    found = document(loaded(Story()))["analyses"][0]
+
+    assert [flag["label"] for flag in found["gate"]] == list(LABELS)
+    assert all(
+        flag["f"] is None or flag["flagged"] == (flag["f"] > flag["critical"]) for flag in found["gate"]
+    )
+    assert [item["arm"] for item in found["growth"]] == [arm["arm"] for arm in found["arms"]]
+    assert found["two_groups"]["share"] <= 1
+    for size in found["sizes"]:
+        for arm in size["arms"][1:]:
+            low, high = arm["equivalence_interval"]
+            assert arm["interval"][0] < low < arm["ratio"] < high < arm["interval"][1]
