@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.report.build import GOLDEN_STORY, Story
-from vnuma.analysis.declaration import METHOD, SCOPE, declaration, hash_of
+from vnuma.domain.study.declaration import METHOD, SCOPE, declaration, hash_of
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.terminal.run_text import all_as_text

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlalchemy import Connection
 
-from vnuma.analysis.declaration import SCOPE, declaration, hash_of
+from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.setting import Power

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from vnuma.analysis.declaration import SCOPE, Declared, declaration, deviations
 from vnuma.analysis.wording import listed
+from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import count
 from vnuma.store.rows import Fact
