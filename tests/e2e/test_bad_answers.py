@@ -38,6 +38,10 @@ def test_putting_back_goes_on_when_the_answers_are_vcenters_again(
     assert settings_now(running) == before
 
 
+BAD_TRIES = 4
+"""Pauses of 1, 2, 4 and 8 s, each longer or shorter by half, follow so many: about 15 s of a minute."""
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("kind", BAD_ANSWERS)
 def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
@@ -49,11 +53,11 @@ def test_a_run_whose_vcenter_answers_badly_for_a_while_measures_every_cell(
     before = settings_of(running, ["sql16", "sql17"])
     study = write_study(tmp_path, vms=["sql16", "sql17"])
     with proxy_before(running, tmp_path) as proxy:
-        proxy.turn(kind, 6, at="ShutdownGuest")
+        proxy.turn(kind, BAD_TRIES, at="ShutdownGuest")
 
         ran = vnuma("run", study, "-i", write_inventory(tmp_path, running, **proxy.vcenter))
 
-        assert proxy.spoiled == 6
+        assert proxy.spoiled == BAD_TRIES
     assert ran.code == 0, ran.text
     assert settings_of(running, ["sql16", "sql17"]) == before
 

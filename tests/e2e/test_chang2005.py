@@ -44,7 +44,8 @@ def shrunk(folder: Path, *arms: str) -> Path:
     study["reference"] = "4-way"
     study["design"] |= {"blocks": 1, "order": "fixed", "a_a": False}
     study["workload"] |= {"forms": ["noop"], "sizes": [8], "seek_rows": 50}
-    study["published"]["figures"] = {"noop": {8: study["published"]["figures"]["noop"][20]}}
+    for part in ("figures", "lower_bounds"):
+        study["published"][part] = {"noop": {8: study["published"][part]["noop"][20]}}
     study["limits"] = {"attempts_per_cell": 1}
     return written(folder, study)
 

@@ -82,4 +82,4 @@ def test_a_reader_with_the_archive_alone_gets_the_figures_and_measures_them_agai
     assert compared.code == 0, compared.text
     (pair,) = json.loads(compared.out)["vms"]
     assert {change["arm"] for change in pair["arms"]} == {"1x16", "4x4"}
-    assert all(change["ratio"] for change in pair["arms"])
+    assert all(change["own"]["ratio"] for change in pair["arms"])
