@@ -10,14 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.report.build import Story, build, study_text
+from tests.support.stores import new_store
+from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.engine.run.recover import reopen
 from vnuma.errors import InputError
 from vnuma.report.archive.manifest import NAME
 from vnuma.report.archive.read import differences, import_run
 from vnuma.report.archive.write import export_run
 from vnuma.report.export.json_export import document
+from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.store import runs
+from vnuma.store import facts, runs
 from vnuma.store.open import Store
 from vnuma.store.states import RunState
 
@@ -46,6 +49,22 @@ def test_an_imported_run_gives_the_same_figures(
     assert again.study_text == loaded.study_text
     assert len(again.facts) == len(loaded.facts) + 1
     assert [a.effective for a in again.attempts] == [a.effective for a in loaded.attempts]
+
+
+def test_the_declared_plan_is_carried(store: Store, tmp_path: Path) -> None:
+    """With its hash and its time, so that an importer sees what the exporter saw."""
+    ours = new_store(tmp_path / "ours.db")
+    name = build(ours, Story(text=study_text(sizes="500", forms="client", blocks=2))).name
+    run = load_run(ours, name)
+    plan = declaration(run.study, run.study_sha256, ["quick.0"])
+    with ours.write() as conn:
+        facts.add_run_facts(conn, run.run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
+    loaded = load_run(ours, name)
+    export_run(ours, loaded, tmp_path / "run.zip")
+    again = load_run(store, import_run(store, tmp_path / "run.zip").run)
+
+    assert plan_check(again).sha256 == hash_of(plan)
+    assert plan_check(again) == plan_check(loaded)
 
 
 def test_a_taken_name_gives_the_next_number(exported: tuple[Store, LoadedRun, Path], store: Store) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -15,6 +16,7 @@ from vnuma.analysis import Analysis, NotEvaluated, analyse
 from vnuma.analysis.result import ArmResult
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
+from vnuma.domain.study.declaration import METHOD
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import answer
 
@@ -100,7 +102,16 @@ def test_no_advice_stands_beside_arms_that_are_not_decided(loaded: Load, found: 
             assert not {Word.UNDECIDED, Word.TOO_FEW, Word.FASTER} & set(words.values()), said
         elif advised:
             assert words[advised[1]] is Word.FASTER, said
-        assert "undecided" not in said or "No recommendation" in said or "Use 1x16" not in said
+        elif not one.withheld:
+            open_arms = [arm for arm, word in words.items() if word in (Word.UNDECIDED, Word.TOO_FEW)]
+            assert open_arms, said
+            assert all(arm in said for arm in open_arms), said
+
+
+def test_no_verdict_changes_without_a_new_number_of_the_method(found: list[Analysis]) -> None:
+    """Runs store the number before their first boot. Raise METHOD together with this hash."""
+    words = [f"{arm.arm} {arm.verdict.word} {arm.verdict.withheld}" for one in found for arm in one.arms]
+    assert (METHOD, hashlib.sha256("\n".join(words).encode()).hexdigest()[:16]) == (1, "7deb12d44044aed9")
 
 
 def test_what_a_study_likely_detects_is_not_less_than_its_intervals_allow(found: list[Analysis]) -> None:

@@ -69,4 +69,4 @@ def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
     """What is not as declared, in words; `now` is the declaration made again from what is stored."""
     if hash_of(declared.plan) != declared.sha256:
         return ("the stored plan does not have its own hash: it was altered",)
-    return tuple(f"{name} is another" for key, name in _NAMES.items() if declared.plan.get(key) != now[key])
+    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now[key])
