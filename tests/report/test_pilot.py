@@ -24,7 +24,8 @@ def test_a_pilots_upper_bound_is_planned_with(store: Store) -> None:
 
     assert (pilot.blocks, pilot.df, pilot.differs) == (3, 10, ())
     assert (pilot.upper / pilot.measured) ** 2 == pytest.approx(1.618364, abs=1e-5)
-    assert pilot.iterations in (3, 5, 7)
+    assert pilot.spreads is not None
+    assert pilot.costs is not None
 
 
 def test_two_blocks_are_no_pilot(store: Store) -> None:
@@ -58,8 +59,9 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     assert "precision 2% likely ends it after" in shown.out
     assert re.search(r"With at most \d+ blocks, \d+ (s|min), if boots vary as in pilot", shown.out)
     assert re.search(
-        r"By its costs and spreads, \d iterations a boot make the best use of the time", shown.out
+        r"Cheapest for 95% half-widths of 2%, likely \(80%\): \d iterations a boot, \d+ blocks", shown.out
     )
+    assert document["allocation"]["choices"][0]["blocks"] >= 6
     assert "0.0\n" not in shown.out.partition("With at most")[0]  # no hours that are none
     assert document["simulated"] is True
     assert document["pilot"]["run"] == run.name

@@ -26,6 +26,8 @@ from vnuma.analysis.variance import cell_sd
 ASSUMED_BOOT_SDS = (0.002, 0.005, 0.01)
 ASSUMED_WITHIN_SD = 0.005
 TYPICAL_BOOT_SD = 0.005
+TYPICAL_SPREADS = (TYPICAL_BOOT_SD, ASSUMED_WITHIN_SD)
+"""Between boots, and of an iteration within its boot."""
 STOPPED_STUDIES = 2000
 
 

@@ -60,6 +60,20 @@ def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: i
     )
 
 
+def ratio_for_width(layout: Layout, goal: float = POWER) -> float:
+    """width/sigma that the widest of the 95% half-widths keeps with probability `goal`; ln scale."""
+    return float(np.quantile(simulate_null(layout).half_width_95.max(axis=1), goal))
+
+
+def blocks_for_width(width: float, sigma: float, arms: int, references: int) -> int | None:
+    """Fewest blocks, at least 6, whose half-widths are likely (80%) all at most `width`; None beyond 200."""
+    if sigma == 0:
+        return FEWEST_BLOCKS
+    return _fewest(
+        math.log1p(width) / sigma, lambda blocks: ratio_for_width(Layout(arms, references, blocks))
+    )
+
+
 def blocks_to_decide(margin: float, sigma: float, arms: int, references: int) -> int | None:
     """Fewest blocks for both: an effect as large as the margin detected, no effect called equivalent.
 

@@ -78,20 +78,6 @@ def median_variance(m: int) -> float:
     return float(order * ((w * density * below ** (k - 1))[:, None] * square * upper * w[None, :]).sum())
 
 
-def iterations_recommended(
-    cost_boot: float, cost_iteration: float, var_within: float, var_between: float
-) -> int:
-    """Odd m from 3 to 7: ceil(sqrt(cost_boot/cost_iteration x var_within/var_between)) within that.
-
-    Kalibera and Jones 2013, two-level form. Costs in any one unit of time.
-    """
-    if var_between <= 0:
-        return 7
-    m = math.ceil(math.sqrt(cost_boot / cost_iteration * var_within / var_between))
-    m = max(3, m)
-    return min(7, m + 1 - m % 2)
-
-
 def noise(ms: float | None, df: int, boots: Sequence[Boot]) -> Noise:
     """Split the residual variance of a run into boot and iteration parts."""
     within = _within_variance(boots)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
+from vnuma.analysis.allocation import Allocation, Plans
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
@@ -134,6 +135,26 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
         f"{noise.boot_share * 100:.0f}% of a cell's variance: further iterations would narrow intervals by "
         f"{math.ceil(gain * 100)}% at most, twice the blocks by about 29%."
     )
+
+
+def plans_sentence(plans: Plans, replicate: Replicate, beside: int | None = None) -> str:
+    """What costs least for the wanted width, and what as many iterations as `beside` would cost."""
+    width = f"95% half-widths of {plans.width * 100:g}%"
+    if not plans.choices:
+        return f"{width} would need more than 200 blocks, whatever the iterations."
+    best, *others = plans.choices
+    text = f"Cheapest for {width}, likely (80%): {_plan(best)} a {replicate}, {_blocks_hours(best)}"
+    told = [one for one in others if beside is None or one.iterations == beside]
+    return "; ".join([text, *(f"{_plan(one)}, {_blocks_hours(one)}" for one in told)]) + "."
+
+
+def _plan(one: Allocation) -> str:
+    return f"{one.iterations} iterations"
+
+
+def _blocks_hours(one: Allocation) -> str:
+    places = 1 if one.hours >= 1 else 2
+    return f"{one.blocks} blocks, {one.hours:.{places}f} h"
 
 
 def signed(ratio: float, places: int = 1) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from vnuma.cli.screen import plural
 
 if TYPE_CHECKING:
+    from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.plan import VmPlan
@@ -41,6 +42,18 @@ def design_lines(study: Study) -> list[str]:
     if design.max_hours:
         lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
     return lines
+
+
+def assumed_plans(study: Study) -> Plans:
+    """Boots or iterations, by what a cell's parts are assumed to take and to scatter."""
+    from vnuma import analysis
+    from vnuma.analysis.allocation import Costs, allocate, wanted_width
+    from vnuma.analysis.planning import TYPICAL_SPREADS
+    from vnuma.domain.study.cell_time import assumed_boot_seconds, assumed_iteration_seconds
+
+    design = analysis.design_of(study)
+    costs = Costs(assumed_boot_seconds(study), assumed_iteration_seconds(study), study.design.warmups)
+    return allocate(design, wanted_width(design, study.design.precision), TYPICAL_SPREADS, costs)
 
 
 def at_most(study: Study) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
+import textwrap
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.design_lines import at_most, design_lines, in_all
+from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.findings_lines import closing_line, findings_lines
 from vnuma.cli.options import (
     InventoryOption,
@@ -244,7 +245,18 @@ def _detects(study: Study) -> list[str]:
     if seen is None:
         return []
     found = percent_up(seen.detectable)
-    return [f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)"]
+    return [
+        f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)",
+        *_cheapest(study),
+    ]
+
+
+def _cheapest(study: Study) -> list[str]:
+    """Boots or iterations, at the same assumed spread; the study's own iterations beside the cheapest."""
+    from vnuma.analysis.wording import plans_sentence
+
+    said = plans_sentence(assumed_plans(study), study.workload.replicate, study.design.iterations)
+    return textwrap.wrap(f"Costs    {said}", (width() or 80) - 1, subsequent_indent=" " * 9)
 
 
 def _hard_off(study: Study) -> str:
@@ -262,6 +274,7 @@ def _document(study: Study, plans: list[VmPlan]) -> dict[str, object]:
         "schema": "vnuma/plan/1",
         "simulated": any(plan.simulated for plan in plans),
         "study": study.name,
+        "allocation": asdict(assumed_plans(study)),
         "vms": [
             {
                 "vm": plan.vm.name,

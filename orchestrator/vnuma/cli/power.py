@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -11,12 +12,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
 from vnuma.cli.screen import duration, echo, plural, say, simulated_banner, working
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
+    from vnuma.analysis.allocation import Plans
     from vnuma.analysis.planning import Ending, Needed, Outlook, Spread
     from vnuma.analysis.records import AnalysisDesign
     from vnuma.domain.study.study import Study
@@ -71,6 +74,7 @@ def power(
         planning.outlook(design, design.blocks, chosen, wanted),
         planning.ending(design, parsed.design.precision, chosen) if parsed.design.precision else None,
         chosen,
+        _plans(parsed, design, known),
     )
     if format_ is PowerFormat.JSON:
         echo(json.dumps(found.document(), indent=2))
@@ -88,6 +92,17 @@ def _needed(design: AnalysisDesign, spreads: Sequence[Spread], effect: float) ->
             tell(f"Simulating studies, spread {number} of {len(spreads)}: {spread.label}")
             found.append(planning.needed(design, spread, effect))
     return found
+
+
+def _plans(study: Study, design: AnalysisDesign, pilot: Pilot | None) -> Plans | None:
+    """With a pilot's split and costs, else with what is assumed; None where the pilot has no split."""
+    from vnuma.analysis.allocation import allocate, wanted_width
+
+    if pilot is None:
+        return assumed_plans(study)
+    if pilot.spreads is None or pilot.costs is None:
+        return None
+    return allocate(design, wanted_width(design, study.design.precision), pilot.spreads, pilot.costs)
 
 
 def _pilot(name: str, study: Study, url: str | None) -> Pilot:
@@ -110,11 +125,12 @@ class _Found:
     outlook: Outlook | None
     ending: Ending | None
     chosen: Spread
+    plans: Plans | None
 
     def text(self, path: Path) -> str:
         lines = [simulated_banner(self.pilot.simulated)] if self.pilot and self.pilot.simulated else []
         work = self.study.workload
-        lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending()]
+        lines += [self._heading(), "", *self._table(), "", *self._outlook(), *self._ending(), *self._plans()]
         if self.pilot:
             lines += ["", *self._pilot(self.pilot)]
         else:
@@ -202,15 +218,19 @@ class _Found:
             f"{self.ending.capped * 100:.0f}% not before the last block",
         ]
 
+    def _plans(self) -> list[str]:
+        from vnuma.analysis.wording import plans_sentence
+
+        if self.plans is None:
+            return []
+        return ["", *textwrap.wrap(plans_sentence(self.plans, self.study.workload.replicate), 90)]
+
     def _pilot(self, pilot: Pilot) -> list[str]:
         lines = [
             f"Pilot    {pilot.run}, {plural(pilot.blocks, 'block')}: a cell's SD was "
             f"{pilot.measured * 100:.2f}% ({pilot.df} degrees of freedom);",
             f"         planned with its upper bound, {pilot.upper * 100:.2f}%: likely, not promised.",
         ]
-        if pilot.iterations is not None:
-            best = f"{plural(pilot.iterations, 'iteration')} a {self.study.workload.replicate}"
-            lines.append(f"         By its costs and spreads, {best} make the best use of the time.")
         if pilot.differs:
             names = ", ".join(pilot.differs)
             lines.append(f"         It differs from the study in {names}: its spread may not hold.")
@@ -236,6 +256,7 @@ class _Found:
             ],
             "planned": asdict(self.outlook) if self.outlook else None,
             "precision": asdict(self.ending) if self.ending else None,
+            "allocation": asdict(self.plans) if self.plans else None,
             "pilot": asdict(self.pilot) if self.pilot else None,
         }
 

@@ -23,7 +23,7 @@ from vnuma.analysis.power import (
 )
 from vnuma.analysis.simulate import Layout, apply_rule, simulate_null
 from vnuma.analysis.stopping import first_look, half_widths, stop_on_precision
-from vnuma.analysis.variance import cell_sd, iterations_recommended, median_variance, noise, pilot_upper
+from vnuma.analysis.variance import cell_sd, median_variance, noise, pilot_upper
 
 BLOCKS = (6, 7, 8, 10, 12, 16, 20)
 
@@ -50,17 +50,6 @@ def test_cell_sd_shares_the_boot_over_sizes() -> None:
     """Sizes average the iterations' noise, not the boot's."""
     assert cell_sd(0.005, 0.005, 3) == pytest.approx(0.005 * math.sqrt(1.448671))
     assert cell_sd(0.005, 0.005, 3, sizes=4) == pytest.approx(0.005 * math.sqrt(1 + 0.448671 / 4))
-
-
-@pytest.mark.parametrize(
-    ("cost_boot", "cost_iteration", "within", "between", "m"),
-    [(300, 275, 1, 1, 3), (300, 5, 1, 1, 7), (300, 20, 1, 1, 5), (300, 275, 1, 0, 7)],
-)
-def test_iterations_recommended(
-    cost_boot: float, cost_iteration: float, within: float, between: float, m: int
-) -> None:
-    """Odd, at least 3, at most 7."""
-    assert iterations_recommended(cost_boot, cost_iteration, within, between) == m
 
 
 def test_noise_finds_the_two_parts() -> None:

@@ -14,15 +14,17 @@ import numpy as np
 from vnuma.analysis.between import changes
 from vnuma.analysis.calibration.measure import MARGIN, Rate
 from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm, within_band
-from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Truth, draw, quiet
+from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal, quiet
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.compare import Comparison, Contrast, compare
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.outliers import share_limit
+from vnuma.analysis.power import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
-from vnuma.analysis.simulate import BoolArray
+from vnuma.analysis.simulate import BoolArray, apply_rule
+from vnuma.analysis.variance import cell_sd
 from vnuma.analysis.verdict import Rules, Word, decide, run_withheld
 
 ALPHA = 0.05
@@ -54,6 +56,7 @@ def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]
         *_published(3 * few, generator),
         *_between_runs(few, generator),
         *_stopped_by_hand(few, generator),
+        *_allocated(studies, generator),
     )
 
 
@@ -170,6 +173,21 @@ def _stopped_by_hand(studies: int, generator: np.random.Generator) -> Iterator[C
         rules = Rules(MARGIN, withheld, control_failed=False)
         wrong |= [_directed(one, rules) for one in _each(drawn[:, :blocks], STANDARD)]
     yield Case("false words when stopped by hand", f"{planned} blocks declared", 0.05, Rate.of(wrong))
+
+
+def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """The half-width that an allocation of boots and iterations promises in 80% of studies."""
+    for within in (SD, 2 * SD):
+        for iterations in (3, 7):
+            sigma = cell_sd(SD, within, iterations)
+            blocks = blocks_for_width(MARGIN, sigma, STANDARD.arms, STANDARD.references)
+            assert blocks is not None
+            shape = (studies, blocks, STANDARD.columns)
+            times = within * generator.standard_normal((*shape, iterations))
+            y = normal(generator, shape) + np.median(times, axis=3)
+            kept = np.expm1(apply_rule(y, STANDARD.references).half_width_95.max(axis=1)) <= MARGIN
+            where = f"SD within boots {within * 100:g}%, {iterations} iterations, B = {blocks}"
+            yield Case("half-width kept where 80% is promised", where, 0.80, Rate.of(kept), at_most=False)
 
 
 def _directed(found: Comparison, rules: Rules) -> bool:

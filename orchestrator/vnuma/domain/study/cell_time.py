@@ -16,10 +16,19 @@ ASSUMED_PASS_S = 5.0
 
 def assumed_cell_seconds(study: Study) -> float:
     """How long a boot, or a pass over a machine, takes on real hardware, before anything was measured."""
-    workload, executions = study.workload, study.design.warmups + study.design.iterations
-    once = sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
-    before = ASSUMED_PASS_S if workload.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
-    return before + once * executions
+    executions = study.design.warmups + study.design.iterations
+    return assumed_boot_seconds(study) + assumed_iteration_seconds(study) * executions
+
+
+def assumed_boot_seconds(study: Study) -> float:
+    """Of it, what comes before the first iteration."""
+    return ASSUMED_PASS_S if study.workload.replicate == "pass" else ASSUMED_BOOT_S + study.quiet.for_s
+
+
+def assumed_iteration_seconds(study: Study) -> float:
+    """Of it, one pass over all sizes and forms."""
+    workload = study.workload
+    return sum(workload.assumed_seconds(size, form) for size in workload.sizes for form in workload.forms)
 
 
 def seconds_in_all(vms: Iterable[tuple[str, float]], *, take_turns: bool) -> float:

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vnuma import analysis
+from vnuma.analysis.allocation import Costs, iteration_seconds, upper_spread
 from vnuma.analysis.planning import Spread
 from vnuma.analysis.records import Sample
-from vnuma.analysis.result import Analysis
-from vnuma.analysis.variance import iterations_recommended
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
@@ -27,7 +26,8 @@ FEWEST_BLOCKS = 3
 class Pilot:
     """A run to plan with. `upper` is the upper bound of its cell SD (80%), `measured` the SD itself.
 
-    `iterations` are those that its costs and variances recommend; None if they could not be told.
+    `spreads` are the SDs between and within boots to plan with, `costs` what a cell's parts take; None if
+    they could not be told.
     `differs`: what of it is not as in the study that is planned.
     """
 
@@ -38,7 +38,8 @@ class Pilot:
     df: int
     blocks: int
     cell_seconds: float
-    iterations: int | None
+    spreads: tuple[float, float] | None
+    costs: Costs | None
     differs: tuple[str, ...]
 
     @property
@@ -83,27 +84,16 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         df=worst.df,
         blocks=worst.blocks,
         cell_seconds=cell_seconds,
-        iterations=_iterations(worst, own, timed, cell_seconds),
+        spreads=upper_spread(worst.noise, own.design.iterations, len(own.workload.sizes)),
+        costs=_costs(own, timed, worst.vm, cell_seconds),
         differs=tuple(_differs(own, study)),
     )
 
 
-def _iterations(found: Analysis, study: Study, timed: Sequence[Sample], cell_seconds: float) -> int | None:
-    """The number for which a boot's cost and an iteration's are in balance with their variances."""
-    within, between = found.noise.within_sd, found.noise.boot_sd
-    spent = [time for sample in timed if (time := _spent_ms(sample)) is not None]
-    boots = len({(sample.vm, sample.label, sample.block) for sample in timed})
-    if within is None or between is None or not spent:
-        return None
-    each_round = sum(spent) / 1000 / boots / study.design.iterations
-    rounds = study.design.warmups + study.design.iterations  # a warm-up costs as much as what is timed
-    overhead = max(0.0, cell_seconds - each_round * rounds)
-    return iterations_recommended(overhead, each_round, within**2 / len(study.workload.sizes), between**2)
-
-
-def _spent_ms(sample: Sample) -> float | None:
-    """What an iteration cost: by the controller's clock where there is one."""
-    return sample.elapsed_ms if sample.client_ms is None else sample.client_ms
+def _costs(study: Study, timed: Sequence[Sample], vm: str, cell_seconds: float) -> Costs | None:
+    design = study.design
+    once = iteration_seconds(timed, design.iterations).get(vm)
+    return None if once is None else Costs.measured(cell_seconds, once, design.warmups, design.iterations)
 
 
 def _differs(pilot: Study, study: Study) -> list[str]:

@@ -14,6 +14,7 @@ from vnuma.analysis.wording import LEFT_OUT, too_few
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.report.export.json_checks import a_a, control, drift, evidence, limits, or_null
 from vnuma.report.model.boot_views import boots_of
+from vnuma.report.model.costs import allocation_document
 from vnuma.report.model.declared import plan_document
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import scaling_document
@@ -63,6 +64,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
         "driver": run.driver,
         "vms": [_vm(loaded, vm) for vm in loaded.vms],
         "arms": [{"vm": a.vm, **_arm(arm)} for a in primary for arm in a.arms],
+        "allocation": [allocation_document(loaded, a) for a in primary],
         "recommended": [{"vm": a.vm, "arms": list(a.recommended)} for a in primary],
         "warnings": [
             {"vm": a.vm, "id": item.id, "what": item.what, "advice": item.advice}

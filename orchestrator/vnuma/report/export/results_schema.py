@@ -296,6 +296,25 @@ class WarningPart(BaseModel):
     advice: str
 
 
+class AllocationChoice(BaseModel):
+    """Iterations a boot, and the blocks that they need."""
+
+    iterations: Count
+    blocks: Count
+    hours: float = Field(description="On one VM, by what cells took in this run.")
+
+
+class AllocationPart(BaseModel):
+    """Boots or iterations for the next run of a VM, cheapest first: planned on the spread's upper bound."""
+
+    vm: str
+    half_width: float | None = Field(
+        description="That all 95% half-widths likely (80%) keep: the precision, else the band; ratio minus 1."
+    )
+    choices: list[AllocationChoice]
+    reason: Reason = None
+
+
 class Recommended(BaseModel):
     """Arms that may be recommended for a VM: fastest, or equivalent to it. May be empty."""
 
@@ -321,6 +340,7 @@ class Results(BaseModel):
     driver: dict[str, Any] | None = Field(description="The ODBC driver.")
     vms: list[VmPart]
     arms: list[PrimaryArm]
+    allocation: list[AllocationPart]
     recommended: list[Recommended]
     warnings: list[WarningPart]
     analyses: list[AnalysisPart]

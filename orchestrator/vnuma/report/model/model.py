@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from vnuma import analysis
+from vnuma.analysis.allocation import iteration_seconds
 from vnuma.analysis.records import Sample
 from vnuma.analysis.result import RunResult
 from vnuma.domain.study.study import Published, Study
@@ -29,7 +31,10 @@ _FILE_NAME = re.compile(r"\w[\w.-]*", re.ASCII)
 
 @dataclass(frozen=True)
 class LoadedRun:
-    """Everything a report is made of. Attempts are all of them, counted or not, in order of time."""
+    """Everything a report is made of. Attempts are all of them, counted or not, in order of time.
+
+    `iteration_seconds`: by VM, what one pass over all sizes and forms took.
+    """
 
     run: Run
     study: Study
@@ -43,6 +48,7 @@ class LoadedRun:
     waits: tuple[WaitShare, ...]
     waits_by_arm: tuple[WaitShare, ...]
     executions: tuple[FormExecutions, ...]
+    iteration_seconds: Mapping[str, float]
 
     @property
     def simulated(self) -> str | None:
@@ -158,4 +164,5 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         waits.by_form(),
         waits.by_arm(),
         executions.forms(),
+        iteration_seconds(timed, study.design.iterations),
     )

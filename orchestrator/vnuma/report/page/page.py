@@ -7,7 +7,7 @@ from itertools import count as counter
 
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
-from vnuma.analysis.wording import growth_sentence, limits, listed, signed, split_sentence
+from vnuma.analysis.wording import growth_sentence, limits, listed, signed
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.charts import difference_charts
@@ -19,6 +19,7 @@ from vnuma.report.charts.svg import Figure
 from vnuma.report.charts.topology_drawing import drawing
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
 from vnuma.report.model.configuration import Pairs, SettingRow, configuration, settings_rows
+from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.grid import GridTable
 from vnuma.report.model.limits import Statement, how_far
 from vnuma.report.model.methods import methods, scope
@@ -196,7 +197,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         ),
         published=tuple(_published(loaded, analysis)),
         methods=methods(loaded, vm, analysis),
-        split=split_sentence(analysis.noise, analysis.replicate),
+        split=boots_or_iterations(loaded, analysis),
         numbers=analysis.arms,
         sensitivity=tuple(sensitivity_rows(analysis)),
         configuration=tuple(configuration(loaded, vm)),

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sensitivity import sensitivity
-from vnuma.analysis.wording import limits, signed, split_sentence
+from vnuma.analysis.wording import limits, signed
 from vnuma.domain.workloads.replicate import plural
 
 
@@ -50,8 +50,8 @@ def sensitivity_rows(analysis: Analysis) -> Iterator[SensitivityRow]:
             )
 
 
-def sensitivity_text(analysis: Analysis, where: str, width: int) -> str:
-    """A line an arm, under a title that says that none decides; empty without any pair."""
+def sensitivity_text(analysis: Analysis, split: str, where: str, width: int) -> str:
+    """A line an arm, under a title that says that none decides, `split` last; empty without any pair."""
     rows = list(sensitivity_rows(analysis))
     if not rows:
         return ""
@@ -61,6 +61,5 @@ def sensitivity_text(analysis: Analysis, where: str, width: int) -> str:
         f"sign-flip p {row.sign_flip}" + (f"; disagrees: {row.dissent}" if row.dissent != "no" else "")
         for row in rows
     ]
-    said.append(split_sentence(analysis.noise, analysis.replicate))
-    filled = [textwrap.fill(text, width - 1, subsequent_indent="  ") for text in (title, *said)]
+    filled = [textwrap.fill(text, width - 1, subsequent_indent="  ") for text in (title, *said, split)]
     return "\n".join(filled) + "\n"

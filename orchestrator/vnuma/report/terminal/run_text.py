@@ -9,6 +9,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.json_export import as_json
+from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
@@ -62,7 +63,10 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """The same with what does not decide below it."""
     several = len(loaded.study.vms) > 1
-    parts = [sensitivity_text(found, f" on {found.vm}" * several, width) for found in loaded.result.primary]
+    parts = [
+        sensitivity_text(found, boots_or_iterations(loaded, found), f" on {found.vm}" * several, width)
+        for found in loaded.result.primary
+    ]
     plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
     return "\n".join([as_text(loaded, width), *filter(None, parts), plan]) + "\n"
 

@@ -1,0 +1,45 @@
+"""What the next run would cost: boots and iterations for the wanted width, by the figures of this one."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import asdict
+from typing import Any
+
+from vnuma.analysis.allocation import Costs, Plans, allocate, upper_spread, wanted_width
+from vnuma.analysis.result import Analysis
+from vnuma.analysis.wording import plans_sentence, split_sentence
+from vnuma.report.model.model import LoadedRun
+from vnuma.store.states import Outcome
+
+
+def cheapest(loaded: LoadedRun, analysis: Analysis) -> Plans | None:
+    """By the upper bound of the spread, and by what cells took here; None where either is not known."""
+    vm, design = loaded.vm(analysis.vm), loaded.study.design
+    valid = loaded.attempts_of(vm, Outcome.VALID) if vm else ()
+    took = [(one.ended_at - one.started_at).total_seconds() for one in valid if one.ended_at]
+    spread = upper_spread(analysis.noise, design.iterations, len(loaded.study.workload.sizes))
+    once = loaded.iteration_seconds.get(analysis.vm)
+    if not took or spread is None or once is None:
+        return None
+    costs = Costs.measured(statistics.median(took), once, design.warmups, design.iterations)
+    return allocate(loaded.result.design, wanted_width(loaded.result.design, design.precision), spread, costs)
+
+
+def boots_or_iterations(loaded: LoadedRun, analysis: Analysis) -> str:
+    """The split of the spread, and what follows for the next run."""
+    split, plans = split_sentence(analysis.noise, analysis.replicate), cheapest(loaded, analysis)
+    if plans is None:
+        return split
+    return f"{split} {plans_sentence(plans, analysis.replicate, loaded.study.design.iterations)}"
+
+
+def allocation_document(loaded: LoadedRun, analysis: Analysis) -> dict[str, Any]:
+    """The same for the JSON document."""
+    plans = cheapest(loaded, analysis)
+    return {
+        "vm": analysis.vm,
+        "half_width": plans.width if plans else None,
+        "choices": [asdict(one) for one in plans.choices] if plans else [],
+        "reason": None if plans else "the spread could not be split, or no cell's time is known",
+    }
