@@ -129,6 +129,17 @@ def noisy(sd: float = 0.004, effects: Mapping[str, float] = EFFECTS) -> Noisy:
     return Noisy(sd, effects)
 
 
+def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **changed: object) -> Story:
+    """A run whose times, or those of one arm, are multiplied."""
+    plain = noisy(sd)
+
+    def ms(label: str, block: int, size: int, form: str) -> float:
+        hit = only is None or label.removesuffix(" (A/A)") == only
+        return plain(label, block, size, form) * (factor if hit else 1.0)
+
+    return Story(**{"text": study_text(sizes="500", forms="client"), "ms": ms, **changed})  # type: ignore[arg-type]
+
+
 def build(store: Store, story: Story | None = None) -> Run:
     """Write a whole run, in one unit of work: plan, boots, samples, facts, and the VM put back."""
     story = story or Story()

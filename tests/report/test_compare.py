@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 from typer.testing import CliRunner
 
-from tests.report.build import ARMS, Story, build, noisy, study_text
+from tests.report.build import ARMS, build, story, study_text
 from tests.support.stores import new_store
 from vnuma.analysis.between import changes
 from vnuma.analysis.verdict import Withheld, Word
@@ -26,17 +26,6 @@ from vnuma.store.states import RunState
 
 TEXT = study_text(sizes="500", forms="client")
 SLOWER = Condition("slower", 0.02)
-
-
-def story(factor: float = 1.0, *, only: str | None = None, sd: float = 0.002, **changed: object) -> Story:
-    """A run whose times, or those of one arm, are multiplied."""
-    plain = noisy(sd)
-
-    def ms(label: str, block: int, size: int, form: str) -> float:
-        hit = only is None or label.removesuffix(" (A/A)") == only
-        return plain(label, block, size, form) * (factor if hit else 1.0)
-
-    return Story(**{"text": TEXT, "ms": ms, **changed})  # type: ignore[arg-type]
 
 
 STORIES = {

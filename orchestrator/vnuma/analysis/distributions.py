@@ -39,6 +39,11 @@ def f_quantile(probability: float, df1: float, df2: float) -> float:
     return float(special.fdtri(df1, df2, probability))
 
 
+def f_upper(f: float, df1: float, df2: float) -> float:
+    """P(F >= f)."""
+    return float(special.fdtrc(df1, df2, f))
+
+
 def beta_quantile(probability: float, a: float, b: float) -> float:
     """Beta quantile."""
     return float(special.betaincinv(a, b, probability))

@@ -17,13 +17,14 @@ from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome,
 from vnuma.analysis.calibration.truths import SD, STANDARD, TRUTHS, Truth, draw, normal, quiet
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
-from vnuma.analysis.compare import Comparison, Contrast, compare
+from vnuma.analysis.compare import Comparison, Contrast, Interval, compare
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.outliers import share_limit
+from vnuma.analysis.pooling import pool
 from vnuma.analysis.power import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
-from vnuma.analysis.simulate import BoolArray, apply_rule
+from vnuma.analysis.simulate import BoolArray, apply_rule, differences
 from vnuma.analysis.variance import cell_sd
 from vnuma.analysis.verdict import Rules, Word, decide, run_withheld
 
@@ -57,6 +58,7 @@ def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]
         *_between_runs(few, generator),
         *_stopped_by_hand(few, generator),
         *_allocated(studies, generator),
+        *_pooled(few, generator),
     )
 
 
@@ -145,7 +147,10 @@ def _published(studies: int, generator: np.random.Generator) -> Iterator[Case]:
             for ours, theirs in zip(_each(drawn[:, :blocks], truth), drawn[:, blocks], strict=True):
                 ratios = theirs[truth.references :] - theirs[0]
                 outside.append(
-                    [not _held(item, ratio) for item, ratio in zip(ours.contrasts, ratios, strict=True)]
+                    [
+                        not _within(item.prediction, ratio)
+                        for item, ratio in zip(ours.contrasts, ratios, strict=True)
+                    ]
                 )
             for arm in (0, truth.arms - 1):
                 where = f"{truth.name}, arm {arm + 1}, B = {blocks}"
@@ -190,6 +195,37 @@ def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
             yield Case("half-width kept where 80% is promised", where, 0.80, Rate.of(kept), at_most=False)
 
 
+def _pooled(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """A summary over runs that differ by that SD in each arm; and one more run beside it."""
+    rules = Rules(MARGIN, None, control_failed=False)
+    for runs, spread in ((3, 0.0), (3, 0.005), (6, 0.005), (6, 0.01), (10, 0.002)):
+        y = draw(STANDARD, 8, studies * (runs + 1), generator).cells
+        d = differences(y, STANDARD.references).reshape(studies, runs + 1, 8, STANDARD.arms)
+        d += spread * generator.standard_normal((studies, runs + 1, 1, STANDARD.arms))
+        wrong, outside = [], []
+        for study in d:
+            found = [
+                pool("arm", [_pairs(run[:, arm]) for run in study[:runs]], STANDARD.arms, rules)
+                for arm in range(STANDARD.arms)
+            ]
+            wrong.append(any(one.verdict and not _within(one.verdict.interval, 0.0) for one in found))
+            more = study[runs].mean(axis=0)
+            outside.append([not _within(one.prediction, at) for one, at in zip(found, more, strict=True)])
+        where = f"{runs} runs, SD between them {spread * 100:g}%, B = 8"
+        yield Case("family-wise error over runs", where, 0.05, Rate.of(np.array(wrong)))
+        yield Case("one more run outside its range", where, 0.05, Rate.of(np.array(outside)))
+
+
+def _pairs(differences: FloatArray) -> Contrast:
+    """An arm of one run, as far as a summary over runs reads it."""
+    d = tuple(map(float, differences))
+    return Contrast("arm", "arm", len(d), float(differences.mean()), None, None, d)
+
+
+def _within(interval: Interval | None, log_ratio: float) -> bool:
+    return interval is not None and interval.contains(math.exp(log_ratio))
+
+
 def _directed(found: Comparison, rules: Rules) -> bool:
     return any(decide(one, rules, ALPHA).word in (Word.SLOWER, Word.FASTER) for one in found.contrasts)
 
@@ -206,10 +242,6 @@ def _by_arm(cells: FloatArray) -> dict[str, dict[int, float]]:
     columns = [cells[:, : STANDARD.references].mean(axis=1), *cells.T[STANDARD.references :]]
     names = [_REFERENCE, *map(str, range(STANDARD.arms))]
     return {name: dict(enumerate(map(float, column))) for name, column in zip(names, columns, strict=True)}
-
-
-def _held(item: Contrast, log_ratio: float) -> bool:
-    return item.prediction is not None and item.prediction.contains(math.exp(log_ratio))
 
 
 def _rounded(times: FloatArray, at: float, step: float, truth: Truth) -> Comparison:

@@ -38,6 +38,14 @@ def differences(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> list
     return sorted(found, key=lambda item: item.key is None)
 
 
+def may_differ(run: LoadedRun, vm: Vm) -> Iterator[tuple[str, str]]:
+    """Name and value of everything about a VM's surroundings that runs need not share."""
+    for group, pairs in configuration(run, vm):
+        if group not in _MUST_GROUPS | _NEVER_SHOWN:
+            for name, value in pairs:
+                yield f"{group}, {name}", value
+
+
 def _study(before: LoadedRun, after: LoadedRun) -> Iterator[Difference]:
     pairs: dict[str, list[str]] = {
         "source": [

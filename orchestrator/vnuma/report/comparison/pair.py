@@ -48,7 +48,7 @@ def compare_runs(
     differ = [differences(before, one, after, other) for one, other in vms]
     must = [item for items in differ for item in items if item.key]
     _refuse(before, after, [item for item in must if item.key not in allowed])
-    _refuse_idle(allowed, {item.key for item in must if item.key})
+    refuse_idle(allowed, {item.key for item in must if item.key})
     return Comparison(
         before,
         after,
@@ -89,7 +89,7 @@ def _named(before: LoadedRun, after: LoadedRun, twins: Mapping[str, str]) -> lis
     return found
 
 
-def _refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
+def refuse_idle(allowed: Collection[str], differing: Collection[str]) -> None:
     """An allowance that allows nothing is a misspelling, or hides that the change was not made."""
     idle = [key for key in allowed if key not in differing]
     if idle:

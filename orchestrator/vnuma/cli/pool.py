@@ -1,0 +1,46 @@
+"""`vnuma pool`: one answer over many runs, on several hosts, builds or generations of hardware."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import echo
+
+
+class PoolFormat(StrEnum):
+    """What to print."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+def pool(
+    runs: Annotated[list[str], typer.Argument(metavar="RUN...", help="Runs of one study, 3 VMs or more.")],
+    allow: Annotated[
+        list[str] | None,
+        typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
+    ] = None,
+    format_: Annotated[PoolFormat, typer.Option("--format", help="table or json.")] = PoolFormat.TABLE,
+    store: StoreOption = None,
+) -> None:
+    """Say what holds over many runs: each arm's mean difference, where runs agree, where one more would lie.
+
+    The run is the replicate: a VM counts once, whatever its blocks. Runs without verdicts are left out and
+    named. For two runs there is vnuma compare.
+
+    Examples: vnuma pool quick.1 quick.2 quick.3; vnuma pool a.1 b.1 c.1 --allow sql_server.version;
+    vnuma pool a.1 b.1 c.1 --format json
+    """
+    from vnuma.engine.lease.context import store_url
+    from vnuma.report.comparison import pool_text
+    from vnuma.report.comparison.many import pool_runs
+    from vnuma.report.model.model import load_run
+    from vnuma.store.open import open_store
+
+    opened = open_store(store_url(store), create=False)
+    found = pool_runs([load_run(opened, name) for name in runs], allow or ())
+    echo({PoolFormat.TABLE: pool_text.as_text, PoolFormat.JSON: pool_text.as_json}[format_](found), nl=False)

@@ -1,0 +1,184 @@
+"""A summary over runs for the terminal, with a forest plot of characters, and for programs."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from vnuma.analysis.compare import Interval
+from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
+from vnuma.analysis.verdict import Word
+from vnuma.analysis.wording import limits, listed, percent, signed
+from vnuma.report.comparison.many import Pool, Unit
+from vnuma.report.model.words import banner, count, direction, verdict_words
+
+WIDTH = 80
+PLOT = 27
+"""Characters of the plot."""
+DIFFERS = 0.05
+CAUTION = (
+    "Each VM of a run counts once, whatever its blocks. The summary speaks of runs like these: it holds only "
+    "as far as their hosts and builds stand for yours."
+)
+
+
+def as_text(found: Pool) -> str:
+    """What was pooled, then a part an arm with its forest plot, the caution last."""
+    parts = [banner(unit.run.simulated) for unit in found.units if unit.run.simulated][:1]
+    parts.append("\n".join(map(_wrap, _heading(found))))
+    parts += ["\n".join(_arm(found, arm)) for arm in found.arms]
+    return "\n\n".join([*parts, _wrap(CAUTION)]) + "\n"
+
+
+def _heading(found: Pool) -> Iterator[str]:
+    runs = count(len({unit.run.run.id for unit in found.units}), "run")
+    yield (
+        f"{count(len(found.counted), 'VM')} of {runs}, "
+        f"{found.measure.name}, {direction(found.measure)}; differences from {found.reference}"
+    )
+    for unit in found.units:
+        if unit.left_out:
+            yield f"Left out    {unit.name}: {unit.left_out}"
+    for name, values in found.varies.items():
+        said = "; ".join(f"{value} ({listed(names)})" for value, names in values.items())
+        yield f"Varies      {name}: {said}"
+    if not found.varies:
+        yield "Varies      nothing that is known: this is one environment, run again"
+
+
+def _arm(found: Pool, arm: Pooled) -> Iterator[str]:
+    yield _wrap(f"{arm.arm}: {summary(found, arm)}")
+    rows = [
+        (unit.name, one.contrast.ratio, _own(one.contrast.inference))
+        for unit in found.counted
+        if (one := unit.arm(arm.arm))
+    ]
+    if arm.verdict is not None:
+        rows.append((f"mean of {arm.runs}", arm.verdict.ratio, arm.verdict.interval))
+        rows.append(("one more run", None, arm.prediction))
+    shown = [(name, ratio, interval) for name, ratio, interval in rows if interval is not None]
+    if not shown:
+        return
+    low = min(0.0, *(percent(interval.low) for _, _, interval in shown))
+    high = max(0.0, *(percent(interval.high) for _, _, interval in shown))
+    longest = max(len(name) for name, _, _ in shown)
+    for name, ratio, interval in shown:
+        figures = f"{signed(ratio)} " if ratio is not None else ""
+        yield f"  {name:<{longest}}  {_line(ratio, interval, low, high)}  {figures}({limits(interval, 1)})"
+    yield f"  {'':<{longest}}  {f'{low:.1f}%':<{PLOT // 2}}{f'{high:.1f}%':>{PLOT - PLOT // 2}}"
+
+
+def _own(inference: Any) -> Interval | None:
+    return None if inference is None else inference.unadjusted
+
+
+def _line(ratio: float | None, interval: Interval, low: float, high: float) -> str:
+    """`|` is no difference, `o` the estimate."""
+
+    def place(value: float) -> int:
+        return round((value - low) / ((high - low) or 1.0) * (PLOT - 1))
+
+    marks = [" "] * PLOT
+    for at in range(place(percent(interval.low)), place(percent(interval.high)) + 1):
+        marks[at] = "-"
+    marks[place(0.0)] = "|"
+    if ratio is not None:
+        marks[place(percent(ratio))] = "o"
+    return "".join(marks)
+
+
+def summary(found: Pool, arm: Pooled) -> str:
+    """The verdict over runs, whether they agree, and where one more would lie."""
+    words = agreement(found, arm)
+    if arm.verdict is None or arm.prediction is None:
+        return f"no summary, {arm.runs} of {FEWEST_RUNS} VMs with enough boots; {words}."
+    return (
+        f"over runs {verdict_words(arm.verdict)}; {words}; {scatter(arm.heterogeneity, arm.runs)}; "
+        f"one more run: {limits(arm.prediction, 1)}%."
+    )
+
+
+def agreement(found: Pool, arm: Pooled) -> str:
+    """As in "slower in all 4", or "slower in 3, faster in 1: they contradict each other"."""
+    counts = Counter(one.verdict.word for unit in found.counted if (one := unit.arm(arm.arm)))
+    if not counts:
+        return "in no run decided"
+    if len(counts) == 1:
+        ((word, number),) = counts.items()
+        return f"each VM {word}" if number == 1 else f"{word} in all {number}"
+    text = ", ".join(f"{word} in {number}" for word, number in counts.most_common())
+    clash = counts[Word.SLOWER] and counts[Word.FASTER]
+    return f"{text}: they contradict each other, and no single answer holds" if clash else text
+
+
+def scatter(found: Heterogeneity | None, runs: int) -> str:
+    """Whether the runs differ by more than their own errors explain."""
+    if found is None:
+        return "whether runs differ is not evaluated, one does not scatter"
+    p = "p < 0.001" if found.p < 0.001 else f"p = {found.p:.2g}"
+    if found.p < DIFFERS:
+        return (
+            f"runs differ by more than their own errors explain ({p}, SD between runs {found.sd * 100:.2f}%)"
+        )
+    return f"no difference between runs was found ({p}), which {runs} runs may miss"
+
+
+def as_json(found: Pool) -> str:
+    """One document: unrounded, null where nothing is known."""
+    document = {
+        "schema": "vnuma/pool/1",
+        "simulated": any(unit.run.simulated for unit in found.units),
+        "caution": CAUTION,
+        "reference": found.reference,
+        "metric": found.measure.name,
+        "unit": found.measure.unit,
+        "better": found.measure.better,
+        "varies": found.varies,
+        "units": [_unit(unit) for unit in found.units],
+        "arms": [_pooled(found, arm) for arm in found.arms],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _unit(unit: Unit) -> dict[str, Any]:
+    return {"run": unit.run.run.name, "vm": unit.vm.name, "left_out": unit.left_out or None}
+
+
+def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
+    verdict, seen = arm.verdict, arm.heterogeneity
+    own = [(unit, one) for unit in found.counted if (one := unit.arm(arm.arm))]
+    return {
+        "arm": arm.arm,
+        "runs": arm.runs,
+        "ratio": verdict.ratio if verdict else None,
+        "interval_95": _limits(verdict.interval if verdict else None),
+        "verdict": str(verdict.word) if verdict else None,
+        "withheld": str(verdict.withheld) if verdict and verdict.withheld else None,
+        "prediction_95": _limits(arm.prediction),
+        "between_sd": seen.sd if seen else None,
+        "between_p": seen.p if seen else None,
+        "reason": None if verdict else f"fewer than {FEWEST_RUNS} VMs with enough boots",
+        "agreement": agreement(found, arm),
+        "each": [
+            {
+                "run": unit.run.run.name,
+                "vm": unit.vm.name,
+                "ratio": one.contrast.ratio,
+                "unadjusted_95": _limits(_own(one.contrast.inference)),
+                "boots": one.contrast.boots,
+                "verdict": str(one.verdict.word),
+            }
+            for unit, one in own
+        ],
+    }
+
+
+def _limits(interval: Interval | None) -> list[float] | None:
+    return None if interval is None else [interval.low, interval.high]
+
+
+def _wrap(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
