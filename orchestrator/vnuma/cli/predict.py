@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.predict_sweep import sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
     AnsibleInventoryOption,
@@ -57,6 +58,12 @@ def predict(
         int | None,
         typer.Option("--cores-per-socket", min=1, help="One shape; without it, every shape of these vCPUs."),
     ] = None,
+    sweep: Annotated[
+        str | None,
+        typer.Option(
+            "--sweep", metavar="vcpus=A..B", help="Every size of VM: where nodes jump, which are even."
+        ),
+    ] = None,
     vm: Annotated[
         str | None, typer.Option("--vm", metavar="NAME", help="A VM as it is, on every host of its cluster.")
     ] = None,
@@ -80,17 +87,21 @@ def predict(
 
     Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
-    vnuma predict --vm sql16 --inventory estate.json
+    vnuma predict --vm sql16 --inventory estate.json;
+    vnuma predict --sweep vcpus=4..128 --memory 256 --host-nodes 2x32/512@8.0
     """
     from vnuma.domain.topology.forecast import forecast_on
 
     there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
-    count, memory_mb = sized(vcpus, memory, there)
+    if sweep and vcpus:
+        raise InputError("--sweep and --vcpus both say how many vCPUs.", fix="Leave one of them out.")
     version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
+    swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
+    count, memory_mb = sized(1 if swept else vcpus, memory, there)
     own = there.vm.settings if there.vm else {}
     size: dict[str, Value] = {"numCPUs": count, "memoryMB": memory_mb}
     as_it_is = there.vm is not None and vcpus is None and cores_per_socket is None
-    shapes = [{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)]
+    shapes = swept or ([{}] if as_it_is else [_shaped(shape) for shape in _shapes(count, cores_per_socket)])
     rows = [
         one
         for shape in shapes
@@ -110,10 +121,15 @@ def predict(
         return
     if there.simulated:
         say(simulated_banner(there.simulated))
-    named = f"{there.vm.name}: " if there.vm else ""
-    echo(f"{named}{count} vCPUs, {memory_mb / 1024:.4g} GB, hardware version {version}, on {where(there)}")
+    named, many = f"{there.vm.name}: " if there.vm else "", _vcpus(shapes) if swept else count
+    on = f"hardware version {version}, on {where(there)}"
+    echo(f"{named}{many} vCPUs, {memory_mb / 1024:.4g} GB, {on}")
     echo(f"SQL Server {sql} {edition}{f', {guest.windows}' if guest.windows else ''}\n")
-    say("\n".join(_table(rows)))
+    say("\n".join(sweep_table(rows) if swept else _table(rows)))
+
+
+def _vcpus(swept: list[dict[str, Value]]) -> str:
+    return f"{swept[0]['numCPUs']} to {swept[-1]['numCPUs']}"
 
 
 def _shaped(shape: Topology) -> dict[str, Value]:
@@ -203,6 +219,7 @@ def _why(rows: list[Forecast]) -> list[str]:
 def _document(row: Forecast) -> dict[str, Any]:
     """One row as JSON: all that is known, unrounded."""
     return {
+        "vcpus": sum(row.prediction.node_sizes),
         "topology": str(row.topology),
         "hosts": list(row.hosts),
         "esxi": row.release,

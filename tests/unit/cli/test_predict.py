@@ -63,3 +63,41 @@ def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     assert shown.code == 0, shown.text
     assert "on esx01; not read: esx02" in shown.out
     assert "8x2: CPU hot-add hides vNUMA" in shown.out
+
+
+SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
+
+
+def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
+    """By ESXi's own choice of nodes on hosts of 20 cores a node."""
+    shown = vnuma(*SWEEP, "--sweep", "vcpus=4..80")
+
+    assert shown.code == 0, shown.text
+    assert "4-20   1            all         high          local" in shown.out
+    assert "21-40  2            22-40 by 2  high if even  local" in shown.out
+    assert "41-80  -            -           -             more vCPUs than cores" in shown.out
+
+
+def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
+    """15 vCPUs fit a node of the one and not of the other."""
+    shown = vnuma(*SWEEP, "--host-nodes", "4x14/256@7.0", "--sweep", "vcpus=10..16")
+
+    assert "On 2x20/384@7.0:" in shown.out
+    assert "On 4x14/256@7.0:" in shown.out
+    assert "10-14  1 " in shown.out
+
+
+def test_a_sweep_in_json_has_a_row_for_each_size() -> None:
+    """With the cores per socket that were asked for, only sizes that they divide."""
+    shown = vnuma(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4", "--format", "json")
+
+    assert [row["vcpus"] for row in json.loads(shown.out)["rows"]] == [8, 12, 16, 20]
+
+
+@pytest.mark.parametrize("options", [("--sweep", "80..4"), ("--sweep", "4..20", "--vcpus", "8")])
+def test_a_sweep_that_cannot_be_is_refused(options: tuple[str, ...]) -> None:
+    """With what would be right."""
+    refused = vnuma(*SWEEP, *options)
+
+    assert refused.code == 3
+    assert "--sweep" in refused.err
