@@ -31,6 +31,7 @@ ALLOWED = {
     "analysis": {"errors", "domain"},
     "lab": GROUND,
     "__main__": {"cli"},
+    "frames": GROUND | {"engine", "report", "store"},
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
     "workloads": GROUND | PURE | {"sqlserver"},

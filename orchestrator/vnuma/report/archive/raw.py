@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TextIO
@@ -13,12 +13,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.csv_export import TABLES
-from vnuma.report.tables.tidy import Column, Kind, described, field
+from vnuma.report.tables.csv_export import TABLES, CsvTable
+from vnuma.report.tables.tidy import Column, Kind, Row, described, field
 from vnuma.store.open import Store
 from vnuma.store.samples import StoredSample, iter_samples
 
 Values = dict[str, object]
+
+SAMPLES = "samples"
+"""The name of the table of all samples."""
 
 _BATCH = 20_000
 _DOCUMENTS = ("waits", "execution", "figures")
@@ -71,7 +74,7 @@ COLUMNS = (
 
 def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
     """Write samples.csv and samples.parquet; both hold every sample, counted or not."""
-    schema = pa.schema([pa.field(column.name, _ARROW[column.kind]) for column in COLUMNS])
+    schema = _schema(COLUMNS)
     with (
         store.read() as connection,
         (folder / "samples.csv").open("w", encoding="utf-8", newline="") as text,
@@ -81,6 +84,21 @@ def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
         for batch in _batches(_rows(loaded, iter_samples(connection, loaded.run.id))):
             writer.writerows(_csv_rows(batch))
             parquet.write_table(pa.Table.from_pylist(batch, schema=schema))
+
+
+def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
+    """What samples.parquet holds, in memory: about 1 kB a sample."""
+    schema = _schema(COLUMNS)
+    with store.read() as connection:
+        rows = _rows(loaded, iter_samples(connection, loaded.run.id))
+        parts = [pa.Table.from_pylist(batch, schema=schema) for batch in _batches(rows)]
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def table_of(table: CsvTable, loaded: LoadedRun) -> pa.Table:
+    """A table with its columns' types; sizes are text where `all` stands among them."""
+    schema = _schema(table.columns)
+    return pa.Table.from_pylist([_typed(row, schema) for row in table.rows(loaded)], schema=schema)
 
 
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
@@ -101,9 +119,23 @@ def dictionary() -> str:
         "# Columns of a run's tables\n\n"
         "Nothing is rounded. An empty field means: not known, or missing; never zero. Text that a "
         "spreadsheet would run as a formula has an apostrophe before it. The archive of `vnuma export` "
-        "holds these files; `vnuma results RUN --format csv --table NAME` prints them.\n"
+        "holds these files; `vnuma results RUN --format csv --table NAME` prints them.\n\n"
+        'In Python: `import vnuma; run = vnuma.open("quick.1")`, then `run.samples()`, `run.results()`, '
+        "`run.verdicts()`, `run.figures()` and `run.waits()` are pandas frames, "
+        '`run.arrow("samples")` and so on Arrow tables, `run.document()` is the JSON document. Nothing is '
+        "escaped there, and a missing number is NaN. Pandas is an extra: `pip install pandas`.\n"
     )
     return "\n".join([intro, *(table.dictionary for table in TABLES.values()), samples])
+
+
+def _schema(columns: Sequence[Column]) -> pa.Schema:
+    return pa.schema([pa.field(column.name, _ARROW[column.kind]) for column in columns])
+
+
+def _typed(row: Row, schema: pa.Schema) -> Values:
+    """Texts are made here: a size is a number among others, and `all` below them."""
+    texts = {name for name in row if schema.field(name).type == pa.string() and row[name] is not None}
+    return {name: str(value) if name in texts else value for name, value in row.items()}
 
 
 def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]:

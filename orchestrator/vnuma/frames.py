@@ -1,0 +1,96 @@
+"""A run's tables for notebooks and scripts: `vnuma.open("quick.1").samples()`.
+
+The tables are those of `vnuma results --format csv`, made by the same code; docs/columns.md describes
+each column.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from vnuma.engine.lease.context import store_url
+from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.report.archive.raw import SAMPLES, sample_table, table_of
+from vnuma.report.export.json_export import document
+from vnuma.report.model.model import LoadedRun, load_run
+from vnuma.report.tables.csv_export import ALL, TABLES
+from vnuma.store.open import Store, open_store
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+class RunTables:
+    """One run, read once and analysed. A missing value is NaN or null with a reason beside it, never zero."""
+
+    def __init__(self, store: Store, loaded: LoadedRun) -> None:
+        self._store, self._loaded = store, loaded
+
+    def __repr__(self) -> str:
+        return f"<vnuma run {self.name}{f', simulated: {self.simulated}' if self.simulated else ''}>"
+
+    @property
+    def name(self) -> str:
+        """As `vnuma status` shows it: quick.1."""
+        return self._loaded.run.name
+
+    @property
+    def simulated(self) -> str | None:
+        """The lab's scenario that all figures come from; None: from real machines."""
+        return self._loaded.simulated
+
+    def document(self) -> dict[str, Any]:
+        """The whole result, as `vnuma results --format json` prints it (docs/results.schema.json)."""
+        return document(self._loaded)
+
+    def arrow(self, table: str) -> pa.Table:
+        """A table by its name: samples, results, figures or waits. Raises InputError for another name."""
+        if table == SAMPLES:
+            return sample_table(self._store, self._loaded)
+        if table not in TABLES:
+            names = ", ".join([SAMPLES, *TABLES])
+            raise InputError(f"{self.name} has no table {table!r}.", fix=f"Use one of {names}.")
+        return table_of(TABLES[table], self._loaded)
+
+    def samples(self) -> pd.DataFrame:
+        """Every iteration, in ms, warm-ups and attempts that did not count included.
+
+        Analysed are those with `attempt_outcome` valid, `warmup` False and no `reason`.
+        """
+        return self._frame(SAMPLES)
+
+    def results(self) -> pd.DataFrame:
+        """Medians and differences: a row for each VM, form, metric, size and arm."""
+        return self._frame("results")
+
+    def verdicts(self) -> pd.DataFrame:
+        """What decides: a row for each VM and arm, over all sizes, of the primary form and metric."""
+        rows = self.results()
+        return rows[rows["primary"] & (rows["size"] == ALL)].reset_index(drop=True)
+
+    def figures(self) -> pd.DataFrame:
+        """The workload's other figures: a row for each VM, form, size, arm and figure."""
+        return self._frame("figures")
+
+    def waits(self) -> pd.DataFrame:
+        """Shares of wait types, in %: a row for each VM, form, arm and type."""
+        return self._frame("waits")
+
+    def _frame(self, table: str) -> pd.DataFrame:
+        try:
+            return self.arrow(table).to_pandas()
+        except ModuleNotFoundError as error:
+            raise EnvironmentProblem(
+                "Frames need pandas, which this Python environment does not have.",
+                fix="pip install pandas; or read run.arrow(name), which needs nothing else.",
+            ) from error
+
+
+def open_run(run: str = "latest", *, store: str | None = None) -> RunTables:
+    """A run by name or `latest`, from a store's URL (VNUMA_STORE, else the usual one).
+
+    Raises InputError for a run that is not there, StoreError when the store cannot be read.
+    """
+    opened = open_store(store_url(store), create=False)
+    return RunTables(opened, load_run(opened, run))

@@ -1,0 +1,79 @@
+"""`vnuma.open`: a run's tables as frames, the same figures as the JSON document and the CSV."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import vnuma
+from tests.report.build import build
+from tests.report.conftest import ARCHIVED
+from tests.support.stores import new_store
+from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.frames import RunTables
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunTables:
+    """A run with a repeated attempt and a missing cell, opened by its store's address."""
+    path: Path = tmp_path_factory.mktemp("frames") / "vnuma.db"
+    build(new_store(path), ARCHIVED)
+    return vnuma.open("quick.1", store=f"sqlite:///{path}")
+
+
+def test_pandas_finds_the_medians_in_the_samples(run: RunTables) -> None:
+    """The table's medians, computed anew by another library from what the samples say is analysed."""
+    samples = run.samples()
+    counted = samples[(samples["attempt_outcome"] == "valid") & ~samples["warmup"] & samples["reason"].isna()]
+    boots = counted.groupby(["arm", "label", "block"])["elapsed_ms"].median()
+    medians = boots.groupby("arm").median()
+    table = run.results()
+    shown = table[table["primary"] & (table["size"] == "500")].set_index("arm")["median_ms"]
+
+    assert len(shown) == 5
+    assert medians[shown.index].to_dict() == pytest.approx(shown.to_dict())
+
+
+def test_verdicts_are_those_of_the_document(run: RunTables) -> None:
+    """Word for word, with their intervals."""
+    ours = {row.arm: (row.verdict, row.diff_percent) for row in run.verdicts().itertuples()}
+    theirs = {
+        arm["arm"]: (arm["verdict"], pytest.approx((arm["ratio"] - 1) * 100))
+        for arm in run.document()["arms"]
+    }
+
+    assert ours == theirs
+
+
+def test_every_table_has_its_declared_types(run: RunTables) -> None:
+    """A time is a time with its zone, a yes or no a truth, a number a number."""
+    types = {name: str(field) for name, field in run.samples().dtypes.items()}
+
+    assert types["at"].startswith("datetime64")
+    assert types["at"].endswith("UTC]")
+    assert (types["warmup"], types["elapsed_ms"], types["block"]) == ("bool", "float64", "int64")
+    assert {"wait_type", "share_percent"} <= set(run.waits().columns)
+    assert "figure" in run.figures().columns
+
+
+def test_what_is_simulated_says_so(run: RunTables) -> None:
+    """In each row, and where a notebook shows the object."""
+    assert run.simulated is not None
+    assert run.samples()["simulated"].all()
+    assert "simulated" in repr(run)
+
+
+def test_a_table_that_is_not_there_is_refused(run: RunTables) -> None:
+    """With the names of those that are."""
+    with pytest.raises(InputError, match="samples, results, figures, waits"):
+        run.arrow("boots")
+
+
+def test_without_pandas_the_error_says_what_helps(run: RunTables, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow's tables need nothing else."""
+    monkeypatch.setitem(sys.modules, "pandas", None)
+
+    with pytest.raises(EnvironmentProblem, match="pip install pandas"):
+        run.samples()
