@@ -44,6 +44,12 @@ def _rebuild(cls: type[VnumaError], what: str, fix: str | None) -> VnumaError:
     return error
 
 
+class UsageError(VnumaError):
+    """Options of the command line that contradict each other, lack one, or have a value that none takes."""
+
+    exit_code = 2
+
+
 class InputError(VnumaError):
     """A study, inventory or other input file is wrong."""
 

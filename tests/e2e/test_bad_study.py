@@ -62,7 +62,7 @@ def test_neither_study_nor_resume_is_a_sentence() -> None:
     """A run needs one of the two."""
     ran = vnuma("run")
 
-    assert ran.code == 3
+    assert ran.code == 2
     assert "Give a study file, or --resume RUN" in ran.err
 
 

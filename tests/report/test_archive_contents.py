@@ -92,7 +92,7 @@ def test_a_table_of_another_format_is_refused() -> None:
     """The way to have it is in the message."""
     ran = vnuma("results", "quick.1", "--table", "waits")
 
-    assert ran.code == 3
+    assert ran.code == 2
     assert "vnuma results quick.1 --format csv --table waits" in ran.err
 
 

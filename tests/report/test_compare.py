@@ -17,7 +17,7 @@ from tests.support.stores import new_store
 from vnuma.analysis.between import changes
 from vnuma.analysis.verdict import Withheld, Word
 from vnuma.cli.main import app
-from vnuma.errors import InputError, ThresholdMet
+from vnuma.errors import InputError, ThresholdMet, UsageError
 from vnuma.report.comparison.condition import Condition, parse_condition
 from vnuma.report.comparison.pair import Comparison, compare_runs
 from vnuma.report.comparison.text import as_json, as_junit, as_text
@@ -251,5 +251,5 @@ def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
     """Both names, with an equals sign between them."""
     done = CliRunner().invoke(app, ["compare", "a.1", "a.2", "--vm", text])
 
-    assert isinstance(done.exception, InputError)
+    assert isinstance(done.exception, UsageError)
     assert "is no pair of VMs" in str(done.exception)

@@ -95,7 +95,7 @@ def advise(
     say(f"{count} vCPUs, {memory_mb / 1024:.4g} GB on {where(there)}: {_needs(advice.nodes_needed)}.")
     say("\n".join(_text(advice, count)))
     if write:
-        echo(f"\nWritten  {write}\nNext     vnuma plan {write}")
+        say(f"\nWritten  {write}\nNext     vnuma plan {write}")
 
 
 def _write(path: Path, advice: Advice, vm: str, memory_mb: int) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, say
 
 
 def export(
@@ -38,7 +38,7 @@ def export(
         echo(simulated_banner(loaded.simulated))
     size = sum(entry.bytes for entry in manifest.files) / 1e6
     echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
-    echo(f"Elsewhere  vnuma import {path.name}")
+    say(f"Elsewhere  vnuma import {path.name}")
 
 
 def import_(
@@ -71,4 +71,4 @@ def import_(
         )
     else:
         echo("Figures    analysed again: the same as in the archive")
-    echo(f"Report     vnuma report {found.run}")
+    say(f"Report     vnuma report {found.run}")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, run_names
 from vnuma.cli.screen import echo, say
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ class AuditFormat(StrEnum):
 
 def audit(
     run: Annotated[
-        str | None, typer.Argument(metavar="RUN", help="Only this run, as quick.4, or `latest`.")
+        str | None,
+        typer.Argument(
+            metavar="RUN", help="Only this run, as quick.4, or `latest`.", autocompletion=run_names
+        ),
     ] = None,
     format_: Annotated[AuditFormat, typer.Option("--format", help="text or jsonl.")] = AuditFormat.TEXT,
     store: StoreOption = None,

@@ -11,7 +11,7 @@ from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import StoreOption, find_inventory, read_study
-from vnuma.errors import InputError
+from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -125,7 +125,7 @@ def check(
     )
     if inventory or rvtools:
         if sql:
-            raise InputError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
+            raise UsageError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
         estates = _from_file(inventory, rvtools)
     else:
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)

@@ -50,7 +50,7 @@ def compare(
     """
     from vnuma.analysis.wording import listed
     from vnuma.engine.lease.context import store_url
-    from vnuma.errors import InputError, ThresholdMet
+    from vnuma.errors import InputError, ThresholdMet, UsageError
     from vnuma.report.comparison import text
     from vnuma.report.comparison.condition import parse_condition
     from vnuma.report.comparison.pair import compare_runs
@@ -59,7 +59,7 @@ def compare(
 
     condition, twins = parse_condition(fail_if) if fail_if else None, _twins(vm or ())
     if junit and condition is None:
-        raise InputError("--junit reports a condition: give --fail-if too.", fix="--fail-if 'slower>2%'")
+        raise UsageError("--junit reports a condition: give --fail-if too.", fix="--fail-if 'slower>2%'")
     opened = open_store(store_url(store), create=False)
     found = compare_runs(load_run(opened, before), load_run(opened, after), allow or (), twins)
     render = {CompareFormat.TABLE: text.as_text, CompareFormat.JSON: text.as_json}[format_]
@@ -83,13 +83,13 @@ def compare(
 
 
 def _twins(options: Sequence[str]) -> dict[str, str]:
-    """`--vm A=B` as pairs; InputError for anything else."""
-    from vnuma.errors import InputError
+    """`--vm A=B` as pairs; UsageError for anything else."""
+    from vnuma.errors import UsageError
 
     pairs = dict[str, str]()
     for text in options:
         one, equals, other = text.partition("=")
         if not (one and equals and other) or one in pairs:
-            raise InputError(f"'--vm {text}' is no pair of VMs of its own.", fix="As in: --vm sql16=sql17")
+            raise UsageError(f"'--vm {text}' is no pair of VMs of its own.", fix="As in: --vm sql16=sql17")
         pairs[one] = other
     return pairs

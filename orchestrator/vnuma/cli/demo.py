@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -40,10 +41,10 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
 
     from vnuma import assets
     from vnuma.cli import report, results, run
-    from vnuma.cli.screen import command
+    from vnuma.cli.screen import say
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
     run.run(str(path), inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
     results.results("latest")
     report.report("latest")
-    typer.echo(f"Next       {command()} init     your own vCenter, on a test clone", err=True)
+    say("Next       vnuma init     your own vCenter, on a test clone", sys.stderr)

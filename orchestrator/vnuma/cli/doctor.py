@@ -45,7 +45,7 @@ def doctor(
     from vnuma.engine.access.inventory import named_targets, read_targets
     from vnuma.engine.access.target import Target
     from vnuma.engine.doctor.diagnose import diagnose
-    from vnuma.errors import EnvironmentProblem, InputError
+    from vnuma.errors import EnvironmentProblem, UsageError
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
     targets = named_targets(where, vms) if vms else dict(read_targets(where))
@@ -54,7 +54,7 @@ def doctor(
 
         found = [target for target in targets.values() if isinstance(target, Target)]
         if len(targets) != 1 or not found:
-            raise InputError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
+            raise UsageError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
         record_contact(found[0], record)
         echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return

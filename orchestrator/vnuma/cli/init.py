@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vnuma.cli.screen import say
+
 
 def init(
     folder: Annotated[Path, typer.Option("--folder", help="Where to write.")] = Path("inventory"),
@@ -50,4 +52,4 @@ def init(
     typer.echo("Passwords are read from the environment:")
     typer.echo("  read -rs VNUMA_VCENTER_PASSWORD && export VNUMA_VCENTER_PASSWORD")
     typer.echo("  read -rs VNUMA_SQL_PASSWORD && export VNUMA_SQL_PASSWORD")
-    typer.echo("Next: vnuma doctor")
+    say("Next: vnuma doctor")

@@ -106,7 +106,7 @@ def status() -> None:
 
     state = labs.status()
     if state is None:
-        typer.echo("No lab runs. Start one: vnuma lab up")
+        say("No lab runs. Start one: vnuma lab up")
         raise typer.Exit(1)
     typer.echo(
         f"Scenario {state.scenario}, ESXi {state.esxi}, {state.host}:{state.port}, process {state.pid}."
@@ -140,14 +140,14 @@ def fault(
     vnuma lab fault vcenter_restart --set seconds=5; vnuma lab fault --clear
     """
     from vnuma import lab as labs
-    from vnuma.errors import EnvironmentProblem, InputError
+    from vnuma.errors import EnvironmentProblem, UsageError
 
     state = labs.status()
     if state is None:
         raise EnvironmentProblem("No lab runs.", fix="vnuma lab up")
     if clear:
         if kind:
-            raise InputError(
+            raise UsageError(
                 "--clear takes no kind: it takes every fault back.", fix="vnuma lab fault --clear"
             )
         typer.echo(f"{labs.faults.clear(state)} faults taken back.")
@@ -163,11 +163,11 @@ def fault(
 
 def _field(text: str) -> tuple[str, object]:
     """KEY=VALUE; a number is a number."""
-    from vnuma.errors import InputError
+    from vnuma.errors import UsageError
 
     key, equals, value = text.partition("=")
     if not equals:
-        raise InputError(f"--set {text}: want KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")
+        raise UsageError(f"--set {text}: want KEY=VALUE.", fix="vnuma lab fault slow --set factor=1.5")
     try:
         return key, float(value) if "." in value else int(value)
     except ValueError:

@@ -50,7 +50,7 @@ app = typer.Typer(
     help="Which virtual NUMA topology should this SQL Server VM have, and how sure are we?",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
@@ -127,7 +127,7 @@ def main() -> None:
 def _run() -> int:
     """Run the verb; its exit code. What it says is said before its sessions are ended."""
     try:
-        return app(standalone_mode=False) or 0
+        return app(standalone_mode=False, prog_name="vnuma") or 0
     except VnumaError as error:
         with suppress(OSError):  # a log on a full disk: the code is what is left to tell it
             _tell(error)

@@ -5,15 +5,29 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.errors import InputError
+from vnuma.errors import InputError, VnumaError
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
+
+
+def run_names(incomplete: str) -> list[str]:
+    """Names of stored runs, for the shell's completion; none where the store cannot be read."""
+    from vnuma.engine.lease.context import store_url
+    from vnuma.store.open import open_store
+    from vnuma.store.runs import list_runs
+
+    with suppress(VnumaError), open_store(store_url(), create=False).read() as connection:
+        names = [run.name for run in list_runs(connection)]
+        return [name for name in (*names, "latest") if name.startswith(incomplete)]
+    return []  # a prompt is no place for an error
+
 
 StoreOption = Annotated[
     str | None,
@@ -28,7 +42,10 @@ InventoryOption = Annotated[
         help="Ansible inventory (VNUMA_INVENTORY, ./inventory, or the lab's).",
     ),
 ]
-RunArgument = Annotated[str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")]
+RunArgument = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.", autocompletion=run_names),
+]
 ProductionOption = Annotated[
     bool,
     typer.Option("--production", help="Allow VMs that are not marked as test clones; needs --ticket."),

@@ -34,7 +34,7 @@ from vnuma.cli.shape_options import (
     some,
     where,
 )
-from vnuma.errors import InputError
+from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
@@ -94,7 +94,7 @@ def predict(
 
     there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
     if sweep and vcpus:
-        raise InputError("--sweep and --vcpus both say how many vCPUs.", fix="Leave one of them out.")
+        raise UsageError("--sweep and --vcpus both say how many vCPUs.", fix="Leave one of them out.")
     version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)
     swept = swept_sizes(sweep, cores_per_socket, version) if sweep else []
     count, memory_mb = sized(1 if swept else vcpus, memory, there)
@@ -142,7 +142,7 @@ def _shapes(vcpus: int, cores_per_socket: int | None) -> tuple[Topology, ...]:
     if cores_per_socket is None:
         return topologies(vcpus)
     if vcpus % cores_per_socket:
-        raise InputError(
+        raise UsageError(
             f"{cores_per_socket} cores per socket do not divide {vcpus} vCPUs (rule T01).",
             fix="Use one of " + " ".join(str(shape.cores_per_socket) for shape in topologies(vcpus)) + ".",
         )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import aligned, width
 from vnuma.cli.shape_options import some
-from vnuma.errors import InputError
+from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from vnuma.domain.topology.forecast import Forecast
@@ -26,12 +26,12 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
     """The shapes of `vcpus=4..128`: one for each size that the cores per socket divide, as settings.
 
     Without cores per socket the host chooses: hardware version 20 and later has a setting for that, and
-    1 core per socket means it in those before. Raises InputError.
+    1 core per socket means it in those before. Raises UsageError.
     """
     match = _SWEEP.fullmatch(text.strip())
     first, last = map(int, match.groups()) if match else (1, 0)
     if not first <= last <= _MOST:
-        raise InputError(
+        raise UsageError(
             f"--sweep {text}: not a range of vCPUs, the smaller first, at most {_MOST}.",
             fix="For example: --sweep vcpus=4..128",
         )
@@ -42,7 +42,7 @@ def swept_sizes(text: str, cores_per_socket: int | None, hardware: int) -> list[
     }
     found = [{"numCPUs": count, **shape} for count in range(first, last + 1) if count % per_socket == 0]
     if not found:
-        raise InputError(
+        raise UsageError(
             f"--sweep {text}: {per_socket} cores per socket divide none of these sizes (rule T01).",
             fix="Use another range, or leave --cores-per-socket out.",
         )

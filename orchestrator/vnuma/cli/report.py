@@ -7,14 +7,12 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import RunArgument, StoreOption
 from vnuma.cli.screen import echo
 
 
 def report(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")
-    ] = "latest",
+    run: RunArgument = "latest",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; reports/RUN.html by default.")
     ] = None,

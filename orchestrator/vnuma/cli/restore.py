@@ -46,10 +46,10 @@ def restore(
     vnuma restore --from-audit ~/.local/share/vnuma/vnuma.audit.jsonl -i inventory
     """
     from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
-    from vnuma.errors import InputError
+    from vnuma.errors import UsageError
 
     if theirs and baseline:
-        raise InputError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
+        raise UsageError("--theirs and --baseline exclude each other.", fix="Choose one of them.")
     choice: Choice = "theirs" if theirs else "baseline" if baseline else "refuse"
     if from_audit:
         _by_audit(store, from_audit, vms or [], find_inventory(inventory), choice, dry_run=dry_run)

@@ -8,9 +8,9 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import RunArgument, StoreOption
 from vnuma.cli.screen import echo
-from vnuma.errors import InputError
+from vnuma.errors import UsageError
 
 
 class ResultsFormat(StrEnum):
@@ -31,9 +31,7 @@ class CsvTableName(StrEnum):
 
 
 def results(
-    run: Annotated[
-        str, typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.")
-    ] = "latest",
+    run: RunArgument = "latest",
     format_: Annotated[
         ResultsFormat, typer.Option("--format", help="table, csv or json.")
     ] = ResultsFormat.TABLE,
@@ -64,12 +62,12 @@ def results(
     from vnuma.store.open import open_store
 
     if table is not CsvTableName.RESULTS and format_ is not ResultsFormat.CSV:
-        raise InputError(
+        raise UsageError(
             f"--table {table} is a table of --format csv.",
             fix=f"vnuma results {run} --format csv --table {table}",
         )
     if everything and format_ is not ResultsFormat.TABLE:
-        raise InputError(
+        raise UsageError(
             f"--all adds to the table; --format {format_} holds everything already.",
             fix=f"vnuma results {run} --all",
         )

@@ -14,10 +14,11 @@ from vnuma.cli.options import (
     StoreOption,
     TicketOption,
     read_study,
+    run_names,
     study_inventory,
 )
-from vnuma.cli.screen import command, echo, say
-from vnuma.errors import InputError, VnumaError, of_system
+from vnuma.cli.screen import echo, say
+from vnuma.errors import UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +34,8 @@ if TYPE_CHECKING:
 def run(
     study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study file.")] = None,
     resume: Annotated[
-        str | None, typer.Option("--resume", metavar="RUN", help="Go on with a run instead.")
+        str | None,
+        typer.Option("--resume", metavar="RUN", help="Go on with a run instead.", autocompletion=run_names),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")
@@ -58,11 +60,11 @@ def run(
     vnuma run STUDY --production --ticket CHG0031234
     """
     if (study is None) == (resume is None):
-        raise InputError(
+        raise UsageError(
             "Give a study file, or --resume RUN, and not both.", fix="vnuma run studies/quick.yml"
         )
     if create_only and (resume or dry_run):
-        raise InputError(
+        raise UsageError(
             "--create-only goes with a study file alone.", fix="vnuma run studies/quick.yml --create-only"
         )
     from vnuma.engine.preflight.permit import Permit
@@ -70,7 +72,7 @@ def run(
     permit = Permit.given(production, ticket, require_tag)
     if resume:
         if production or ticket or require_tag:
-            raise InputError(
+            raise UsageError(
                 "A resumed run keeps its permit: --production, --ticket, --require-tag go with a study file.",
                 fix=f"vnuma run --resume {resume}",
             )
@@ -152,8 +154,7 @@ def _supervise(
         raise of_system(error) from error
     ended.raise_for_outcome()
     say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
-    ours = command()
-    say(f"Next      {ours} results {run_row.name}    {ours} report {run_row.name}", sys.stderr)
+    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
 
 
 def _tell(ended: RunOutcome) -> None:

@@ -46,6 +46,20 @@ def error_text(error: VnumaError) -> str:
     return "\n".join([*lines, f"exit {error.exit_code}"])
 
 
+VERBS = (
+    *("advise", "audit", "baseline", "calibrate", "check", "compare", "demo", "doctor", "evidence", "export"),
+    *("import", "init", "inventory", "lab", "plan", "power", "predict", "reanalyse", "report", "restore"),
+    *("results", "run", "schema", "setup", "status", "stop"),
+)
+_NAMED = re.compile(rf"(?<![\w./-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
+
+
+def runnable(text: str) -> str:
+    """A text whose commands this shell finds: `.venv/bin/vnuma plan` where `vnuma plan` is not on PATH."""
+    here = command()
+    return text if here == "vnuma" else _NAMED.sub(lambda _: f"{here} ", text)
+
+
 def command() -> str:
     """How this shell starts vnuma: by its name where that is found, else by its path."""
     here = Path(sys.argv[0])
@@ -104,7 +118,7 @@ def say(text: str, stream: TextIO | None = None) -> None:
     Control characters are written out: names come from vCenters, inventories and archives of others.
     """
     target = stream or sys.stdout
-    target.write(folded(escaped(text), width(target)) + "\n")
+    target.write(folded(escaped(runnable(text)), width(target)) + "\n")
     target.flush()
 
 

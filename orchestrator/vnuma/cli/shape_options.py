@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import find_inventory
-from vnuma.errors import InputError
+from vnuma.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -80,7 +80,7 @@ def site(
     file: Path | None,
     inventory: Path | None,
 ) -> Sited:
-    """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises InputError."""
+    """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises UsageError."""
     from vnuma.domain.topology.vm_location import Sited
 
     if host_nodes:
@@ -92,18 +92,18 @@ def site(
         return site_of_vm(vm, file, found)
     if cluster:
         return site_of_cluster(cluster, file, found)
-    raise InputError(
+    raise UsageError(
         "No host given.",
         fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to be read.",
     )
 
 
 def sized(vcpus: int | None, memory_gb: int | None, site: Sited) -> tuple[int, int]:
-    """vCPUs and memory in MB: as given, else the VM's own. Raises InputError."""
+    """vCPUs and memory in MB: as given, else the VM's own. Raises UsageError."""
     own = site.vm.settings if site.vm else {}
     count, memory = vcpus or own.get("numCPUs"), memory_gb * 1024 if memory_gb else own.get("memoryMB")
     if not isinstance(count, int) or not isinstance(memory, int):
-        raise InputError(
+        raise UsageError(
             "The size of the VM is not known.", fix="Give --vcpus and --memory, or a --vm that is there."
         )
     return count, memory
@@ -121,13 +121,13 @@ def some(names: Sequence[str]) -> str:
 
 
 def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[HostFacts]:
-    """The hosts that were described. Raises InputError."""
+    """The hosts that were described. Raises UsageError."""
     from vnuma.domain.topology.host_spec import parse_host
 
     try:
         return [parse_host(spec, release, threads_per_core) for spec in specs]
     except ValueError as error:
-        raise InputError(
+        raise UsageError(
             f"--host-nodes: {error}.", fix="For example: --host-nodes 2x16/96 --esxi 8.0"
         ) from error
 
@@ -141,15 +141,15 @@ def hardware_of(given: int | None, site: Sited) -> int:
 
 
 def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -> Guest:
-    """What runs in the VM. Raises InputError for an edition or a year that SQL Server does not have."""
+    """What runs in the VM. Raises UsageError for an edition or a year that SQL Server does not have."""
     from vnuma.domain.topology.forecast import SQL_YEARS, Guest
 
     word = edition.strip().lower()
     if not any(word.startswith(known) for known in _EDITIONS):
-        raise InputError(f"--edition: '{edition}' is no edition.", fix=f"Use one of {', '.join(_EDITIONS)}.")
+        raise UsageError(f"--edition: '{edition}' is no edition.", fix=f"Use one of {', '.join(_EDITIONS)}.")
     if year not in SQL_YEARS:
         years = ", ".join(map(str, SQL_YEARS))
-        raise InputError(f"--sql: there is no SQL Server {year}.", fix=f"Use one of {years}.")
+        raise UsageError(f"--sql: there is no SQL Server {year}.", fix=f"Use one of {years}.")
     # Named alone, Enterprise means the one licensed by core.
     full = "enterprise: core-based" if word == "enterprise" else word
     named = windows if not windows or "windows" in windows.lower() else f"Windows {windows}"
@@ -157,14 +157,14 @@ def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -
 
 
 def settings_of(pairs: list[str] | None) -> dict[str, Value]:
-    """KEY=VALUE as settings: truth, whole numbers, else text. Raises InputError."""
+    """KEY=VALUE as settings: truth, whole numbers, else text. Raises UsageError."""
     from vnuma.domain.vm.setting import TYPED, is_governed
 
     found: dict[str, Value] = {}
     for pair in pairs or ():
         name, equals, text = pair.partition("=")
         if not equals or not (name in TYPED or is_governed(name)):
-            raise InputError(
+            raise UsageError(
                 f"--set {pair}: not a setting that shapes a VM.",
                 fix=f"Use a numa.* key, or one of {', '.join(sorted(TYPED))}.",
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import StoreOption
+from vnuma.cli.options import StoreOption, run_names
 from vnuma.cli.screen import aligned, clock_time, duration, echo, say, width
 from vnuma.domain.vm.provenance import kind
 
@@ -24,7 +24,10 @@ class StatusFormat(StrEnum):
 
 
 def status(
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Only this run, in detail.")] = None,
+    run: Annotated[
+        str | None,
+        typer.Argument(metavar="RUN", help="Only this run, in detail.", autocompletion=run_names),
+    ] = None,
     format_: Annotated[StatusFormat, typer.Option("--format", help="text or json.")] = StatusFormat.TEXT,
     store: StoreOption = None,
 ) -> None:

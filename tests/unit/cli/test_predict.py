@@ -47,10 +47,10 @@ def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
     ],
 )
 def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, ...], sentence: str) -> None:
-    """Exit code 3, like any wrong input."""
+    """Exit code 2: the command line is wrong."""
     refused = vnuma(*PAPER, *options)
 
-    assert refused.code == 3
+    assert refused.code == 2
     assert sentence in refused.err
 
 
@@ -99,5 +99,5 @@ def test_a_sweep_that_cannot_be_is_refused(options: tuple[str, ...]) -> None:
     """With what would be right."""
     refused = vnuma(*SWEEP, *options)
 
-    assert refused.code == 3
+    assert refused.code == 2
     assert "--sweep" in refused.err

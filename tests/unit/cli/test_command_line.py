@@ -1,0 +1,81 @@
+"""The command line itself: short help, mistakes, completion, and commands that the shell finds."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import Story, build
+from tests.support.cli import vnuma
+from tests.support.stores import new_store
+from vnuma.cli.main import app
+from vnuma.cli.screen import VERBS, runnable
+
+
+@pytest.mark.parametrize("verb", [(), ("run",), ("lab", "up")])
+def test_h_is_help(verb: tuple[str, ...]) -> None:
+    """On every verb, as on other command lines."""
+    short, long = vnuma(*verb, "-h"), vnuma(*verb, "--help")
+
+    assert short.code == 0, short.text
+    assert short.out == long.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named"),
+    [
+        (("run",), "study file"),
+        (("run", "a.yml", "--resume", "quick.1"), "--resume"),
+        (("restore", "--theirs", "--baseline"), "--theirs"),
+        (("results", "--table", "waits"), "--format csv"),
+        (("results", "--all", "--format", "json"), "--all"),
+        (("compare", "a.1", "a.2", "--junit", "x.xml"), "--fail-if"),
+        (("check", "--sql", "--rvtools", "x.xlsx"), "--sql"),
+    ],
+)
+def test_a_mistake_on_the_command_line_ends_with_2(arguments: tuple[str, ...], named: str) -> None:
+    """Nothing is looked for before: no store, no study, no file of these is there."""
+    refused = vnuma(*arguments)
+
+    assert refused.code == 2, refused.text
+    assert named in refused.err
+    assert "exit 2" in refused.err
+
+
+def test_names_of_runs_are_completed(tmp_path: Path) -> None:
+    """By the store that the shell's environment names."""
+    build(new_store(tmp_path / "vnuma.db"), Story())
+    asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": "vnuma results q", "COMP_CWORD": "2"}
+
+    shown = vnuma(env=asked | {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"})
+
+    assert shown.out.split() == ["quick.1"]
+
+
+def test_completion_without_a_store_is_silent(tmp_path: Path) -> None:
+    """A prompt is no place for an error."""
+    asked = {"_VNUMA_COMPLETE": "complete_bash", "COMP_WORDS": "vnuma results ", "COMP_CWORD": "2"}
+
+    shown = vnuma(env=asked | {"VNUMA_STORE": f"sqlite:///{tmp_path / 'none.db'}"})
+
+    assert (shown.out.strip(), shown.err) == ("", "")
+
+
+def test_commands_in_messages_are_what_this_shell_finds(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Only commands: the product's name and paths stay as they are."""
+    monkeypatch.setattr(sys, "argv", [str(tmp_path / "vnuma")])
+    monkeypatch.setenv("PATH", "/nowhere")
+    text = "vnuma reads it. Next: vnuma plan x.yml; see /opt/vnuma run"
+
+    assert runnable(text) == text.replace("vnuma plan", f"{tmp_path}/vnuma plan")
+
+
+def test_every_verb_is_known_as_a_command() -> None:
+    """The names that `runnable` looks for are those of the command line."""
+    verbs = {command.name for command in app.registered_commands}
+
+    assert verbs | {group.name for group in app.registered_groups} == set(VERBS)
