@@ -48,7 +48,7 @@ def error_text(error: VnumaError) -> str:
 
 VERBS = (
     *("advise", "audit", "baseline", "calibrate", "check", "compare", "demo", "doctor", "evidence", "export"),
-    *("import", "init", "inventory", "lab", "plan", "power", "predict", "reanalyse", "report", "restore"),
+    *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report", "restore"),
     *("results", "run", "schema", "setup", "status", "stop"),
 )
 _NAMED = re.compile(rf"(?<![\w./-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
