@@ -9,7 +9,8 @@ import sqlalchemy
 
 from tests.report.build import Story, build, noisy, study_text
 from vnuma.domain.study.study_file import parse_study
-from vnuma.engine.access.target import Secret, SqlTarget, Target, VCenterTarget
+from vnuma.engine.access.secrets import Secret
+from vnuma.engine.access.target import SqlTarget, Target, VCenterTarget
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.run import stop_rule
 from vnuma.engine.run.claim import next_cell

@@ -82,7 +82,13 @@ def test_the_runner_s_artifacts_hold_no_password(
     (tmp_path / "private").mkdir(mode=0o700)
     store = f"sqlite:///{next(vnuma_home.glob('*.db'))}"
     hosts = write_play_inventory(tmp_path / "private", inventory, targets)
-    known = Private(store, str(vnuma_home), "small.1", resolve_all(targets.values()), {})
+    known = Private(
+        store,
+        str(vnuma_home),
+        "small.1",
+        resolve_all(secret for target in targets.values() for secret in target.secrets),
+        {},
+    )
     private = known.write(tmp_path / "private")
 
     for name in ("VNUMA_SQL_PASSWORD", "ANSIBLE_BECOME_PASS", "ANSIBLE_HASHI_VAULT_TOKEN"):

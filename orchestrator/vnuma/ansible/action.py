@@ -24,7 +24,7 @@ from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError
 try:
     from vnuma.engine.access.connections import share_in_play
     from vnuma.engine.access.host_variables import native, with_secrets
-    from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
+    from vnuma.engine.access.target import AnyTarget, Target, target_of_task
 except DriverMissing as error:
     # Ansible takes any other exception of a plugin's import for a bug of its own, and shows a traceback.
     raise AnsibleError(str(error)) from None
@@ -64,7 +64,7 @@ class VnumaAction(ActionBase):  # type: ignore[misc]  # ansible-core ships no ty
 
 def vm_of(options: Options) -> Target:
     """The task's VM, for actions that only a VM can take. Raises InputError."""
-    return in_vcenter(target_of(options))
+    return target_of(options).in_vcenter()
 
 
 def target_of(options: Options) -> AnyTarget:
@@ -74,9 +74,7 @@ def target_of(options: Options) -> AnyTarget:
     """
     document = {name: _field(options["target"], name) for name in options["target"]}
     try:
-        if document.get("vcenter", {}) != {}:
-            return Target.model_validate(document)
-        return Machine.model_validate({"name": document.get("name")})
+        return target_of_task(document)
     except ValidationError as error:
         what = "; ".join(
             f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"

@@ -15,8 +15,8 @@ import pytest
 from tests.support.cli import vnuma
 from vnuma.engine.access.inventory import read_targets, read_variables
 from vnuma.engine.access.play_inventory import write_play_inventory
-from vnuma.engine.access.secrets import resolve, resolve_all
-from vnuma.engine.access.target import AnyTarget, Machine, Secret, Target
+from vnuma.engine.access.secrets import Secret, resolve, resolve_all
+from vnuma.engine.access.target import AnyTarget, Machine, Target
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 
 VCENTER = {"host": "vc", "user": "u", "password": {"env": "VC"}}
@@ -312,7 +312,9 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
 
     again = read_targets(path)["sql16"]
     assert again.model_dump() == targets["sql16"].model_dump()
-    assert again.vcenter.secret.name in resolve_all(targets.values())
+    assert again.vcenter.secret.name in resolve_all(
+        secret for target in targets.values() for secret in target.secrets
+    )
     linux = read_variables(path)["linux"]
     assert [linux[name] for name in ("ansible_host", "ansible_password", "ansible_port")] == [
         "here",

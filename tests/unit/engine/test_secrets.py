@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
-from vnuma.engine.access.target import Secret, target_from
+from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, Secret, resolve
+from vnuma.engine.access.target import target_from
 from vnuma.errors import EnvironmentProblem, InputError
 
 

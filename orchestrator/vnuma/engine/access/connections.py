@@ -13,7 +13,7 @@ from pathlib import Path
 from vnuma import assets
 from vnuma.engine.access.private_folder import private_folder
 from vnuma.engine.access.secrets import PRIVATE_FILE_VARIABLE, Private, resolve
-from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.engine.access.target import AnyTarget, SqlTarget, Target, VCenterTarget
 from vnuma.errors import VCenterUnreachable
 from vnuma.logins import Logins, now_sharing, sharing
 from vnuma.sqlserver.client.connect import SqlServer
@@ -23,7 +23,11 @@ from vnuma.vsphere.connect import VCenter, agreed_version, log_out
 
 def vcenter(target: Target) -> VCenter:
     """How to log in to this target's vCenter."""
-    wanted, private = target.vcenter, Private.read()
+    return _login(target.vcenter)
+
+
+def _login(wanted: VCenterTarget) -> VCenter:
+    private = Private.read()
     return VCenter(
         host=wanted.host,
         port=wanted.port,
@@ -33,7 +37,7 @@ def vcenter(target: Target) -> VCenter:
         proxy=wanted.proxy_address,
         ca_file=wanted.ca_file,
         verify_tls=wanted.verify_tls,
-        api_version=private.api_versions.get(_address(target)) if private else None,
+        api_version=private.api_versions.get(_address(wanted)) if private else None,
         logins=shared_logins(),
     )
 
@@ -81,21 +85,24 @@ def api_versions(targets: Iterable[AnyTarget]) -> dict[str, str]:
     """The API version that each target's vCenter and this program share; one that is away now is left out."""
     found: dict[str, str] = {}
     for target in targets:
-        if isinstance(target, Machine):
-            continue
-        if _address(target) not in found:
-            with suppress(VCenterUnreachable):
-                found[_address(target)] = agreed_version(vcenter(target))
+        for wanted in target.vcenters:
+            if _address(wanted) not in found:
+                with suppress(VCenterUnreachable):
+                    found[_address(wanted)] = agreed_version(_login(wanted))
     return found
 
 
-def _address(target: Target) -> str:
-    return f"{target.vcenter.host}:{target.vcenter.port}"
+def _address(wanted: VCenterTarget) -> str:
+    return f"{wanted.host}:{wanted.port}"
 
 
 def sql_server(target: Target) -> SqlServer:
     """How to log in to this target's SQL Server, with the ODBC driver that was found."""
-    wanted = target.sql
+    return server_login(target.sql)
+
+
+def server_login(wanted: SqlTarget) -> SqlServer:
+    """How to log in to a SQL Server, with the ODBC driver that was found."""
     return SqlServer(
         host=wanted.host,
         port=wanted.port,

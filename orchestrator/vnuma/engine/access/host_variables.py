@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vnuma.engine.access.target import Secret
+from vnuma.engine.access.secrets import Secret
 from vnuma.engine.access.vault import FIX as VAULT_FIX
 from vnuma.errors import EnvironmentProblem, InputError, VnumaError
 

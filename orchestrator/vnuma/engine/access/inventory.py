@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.host_variables import HostVariables, unreadable
-from vnuma.engine.access.target import AnyTarget, Machine, Target, target_from
+from vnuma.engine.access.target import AnyTarget, Kind, Machine, Target, target_from
 from vnuma.engine.access.vault import vault_secrets
 from vnuma.errors import InputError
 
@@ -53,15 +53,7 @@ def study_targets(inventory: Path, study: Study) -> dict[str, AnyTarget]:
     if study.workload.guest != "linux":
         return dict(read_targets(inventory, study.vms))
     targets = named_targets(inventory, study.vms)
-    for name, target in targets.items():
-        if isinstance(target, Target):
-            raise InputError(
-                f"{name} is a VM of a vCenter; {study.workload.name} measures a Linux machine as it is: "
-                "shaping a VM whose guest is Linux is not offered.",
-                fix="Measure its guest in the shape that it has: an inventory host without vnuma_vcenter "
-                "and vnuma_sql, reached by SSH.",
-            )
-    return targets
+    return {name: target.as_it_is(study.workload.name) for name, target in targets.items()}
 
 
 def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]:
@@ -75,6 +67,13 @@ def named_targets(inventory: Path, names: Iterable[str]) -> dict[str, AnyTarget]
     wanted = list(names)
     others = read_targets(inventory, [name for name in wanted if name not in machines])
     return {name: others[name] if name in others else Machine(name=name) for name in wanted}
+
+
+def stored_target(inventory: Path, key: str, name: str) -> AnyTarget:
+    """The VM or machine of a store's row; a machine needs no entry in the inventory. Raises InputError."""
+    if Kind.of(key) is Kind.MACHINE:
+        return Machine(name=name)
+    return read_targets(inventory, [name])[name]
 
 
 def read_variables(inventory: Path) -> dict[str, HostVariables]:

@@ -13,7 +13,9 @@ from typing import Any
 
 from vnuma.engine.access.inventory import connection_variables
 from vnuma.engine.access.secrets import write_private
-from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.access.target import AnyTarget, Kind
+
+_GROUPS = {Kind.VM: "vnuma_vms", Kind.MACHINE: "vnuma_machines"}
 
 
 def write_play_inventory(
@@ -24,23 +26,15 @@ def write_play_inventory(
     A VM's passwords stand there as references, which the run's private file resolves; those by which Ansible
     reaches a machine stand there as values. Raises InputError and EnvironmentProblem as reading does.
     """
-    machines = [name for name, target in targets.items() if not isinstance(target, Target)]
-    hosts: dict[str, Any] = {
-        name: _variables(target) for name, target in targets.items() if isinstance(target, Target)
-    }
-    if reached := [*machines, *others]:
+    own = {name: target.variables() for name, target in targets.items()}
+    hosts: dict[str, Any] = {name: variables for name, variables in own.items() if variables is not None}
+    if reached := [*(name for name in targets if name not in hosts), *others]:
         hosts |= connection_variables(inventory, reached)
-    groups = {"vnuma_vms": [name for name in targets if name not in machines], "vnuma_machines": machines}
-    children: dict[str, Any] = {
-        group: {"hosts": {name: {} for name in names}} for group, names in groups.items()
-    }
+    children: dict[str, Any] = {group: {"hosts": {}} for group in _GROUPS.values()}
+    for name, target in targets.items():
+        children[_GROUPS[target.kind]]["hosts"][name] = {}
     document = {"all": {"hosts": _literal(hosts), "children": children}}
     return write_private(folder / "hosts.json", json.dumps(document))
-
-
-def _variables(target: Target) -> dict[str, Any]:
-    document = target.model_dump(mode="json", exclude_none=True)
-    return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
 
 
 def _literal(value: Any) -> Any:

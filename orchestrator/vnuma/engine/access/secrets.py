@@ -17,7 +17,9 @@ from dataclasses import asdict, dataclass, field
 from functools import cache, lru_cache
 from pathlib import Path
 
-from vnuma.engine.access.target import AnyTarget, Secret, Target
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
+
+from vnuma.domain.arm.arm import Strict
 from vnuma.engine.access.vault import read_key
 from vnuma.errors import EnvironmentProblem, InputError
 
@@ -25,6 +27,63 @@ PRIVATE_FILE_VARIABLE = "VNUMA_PRIVATE_FILE"
 
 _COMMAND_TIMEOUT_S = 60
 """A program that asks a person or hangs must not hold a run for ever."""
+
+
+class Secret(Strict):
+    """A reference to a secret: an environment variable, a file, a key in an Ansible Vault file, a command.
+
+    `given` names the inventory variable whose template or vault value is the secret. That value stays in
+    the memory of the process that read the inventory: no document that is written shows it.
+    """
+
+    env: str | None = None
+    file: str | None = None
+    vault: str | None = None
+    key: str | None = None
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    given: str | None = None
+    _value: SecretStr | None = PrivateAttr(default=None)
+
+    @classmethod
+    def of_value(cls, value: str, given: str) -> Secret:
+        """The secret that the inventory variable `given` has come to."""
+        secret = cls(given=given)
+        secret._value = SecretStr(value)
+        return secret
+
+    @model_validator(mode="before")
+    @classmethod
+    def _is_a_reference(cls, data: object) -> object:
+        """The password itself, written where its reference belongs, is refused and never repeated."""
+        return data if isinstance(data, dict | Secret) else {}
+
+    @model_validator(mode="after")
+    def _exactly_one(self) -> Secret:
+        sources = (self.env, self.file, self.vault, self.command, self.given)
+        if sum(source is not None for source in sources) != 1:
+            raise ValueError(
+                "a password is a reference: {env: NAME}, {file: PATH}, {vault: FILE, key: NAME} or "
+                "{command: [PROGRAM, ARGUMENT]}; or a lookup or a vault value, never plain text"
+            )
+        if (self.vault is None) != (self.key is None):
+            raise ValueError("a vault reference has both parts: {vault: FILE, key: NAME}")
+        return self
+
+    @property
+    def given_value(self) -> str | None:
+        """The value of a `given` secret; None where it is not known."""
+        return None if self._value is None else self._value.get_secret_value()
+
+    @property
+    def name(self) -> str:
+        """How messages and the private file call it; never its value."""
+        if self.env:
+            return f"env:{self.env}"
+        if self.file:
+            return f"file:{self.file}"
+        if self.command:
+            return f"command:{shlex.join(self.command)}"
+        return f"vault:{self.vault}#{self.key}" if self.vault else f"given:{self.given}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -124,11 +183,8 @@ def _from_source(secret: Secret) -> str:
     return _given(secret)
 
 
-def resolve_all(targets: Iterable[AnyTarget]) -> dict[str, str]:
-    """Every secret of these targets by reference name; a machine's are Ansible's own affair."""
-    inside = [target for target in targets if isinstance(target, Target)]
-    references = [target.vcenter.secret for target in inside]
-    references += [target.sql.password for target in inside if target.sql.password]
+def resolve_all(references: Iterable[Secret]) -> dict[str, str]:
+    """The value of each of these secrets by reference name. Raises as `resolve` does."""
     return {reference.name: resolve(reference) for reference in references}
 
 

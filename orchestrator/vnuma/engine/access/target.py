@@ -6,73 +6,17 @@ Secrets stand here as references only; `vnuma.engine.access.secrets` turns a ref
 from __future__ import annotations
 
 import re
-import shlex
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import Literal
+from enum import Enum
+from typing import Any, ClassVar, Literal
 
-from pydantic import Field, PrivateAttr, SecretStr, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.endpoint import Identity, plain
+from vnuma.engine.access.secrets import Secret
 from vnuma.errors import InputError
-
-
-class Secret(Strict):
-    """A reference to a secret: an environment variable, a file, a key in an Ansible Vault file, a command.
-
-    `given` names the inventory variable whose template or vault value is the secret. That value stays in
-    the memory of the process that read the inventory: no document that is written shows it.
-    """
-
-    env: str | None = None
-    file: str | None = None
-    vault: str | None = None
-    key: str | None = None
-    command: tuple[str, ...] | None = Field(default=None, min_length=1)
-    given: str | None = None
-    _value: SecretStr | None = PrivateAttr(default=None)
-
-    @classmethod
-    def of_value(cls, value: str, given: str) -> Secret:
-        """The secret that the inventory variable `given` has come to."""
-        secret = cls(given=given)
-        secret._value = SecretStr(value)
-        return secret
-
-    @model_validator(mode="before")
-    @classmethod
-    def _is_a_reference(cls, data: object) -> object:
-        """The password itself, written where its reference belongs, is refused and never repeated."""
-        return data if isinstance(data, dict | Secret) else {}
-
-    @model_validator(mode="after")
-    def _exactly_one(self) -> Secret:
-        sources = (self.env, self.file, self.vault, self.command, self.given)
-        if sum(source is not None for source in sources) != 1:
-            raise ValueError(
-                "a password is a reference: {env: NAME}, {file: PATH}, {vault: FILE, key: NAME} or "
-                "{command: [PROGRAM, ARGUMENT]}; or a lookup or a vault value, never plain text"
-            )
-        if (self.vault is None) != (self.key is None):
-            raise ValueError("a vault reference has both parts: {vault: FILE, key: NAME}")
-        return self
-
-    @property
-    def given_value(self) -> str | None:
-        """The value of a `given` secret; None where it is not known."""
-        return None if self._value is None else self._value.get_secret_value()
-
-    @property
-    def name(self) -> str:
-        """How messages and the private file call it; never its value."""
-        if self.env:
-            return f"env:{self.env}"
-        if self.file:
-            return f"file:{self.file}"
-        if self.command:
-            return f"command:{shlex.join(self.command)}"
-        return f"vault:{self.vault}#{self.key}" if self.vault else f"given:{self.given}"
-
 
 _PROXY = re.compile(r"(?:http://)?(?P<host>[^\s/{}@?#\\:]+):(?P<port>[1-9]\d{0,4})/?")
 
@@ -210,10 +154,61 @@ class SqlTarget(Strict):
         return Identity(power_cycle_only=self.identity == "power_cycle")
 
 
-class Target(Strict):
+MACHINE_KEY = "linux/"
+"""How the keys of machines begin that a store identifies them by; a VM's begins with its vCenter."""
+
+
+class Kind(Enum):
+    """What a target can be, in words. A room that works on both has one table by kind, and no branches."""
+
+    VM = "a VM"
+    MACHINE = "a Linux machine"
+
+    @classmethod
+    def of(cls, key: str) -> Kind:
+        """The kind of what a store's key identifies."""
+        return cls.MACHINE if key.startswith(MACHINE_KEY) else cls.VM
+
+
+class AnyTarget(Strict, ABC):
+    """One VM or machine of an inventory: what may be asked of it without knowing which it is."""
+
+    kind: ClassVar[Kind]
+    name: str
+
+    @property
+    def vcenters(self) -> tuple[VCenterTarget, ...]:
+        """The vCenter that it is reached by, if any."""
+        return ()
+
+    @property
+    def sql_servers(self) -> tuple[SqlTarget, ...]:
+        """The SQL Server inside, if any."""
+        return ()
+
+    @property
+    def secrets(self) -> tuple[Secret, ...]:
+        """What vnuma itself logs in with; what Ansible reaches it by is Ansible's own affair."""
+        passwords = [server.password for server in self.sql_servers if server.password]
+        return (*(server.secret for server in self.vcenters), *passwords)
+
+    @abstractmethod
+    def variables(self) -> dict[str, Any] | None:
+        """Its inventory variables, resolved; None where only Ansible's own connection reaches it."""
+
+    @abstractmethod
+    def in_vcenter(self) -> Target:
+        """It as a VM. Raises InputError for a machine that no vCenter knows."""
+
+    @abstractmethod
+    def as_it_is(self, workload: str) -> Machine:
+        """It as a machine that `workload` does not shape. Raises InputError for a VM."""
+
+
+class Target(AnyTarget):
     """One VM of an inventory."""
 
-    name: str
+    kind = Kind.VM
     vm: str
     vcenter: VCenterTarget
     sql: SqlTarget
@@ -230,6 +225,34 @@ class Target(Strict):
             raise ValueError(f"'{given}' is not a valid vSphere tag: CATEGORY:NAME")
         return given
 
+    @property
+    def vcenters(self) -> tuple[VCenterTarget, ...]:
+        """See `AnyTarget`."""
+        return (self.vcenter,)
+
+    @property
+    def sql_servers(self) -> tuple[SqlTarget, ...]:
+        """See `AnyTarget`."""
+        return (self.sql,)
+
+    def variables(self) -> dict[str, Any]:
+        """See `AnyTarget`."""
+        document = self.model_dump(mode="json", exclude_none=True)
+        return {f"vnuma_{name}": value for name, value in document.items() if name != "name"}
+
+    def in_vcenter(self) -> Target:
+        """See `AnyTarget`."""
+        return self
+
+    def as_it_is(self, workload: str) -> Machine:
+        """See `AnyTarget`."""
+        raise InputError(
+            f"{self.name} is a VM of a vCenter; {workload} measures a Linux machine as it is: "
+            "shaping a VM whose guest is Linux is not offered.",
+            fix="Measure its guest in the shape that it has: an inventory host without vnuma_vcenter "
+            "and vnuma_sql, reached by SSH.",
+        )
+
 
 def is_tag(text: str) -> bool:
     """Whether a text names a vSphere tag with its category."""
@@ -237,32 +260,32 @@ def is_tag(text: str) -> bool:
     return bool(category.strip() and name.strip())
 
 
-MACHINE_KEY = "linux/"
-"""How the keys of machines begin that a store identifies them by; a VM's begins with its vCenter."""
-
-
-def is_machine(key: str) -> bool:
-    """Whether a store's key names a Linux machine."""
-    return key.startswith(MACHINE_KEY)
-
-
-class Machine(Strict):
+class Machine(AnyTarget):
     """A Linux machine of an inventory, measured as it is and reached by Ansible's own connection."""
 
-    name: str
+    kind = Kind.MACHINE
+
+    def variables(self) -> None:
+        """See `AnyTarget`."""
+
+    def in_vcenter(self) -> Target:
+        """See `AnyTarget`."""
+        raise InputError(
+            f"{self.name} is a machine without a vCenter: it can be neither shaped nor asked for SQL Server.",
+            fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
+        )
+
+    def as_it_is(self, workload: str) -> Machine:
+        """See `AnyTarget`."""
+        del workload
+        return self
 
 
-AnyTarget = Target | Machine
-
-
-def in_vcenter(target: AnyTarget) -> Target:
-    """The target as a VM. Raises InputError for a machine that no vCenter knows."""
-    if isinstance(target, Target):
-        return target
-    raise InputError(
-        f"{target.name} is a machine without a vCenter: it can be neither shaped nor asked for SQL Server.",
-        fix="Give it vnuma_vcenter and vnuma_sql in the inventory.",
-    )
+def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
+    """The target that a task names: without a vCenter it is a machine. Raises ValidationError."""
+    if document.get("vcenter", {}) != {}:
+        return Target.model_validate(document)
+    return Machine.model_validate({"name": document.get("name")})
 
 
 def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:

@@ -17,7 +17,7 @@ from vnuma.domain.vm.change import Edit, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Target, in_vcenter
+from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
@@ -84,7 +84,7 @@ def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
 
 def _looked(context: VmContext, arm: Arm) -> tuple[VmFacts, Shaped, bool]:
     """The VM, its planned shape, and whether this run has proven whose SQL Server answers in this boot."""
-    with connect(vcenter(in_vcenter(context.target))) as session:
+    with connect(vcenter(context.target.in_vcenter())) as session:
         ref = find_own(session, context.vm)
         vm, _, planned = look_and_plan(context, arm, session, ref)
         return vm, planned, vm.power is Power.ON and Endpoint.of(context).is_proven(session, ref)

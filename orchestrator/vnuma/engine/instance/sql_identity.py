@@ -13,7 +13,7 @@ from datetime import datetime
 
 from vnuma.domain.vm.endpoint import Likeness, VmSide, compare
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import Target, in_vcenter
+from vnuma.engine.access.target import Target
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.vcenter_retry import on_vsphere
@@ -127,7 +127,7 @@ class Endpoint:
     @classmethod
     def of(cls, context: VmContext) -> Endpoint:
         """Of a cell's VM."""
-        return cls(context.store, context.run, context.vm, in_vcenter(context.target))
+        return cls(context.store, context.run, context.vm, context.target.in_vcenter())
 
     def is_proven(self, session: Session, ref: VmRef) -> bool:
         """Whether this run has proven that it runs in the VM, in the boot that is on now.
@@ -189,12 +189,12 @@ def require_by_hand(target: Target, connection: pyodbc.Connection) -> None:
 def _compared(context: VmContext, vm: VmSide) -> Likeness:
     with connect(context.sql()) as connection:
         side = read_server_side(connection)
-    return compare(vm, side, in_vcenter(context.target).sql.known_by)
+    return compare(vm, side, context.target.in_vcenter().sql.known_by)
 
 
 def _once_reported(context: VmContext, attempt: Attempt, found: Likeness) -> VmSide:
     """The VM's side once Tools report the address that was reached, or as they report it at the deadline."""
-    if in_vcenter(context.target).sql.known_by.is_stated:
+    if context.target.in_vcenter().sql.known_by.is_stated:
         return found.vm
     deadline = time.monotonic() + min(_TOOLS_REPORT_S, context.study.power.tools_timeout_s)
 

@@ -16,7 +16,7 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.secrets import Private
-from vnuma.engine.access.target import AnyTarget, Machine, in_vcenter, is_machine
+from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.errors import InputError
 from vnuma.sqlserver.client.connect import SqlServer
@@ -65,12 +65,12 @@ class VmContext:
         """A vSphere session, with the VM's lock held and the token checked: for one step."""
         with vm_lock(self.home, self.vm.vm_key, self.vm.name):
             self.fence()
-            with connect(vcenter(in_vcenter(self.target))) as session:
+            with connect(vcenter(self.target.in_vcenter())) as session:
                 yield session
 
     def sql(self) -> SqlServer:
         """How to reach this VM's SQL Server."""
-        return sql_server(in_vcenter(self.target))
+        return sql_server(self.target.in_vcenter())
 
 
 def open_run(name: str, url: str | None = None) -> tuple[Store, Run, Study]:
@@ -124,10 +124,10 @@ def vm_of_run(store: Store, run: Run, target: AnyTarget) -> Vm:
 
 def refuse_other_kind(run: Run, vm: Vm, target: AnyTarget) -> None:
     """Raise InputError where the run knows a VM and the inventory a machine of its name, or the reverse."""
-    if is_machine(vm.vm_key) is not isinstance(target, Machine):
-        was, now = ("a Linux machine", "a VM") if is_machine(vm.vm_key) else ("a VM", "a Linux machine")
+    known = Kind.of(vm.vm_key)
+    if known is not target.kind:
         raise InputError(
-            f"{vm.name} is {was} in {run.name}, and {now} in this inventory.",
+            f"{vm.name} is {known.value} in {run.name}, and {target.kind.value} in this inventory.",
             fix="A VM has vnuma_vcenter and vnuma_sql there, a machine has no vnuma_vcenter.",
         )
 

@@ -13,7 +13,7 @@ from vnuma.domain.vm.setting import Value
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import is_machine
+from vnuma.engine.access.target import Kind
 from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
@@ -61,7 +61,7 @@ def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     taken = vm.baseline_at
     if taken is None:
         raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
-    if is_machine(vm.vm_key):
+    if Kind.of(vm.vm_key) is Kind.MACHINE:
         power: str | None = None
         settings: dict[str, Value] = {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
     else:

@@ -10,9 +10,9 @@ from pathlib import Path
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import AnyTarget, Machine, is_machine
+from vnuma.engine.access.target import AnyTarget, Kind, Machine
 from vnuma.engine.cell.dataset import stands
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.context import store_url
@@ -131,7 +131,9 @@ def restore_by_audit(
     """Restore by the audit log `file` what runs that the store does not know left, VM after VM."""
     store = open_store(store_url(url))
     found = chosen(unanswered(store, file), names)
-    outcome = RestoreReport(problems=[machine_by_hand(one) for one in found if is_machine(one.vm_key)])
+    outcome = RestoreReport(
+        problems=[machine_by_hand(one) for one in found if Kind.of(one.vm_key) is Kind.MACHINE]
+    )
     for work in _by_audit(store, found, inventory, choice, say):
         try:
             outcome.done.append(work.restore())
@@ -146,7 +148,7 @@ def show_by_audit(
     """What `restore_by_audit` would change, line by line."""
     store = open_store(store_url(url))
     found = chosen(unanswered(store, file), names)
-    lines = [machine_by_hand(one).what for one in found if is_machine(one.vm_key)]
+    lines = [machine_by_hand(one).what for one in found if Kind.of(one.vm_key) is Kind.MACHINE]
     for work in _by_audit(store, found, inventory, choice, lambda _: None):
         lines += work.plan()
     return lines or ["The audit log has nothing to undo."]
@@ -159,7 +161,7 @@ def _by_audit(
     choice: Choice,
     say: Callable[[str], None],
 ) -> list[AuditRestoration]:
-    vms = [one for one in found if not is_machine(one.vm_key)]
+    vms = [one for one in found if Kind.of(one.vm_key) is not Kind.MACHINE]
     targets = read_targets(inventory, [one.vm for one in vms]) if vms else {}
     return [AuditRestoration(store, one, targets[one.vm], choice, say) for one in vms]
 
@@ -242,9 +244,7 @@ def _target(row: Vm, owner: Run, inventory: Path | None) -> AnyTarget:
         raise VmHeld(
             f"{row.name} is in use by {owner.name}, which is running.", fix=f"vnuma stop {owner.name}"
         )
-    if is_machine(row.vm_key):
-        return Machine(name=row.name)
-    return read_targets(_where(owner, inventory), [row.name])[row.name]
+    return stored_target(_where(owner, inventory), row.vm_key, row.name)
 
 
 def _where(owner: Run, inventory: Path | None) -> Path:

@@ -37,4 +37,4 @@ def restoration_of(
     if isinstance(target, Machine):
         reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
         return MachineRestoration(store, run, study, vm, home, choice, say, shell=reached)
-    return VmRestoration(store, run, study, vm, home, choice, say, target=target)
+    return VmRestoration(store, run, study, vm, home, choice, say, target=target.in_vcenter())

@@ -13,7 +13,7 @@ from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import AnyTarget, Machine, Target, in_vcenter
+from vnuma.engine.access.target import AnyTarget, Machine, Target
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
 from vnuma.engine.lease.baseline import refuse_if_marked, take_over
@@ -51,7 +51,7 @@ def plan_all(
     machines = {name: target for name, target in targets.items() if isinstance(target, Machine)}
     asked = plan_machines(study, machines, inventory)
     plans = {
-        name: asked[name] if isinstance(target, Machine) else plan_vm(study, target, permit)
+        name: asked[name] if isinstance(target, Machine) else plan_vm(study, target.in_vcenter(), permit)
         for name, target in targets.items()
     }
     return plans | _with_client(study, targets, plans, inventory)
@@ -67,7 +67,7 @@ def _with_client(
     if study.workload.caller is None:
         return {}
     vms = {name: plan for name, plan in plans.items() if isinstance(plan, VmPlan)}
-    on = {name: in_vcenter(targets[name]) for name, plan in vms.items() if plan.vm.power is Power.ON}
+    on = {name: targets[name].in_vcenter() for name, plan in vms.items() if plan.vm.power is Power.ON}
     found = client_findings(inventory, study.workload.caller, on)
     return {
         name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
@@ -159,13 +159,14 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
     """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
     if isinstance(target, Machine):
         return take_machine(store, run, vm)
+    there = target.in_vcenter()
 
     def once(_tries: int) -> int:
         with store.read() as connection:
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
-        with connect(vcenter(target)) as session:
-            ref = read.find_vm(session, target.vm)
-            return take_over(store, run, now, session, ref, guest=guest_of(study, target))
+        with connect(vcenter(there)) as session:
+            ref = read.find_vm(session, there.vm)
+            return take_over(store, run, now, session, ref, guest=guest_of(study, there))
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
 

@@ -158,7 +158,7 @@ def _launch_until_done(
         before = _look(store, run)
         require_supervision(store, run)
         with private_folder(home_folder()) as folder, spare_descriptors():
-            secrets = resolve_all(going.values())
+            secrets = resolve_all(secret for target in going.values() for secret in target.secrets)
             remember(secrets)
             with heartbeat(store, run):
                 tokens |= take_all(store, run, study, going, VCenterRetry(study.power.vcenter_retry_s))
