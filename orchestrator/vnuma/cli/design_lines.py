@@ -10,8 +10,7 @@ from vnuma.cli.screen import plural
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
-    from vnuma.engine.preflight.machine_plan import MachinePlan
-    from vnuma.engine.preflight.plan import VmPlan
+    from vnuma.engine.preflight.plan import TargetPlan
 
 
 def design_lines(study: Study) -> list[str]:
@@ -61,7 +60,7 @@ def at_most(study: Study) -> str:
     return "at most " if study.design.precision else ""
 
 
-def in_all(study: Study, plans: Sequence[VmPlan | MachinePlan]) -> float:
+def in_all(study: Study, plans: Sequence[TargetPlan]) -> float:
     """Seconds that the study takes on all its VMs."""
     from vnuma.domain.study.cell_time import seconds_in_all
 

@@ -43,7 +43,6 @@ def doctor(
     from dataclasses import asdict
 
     from vnuma.engine.access.inventory import named_targets, read_targets
-    from vnuma.engine.access.target import Target
     from vnuma.engine.doctor.diagnose import diagnose
     from vnuma.errors import EnvironmentProblem, UsageError
 
@@ -52,10 +51,9 @@ def doctor(
     if record:
         from vnuma.engine.doctor.first_contact import record_contact
 
-        found = [target for target in targets.values() if isinstance(target, Target)]
-        if len(targets) != 1 or not found:
+        if len(targets) != 1:
             raise UsageError("A recording is of one VM.", fix=f"vnuma doctor VM --record {record}")
-        record_contact(found[0], record)
+        record_contact(next(iter(targets.values())).in_vcenter(), record)
         echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
     findings = diagnose(targets, where)

@@ -60,16 +60,16 @@ def plan(
     """
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
+    from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import VmPlan
-    from vnuma.engine.run.start import plan_all
+    from vnuma.engine.preflight.plan import VmPlan, plan_all
 
     permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     every = list(plan_all(parsed, study_targets(where, parsed), permit, where).values())
     plans = [one for one in every if isinstance(one, VmPlan)]
-    machines = [one for one in every if not isinstance(one, VmPlan)]
+    machines = [one for one in every if isinstance(one, MachinePlan)]
     if format_ is PlanFormat.JSON:
         echo(
             json.dumps(

@@ -19,19 +19,17 @@ from vnuma.report.page.change_page import ArmLine, ChangePage, Risk, SettingLine
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.arm_plan import ArmPlan
-    from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.permit import Permit
-    from vnuma.engine.preflight.plan import VmPlan
+    from vnuma.engine.preflight.plan import TargetPlan, VmPlan
 
 
-def write_document(
-    study: Study, text: str, plans: Sequence[VmPlan | MachinePlan], permit: Permit, path: Path
-) -> Path:
+def write_document(study: Study, text: str, plans: Sequence[TargetPlan], permit: Permit, path: Path) -> Path:
     """Write the page. Raises InputError when the file cannot be written."""
+    from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.plan import VmPlan
 
     vms = [plan for plan in plans if isinstance(plan, VmPlan)]
-    machines = [plan for plan in plans if not isinstance(plan, VmPlan)]
+    machines = [plan for plan in plans if isinstance(plan, MachinePlan)]
     page = change_page(study, text, vms, permit) if vms else machines_page(study, text, machines, permit)
     return write_change_page(page, path)
 

@@ -17,7 +17,7 @@ from vnuma.domain.vm.change import Edit, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import AnyTarget, Target
+from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
@@ -36,6 +36,7 @@ from vnuma.engine.run.claim import next_cell
 from vnuma.errors import LoginRefused, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.connect import connect as connect_sql
+from vnuma.store.rows import Cell
 from vnuma.vsphere import read
 from vnuma.vsphere.connect import connect
 
@@ -57,14 +58,24 @@ def claim(run: str, target: AnyTarget) -> Document:
         "claimed": False,
         "why": f"check mode: next would be block {cell.block}, {cell.label}",
     }
-    if not isinstance(target, Target):
-        return found
-    context, facts = _taken(run, target)
+    return found | _CLAIMED[target.kind](run, target, cell)
+
+
+def _claimed_of_vm(run: str, target: AnyTarget, cell: Cell) -> Document:
+    context, facts = _taken(run, target.in_vcenter())
     attempt = Attempt(0, cell.id, 0, context.token, cell.arm, cell.label, cell.block)
-    return found | {
+    return {
         "attempt": asdict(attempt),
-        "diff": edits_diff([marking(row, facts)] if facts.lease is None else []),
+        "diff": edits_diff([marking(context.run, facts)] if facts.lease is None else []),
     }
+
+
+def _claimed_of_machine(_run: str, _target: AnyTarget, _cell: Cell) -> Document:
+    """A machine's lease and baseline are the store's alone."""
+    return {}
+
+
+_CLAIMED = {Kind.VM: _claimed_of_vm, Kind.MACHINE: _claimed_of_machine}
 
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:

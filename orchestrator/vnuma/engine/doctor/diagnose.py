@@ -9,7 +9,7 @@ from pathlib import Path
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.engine.access.target import AnyTarget, Kind, Target
 from vnuma.engine.doctor import diagnose_access, diagnose_endpoint
 from vnuma.engine.doctor.diagnose_machine import diagnose_machines
 from vnuma.engine.doctor.diagnosis import Diagnosis, State
@@ -26,15 +26,27 @@ from vnuma.vsphere.connect import connect
 
 def diagnose(targets: Mapping[str, AnyTarget], inventory: Path) -> list[Diagnosis]:
     """Check driver, vCenter, VM, privileges and SQL Server of every VM; of a machine, what a study needs."""
-    machines = [name for name, target in targets.items() if isinstance(target, Machine)]
-    vms = [target for target in targets.values() if isinstance(target, Target)]
-    wanted = dict.fromkeys(target.sql.driver for target in vms) or ({} if machines else {"auto": None})
-    findings = [_guarded("driver", partial(_driver, name)) for name in wanted]
+    if not targets:
+        return [_guarded("driver", partial(_driver, "auto"))]
+    return [
+        found
+        for kind, look in _BY_KIND.items()
+        for found in look([target for target in targets.values() if target.kind is kind], inventory)
+    ]
+
+
+def _vms(targets: Iterable[AnyTarget], _inventory: Path) -> Iterator[Diagnosis]:
+    vms = [target.in_vcenter() for target in targets]
+    for name in dict.fromkeys(target.sql.driver for target in vms):
+        yield _guarded("driver", partial(_driver, name))
     for target in vms:
         power: list[Power] = []
-        findings += [*_vsphere(target, power), *_found(unencrypted_connection(target), "SQL wire")]
-        findings.append(_guarded("SQL Server", partial(_sql, target, power)))
-    return findings + list(diagnose_machines(machines, inventory))
+        yield from _vsphere(target, power)
+        yield from _found(unencrypted_connection(target), "SQL wire")
+        yield _guarded("SQL Server", partial(_sql, target, power))
+
+
+_BY_KIND = {Kind.VM: _vms, Kind.MACHINE: diagnose_machines}
 
 
 def _guarded(subject: str, check: Callable[[], Diagnosis]) -> Diagnosis:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from vnuma.domain.vm.machine import MachineFacts
 from vnuma.domain.vm.provenance import says_nothing
 from vnuma.engine.access import machine_shell
+from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.doctor.diagnosis import Diagnosis
 from vnuma.engine.preflight.machine_plan import facts_of
 from vnuma.errors import VnumaError
@@ -18,8 +19,9 @@ FOLDER = "/var/tmp"
 """Asked about; a study may name another."""
 
 
-def diagnose_machines(names: Sequence[str], inventory: Path) -> Iterator[Diagnosis]:
+def diagnose_machines(targets: Iterable[AnyTarget], inventory: Path) -> Iterator[Diagnosis]:
     """Ask every machine once; what each said, or why it said nothing."""
+    names = [target.name for target in targets]
     answers = machine_shell.run_on(names, inventory, machine_question(FOLDER)) if names else {}
     for name in names:
         try:

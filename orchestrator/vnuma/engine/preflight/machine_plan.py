@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.engine.access import machine_shell
-from vnuma.engine.access.target import MACHINE_KEY, Machine
+from vnuma.engine.access.target import MACHINE_KEY, Kind
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import MachineUnreachable, PreflightBlocked
@@ -27,6 +28,7 @@ NODES = "M01"
 class MachinePlan:
     """A study on one machine."""
 
+    kind: ClassVar[Kind] = Kind.MACHINE
     name: str
     machine: MachineFacts
     measured: tuple[str, ...]
@@ -64,17 +66,20 @@ class MachinePlan:
             "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
         }
 
+    def refuse_if_held(self) -> None:
+        """A machine carries no mark: its lease is the store's alone."""
 
-def plan_machines(study: Study, machines: Mapping[str, Machine], inventory: Path) -> dict[str, MachinePlan]:
+
+def plan_machines(study: Study, names: Sequence[str], inventory: Path) -> dict[str, MachinePlan]:
     """Ask every machine once and work out the plans. Changes nothing.
 
     Raises MachineUnreachable, or PreflightBlocked for one that gave no answer.
     """
-    if not machines:
+    if not names:
         return {}
     folder = getattr(study.workload, "folder", "/var/tmp")
-    answers = machine_shell.run_on(list(machines), inventory, machine_question(folder))
-    return {name: _plan(study, name, facts_of(name, answers[name])) for name in machines}
+    answers = machine_shell.run_on(names, inventory, machine_question(folder))
+    return {name: _plan(study, name, facts_of(name, answers[name])) for name in names}
 
 
 def facts_of(name: str, answer: Output | MachineUnreachable) -> MachineFacts:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import ClassVar, Protocol
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -12,13 +14,15 @@ from vnuma.domain.study.study import Study
 from vnuma.domain.vm.facts import HostFacts, VmFacts
 from vnuma.domain.vm.provenance import scenario_of
 from vnuma.domain.vm.role import needed_privileges, purpose_of
-from vnuma.domain.vm.setting import Value
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.target import Target
-from vnuma.engine.lease.baseline import host_document
+from vnuma.engine.access.target import AnyTarget, Kind, Target
+from vnuma.engine.lease.baseline import host_document, refuse_if_marked
 from vnuma.engine.preflight.arm_plan import ArmPlan, plan_arm
+from vnuma.engine.preflight.client_machine import client_findings
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.locality_check import locality_findings
+from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
 from vnuma.engine.preflight.permit import Permit
 from vnuma.engine.preflight.preflight import check, touched_settings, under_study
 from vnuma.engine.preflight.surroundings import accepted, around_vm, look_at_server, unencrypted_connection
@@ -28,10 +32,68 @@ from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
 
 
+class Planner(Protocol):
+    """How the targets of one kind are planned."""
+
+    def __call__(
+        self, study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path, /
+    ) -> Mapping[str, TargetPlan]:
+        """Their plans, by name. Changes nothing."""
+
+
+class TargetPlan(Protocol):
+    """A study on one VM or machine: what may be asked of its plan without knowing which it is."""
+
+    kind: ClassVar[Kind]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def key(self) -> str:
+        """Identifies it across runs, whatever an inventory calls it."""
+
+    @property
+    def path(self) -> str:
+        """Where it is, for reports."""
+
+    @property
+    def host_name(self) -> str:
+        """The host that it loads."""
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Arms that are not measured, each with its reason."""
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What would spoil the study there, the worst first."""
+
+    @property
+    def boots(self) -> int:
+        """How often it is booted; of a machine, its passes."""
+
+    @property
+    def seconds(self) -> float:
+        """How long that takes, as assumed."""
+
+    @property
+    def simulated(self) -> str | None:
+        """The lab's or an emulator's name for what stands in for it; None for the real thing."""
+
+    def documents(self) -> dict[str, dict[str, object]]:
+        """What is known of it, by scope, for the store."""
+
+    def refuse_if_held(self) -> None:
+        """Raise VmHeld when another controller has it."""
+
+
 @dataclass(frozen=True)
 class VmPlan:
     """A study on one VM."""
 
+    kind: ClassVar[Kind] = Kind.VM
     vm: VmFacts
     host: HostFacts
     arms: tuple[ArmPlan, ...]
@@ -41,6 +103,11 @@ class VmPlan:
     test_clone: bool
     simulated: str | None
     """The lab's scenario; None for a real vCenter."""
+
+    @property
+    def name(self) -> str:
+        """Its name in vCenter."""
+        return self.vm.name
 
     @property
     def key(self) -> str:
@@ -70,6 +137,10 @@ class VmPlan:
             "preflight": {f"{n} {one.id}": asdict(one) for n, one in enumerate(self.findings, start=1)},
         }
 
+    def refuse_if_held(self) -> None:
+        """Raise VmHeld when the VM carries another run's mark."""
+        refuse_if_marked(self.vm)
+
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
         """Every setting that some arm changes: its value now, and the values it will take."""
@@ -92,6 +163,42 @@ def _vm_document(vm: VmFacts) -> dict[str, object]:
         "power": str(vm.power),
         "settings": dict(vm.settings),
     }
+
+
+def plan_all(
+    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
+) -> dict[str, TargetPlan]:
+    """The study on every VM and machine, in the study's order. Changes nothing."""
+    plans: dict[str, TargetPlan] = {}
+    for kind, plan in _BY_KIND.items():
+        of_kind = {name: target for name, target in targets.items() if target.kind is kind}
+        plans |= plan(study, of_kind, permit, inventory)
+    return {name: plans[name] for name in targets}
+
+
+def _plan_vms(
+    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
+) -> dict[str, VmPlan]:
+    """With what was found of the machine that calls the VMs' SQL Server, where there is one."""
+    vms = {name: target.in_vcenter() for name, target in targets.items()}
+    plans = {name: plan_vm(study, target, permit) for name, target in vms.items()}
+    if study.workload.caller is None or not plans:
+        return plans
+    on = {name: vms[name] for name, plan in plans.items() if plan.vm.power is Power.ON}
+    found = client_findings(inventory, study.workload.caller, on)
+    return {
+        name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
+        for name, plan in plans.items()
+    }
+
+
+def _plan_machines(
+    study: Study, targets: Mapping[str, AnyTarget], _permit: Permit, inventory: Path
+) -> dict[str, MachinePlan]:
+    return plan_machines(study, list(targets), inventory)
+
+
+_BY_KIND: Mapping[Kind, Planner] = {Kind.VM: _plan_vms, Kind.MACHINE: _plan_machines}
 
 
 def plan_vm(study: Study, target: Target, permit: Permit) -> VmPlan:

@@ -61,11 +61,7 @@ def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     taken = vm.baseline_at
     if taken is None:
         raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
-    if Kind.of(vm.vm_key) is Kind.MACHINE:
-        power: str | None = None
-        settings: dict[str, Value] = {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
-    else:
-        power, settings = str(baseline_power(vm)), baseline_settings(vm)
+    power, settings = _STORED[Kind.of(vm.vm_key)](vm)
     return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, power, settings)
 
 
@@ -78,9 +74,22 @@ def differences_now(
     with store.read() as connection:
         runs.refuse_imported(connection, owner.id)
     where = inventory or Path(owner.inventory or "inventory")
-    if baseline.power is None:
-        return baseline, _of_machine(store, owner, vm, PlayedShell(name, where))
-    with connect(vcenter(read_targets(where, [name])[name])) as session:
+    return baseline, _NOW[Kind.of(vm.vm_key)](store, owner, vm, baseline, where)
+
+
+def _stored_of_vm(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+    return str(baseline_power(vm)), baseline_settings(vm)
+
+
+def _stored_of_machine(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+    return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
+
+
+_STORED = {Kind.VM: _stored_of_vm, Kind.MACHINE: _stored_of_machine}
+
+
+def _of_vm(store: Store, _owner: Run, vm: Vm, baseline: Baseline, inventory: Path) -> list[Difference]:
+    with connect(vcenter(read_targets(inventory, [vm.name])[vm.name])) as session:
         facts = read.read_vm(session, find_own(session, vm))
     with store.read() as connection:
         ours = written(attempts.changes_of_vm(connection, vm.id))
@@ -93,15 +102,15 @@ def differences_now(
     ]
     if str(facts.power) != baseline.power:
         found.append(Difference("power", baseline.power, str(facts.power), "somebody else or us"))
-    return baseline, found
+    return found
 
 
-def _of_machine(store: Store, owner: Run, vm: Vm, shell: PlayedShell) -> list[Difference]:
+def _of_machine(store: Store, owner: Run, vm: Vm, _: Baseline, inventory: Path) -> list[Difference]:
     """A machine's kernel settings that differ now; ours are those with the values that the study holds."""
     with store.read() as connection:
         study = parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
     before, held = kernel_baseline(vm), study.workload.kernel_settings()
-    now = kernel.read(shell, before)
+    now = kernel.read(PlayedShell(vm.name, inventory), before)
     return [
         Difference(
             kernel.key(name),
@@ -112,6 +121,9 @@ def _of_machine(store: Store, owner: Run, vm: Vm, shell: PlayedShell) -> list[Di
         for name, value in before.items()
         if now.get(name) != value
     ]
+
+
+_NOW = {Kind.VM: _of_vm, Kind.MACHINE: _of_machine}
 
 
 def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:

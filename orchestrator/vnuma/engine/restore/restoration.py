@@ -73,6 +73,7 @@ class RestorePlan:
 
     changes: tuple[Edit, ...] = ()
     powered_off: bool = False
+    removes_files: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,6 +107,10 @@ class Restoration(ABC):
         Raises RestoreConflict before the first change when somebody else changed something and `choice`
         is `refuse`; any VnumaError or OSError when it cannot be done.
         """
+
+    @abstractmethod
+    def keeps_database(self) -> bool:
+        """Whether the study's database stays in the guest, for a run that may go on."""
 
     def _settled(self, _done: Restored) -> RestoreOutcome:
         return RestoreOutcome.THEIRS if self.choice == "theirs" else RestoreOutcome.RESTORED

@@ -90,13 +90,26 @@ def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
     )
 
 
-def machine_by_hand(one: Unanswered) -> NotAtBaseline:
-    """The error for a Linux machine, of which the log knows the settings and nothing knows the shell."""
-    back = ", ".join(f"{edit.setting} {edit.before}" for edit in one.edits)
-    return NotAtBaseline(
-        f"{one.vm}, a Linux machine, may be as {one.run} left it; before it had: {back}.",
-        fix="Set that by hand, as root there.",
-    )
+@dataclass(frozen=True)
+class MachineByHand:
+    """A Linux machine of which the log knows the settings: a person restores it."""
+
+    one: Unanswered
+
+    def plan(self) -> list[str]:
+        """What has to be set."""
+        return [self._error().what]
+
+    def restore(self) -> str:
+        """Raises NotAtBaseline that says what to set."""
+        raise self._error()
+
+    def _error(self) -> NotAtBaseline:
+        back = ", ".join(f"{edit.setting} {edit.before}" for edit in self.one.edits)
+        return NotAtBaseline(
+            f"{self.one.vm}, a Linux machine, may be as {self.one.run} left it; before it had: {back}.",
+            fix="Set that by hand, as root there.",
+        )
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,8 +12,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.inventory import read_targets, stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import AnyTarget, Kind, Machine
-from vnuma.engine.cell.dataset import stands
+from vnuma.engine.access.target import AnyTarget
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.context import store_url
 from vnuma.engine.lease.supervision import is_alive, release_dead_supervisor
@@ -21,13 +20,12 @@ from vnuma.engine.lease.unrestored_vms import unrestored_vms
 from vnuma.engine.restore.restoration import Choice
 from vnuma.engine.restore.restore_from_audit import (
     AuditRestoration,
-    Unanswered,
+    MachineByHand,
     chosen,
-    machine_by_hand,
     unanswered,
     undone_by_hand,
 )
-from vnuma.engine.restore.restore_target import restoration_of
+from vnuma.engine.restore.restore_target import restoration_by_audit, restoration_of
 from vnuma.errors import InputError, NotAtBaseline, RestoreConflict, VmHeld, VnumaError
 from vnuma.store import runs
 from vnuma.store.open import Store, open_store
@@ -79,11 +77,9 @@ def restore_leftovers(
             target, study = _target(row, owner, inventory), _study(store, owner)
             shell = PlayedShell(row.name, _where(owner, inventory))
             release_dead_supervisor(store, owner)
-            done = restoration_of(
-                store, owner, study, row, target, choice=choice, say=say, shell=shell
-            ).restore()
-            outcome.done.append(done.words)
-            if not isinstance(target, Machine) and stands(store, row):
+            work = restoration_of(store, owner, study, row, target, choice=choice, say=say, shell=shell)
+            outcome.done.append(work.restore().words)
+            if work.keeps_database():
                 outcome.kept.append(_kept(study, row, owner, _where(owner, inventory)))
             _settle(store, owner)
         except VnumaError as error:
@@ -129,12 +125,8 @@ def restore_by_audit(
     say: Callable[[str], None],
 ) -> RestoreReport:
     """Restore by the audit log `file` what runs that the store does not know left, VM after VM."""
-    store = open_store(store_url(url))
-    found = chosen(unanswered(store, file), names)
-    outcome = RestoreReport(
-        problems=[machine_by_hand(one) for one in found if Kind.of(one.vm_key) is Kind.MACHINE]
-    )
-    for work in _by_audit(store, found, inventory, choice, say):
+    outcome = RestoreReport()
+    for work in _by_audit(open_store(store_url(url)), file, names, inventory, choice, say):
         try:
             outcome.done.append(work.restore())
         except VnumaError as error:
@@ -146,24 +138,22 @@ def show_by_audit(
     url: str | None, file: Path, names: list[str], inventory: Path, choice: Choice
 ) -> list[str]:
     """What `restore_by_audit` would change, line by line."""
-    store = open_store(store_url(url))
-    found = chosen(unanswered(store, file), names)
-    lines = [machine_by_hand(one).what for one in found if Kind.of(one.vm_key) is Kind.MACHINE]
-    for work in _by_audit(store, found, inventory, choice, lambda _: None):
-        lines += work.plan()
-    return lines or ["The audit log has nothing to undo."]
+    works = _by_audit(open_store(store_url(url)), file, names, inventory, choice, lambda _: None)
+    return [line for work in works for line in work.plan()] or ["The audit log has nothing to undo."]
 
 
 def _by_audit(
     store: Store,
-    found: Iterable[Unanswered],
+    file: Path,
+    names: list[str],
     inventory: Path,
     choice: Choice,
     say: Callable[[str], None],
-) -> list[AuditRestoration]:
-    vms = [one for one in found if Kind.of(one.vm_key) is not Kind.MACHINE]
-    targets = read_targets(inventory, [one.vm for one in vms]) if vms else {}
-    return [AuditRestoration(store, one, targets[one.vm], choice, say) for one in vms]
+) -> list[AuditRestoration | MachineByHand]:
+    return [
+        restoration_by_audit(store, one, stored_target(inventory, one.vm_key, one.vm), choice, say)
+        for one in chosen(unanswered(store, file), names)
+    ]
 
 
 def _settle(store: Store, owner: Run) -> None:
@@ -200,7 +190,7 @@ def show_leftovers(
         except RestoreConflict as error:
             lines.append(str(error))
             continue
-        files = "; its files would be removed" if isinstance(target, Machine) else ""
+        files = "; its files would be removed" if planned.removes_files else ""
         lines.append(
             f"{row.name}, left by {owner.name}: {len(planned.changes)} settings would be put back{files}"
         )

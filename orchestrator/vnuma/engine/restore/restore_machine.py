@@ -24,7 +24,11 @@ class MachineRestoration(Restoration):
 
     def plan(self) -> RestorePlan:
         """See `Restoration`. Files are removed besides, whatever the settings are."""
-        return RestorePlan(tuple(self._edits().values()))
+        return RestorePlan(tuple(self._edits().values()), removes_files=True)
+
+    def keeps_database(self) -> bool:
+        """See `Restoration`. A machine has files, which are removed."""
+        return False
 
     def _restore(self, held: Held) -> Restored:
         """Files first: what fills the machine's memory goes whatever becomes of its settings."""

@@ -2,19 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import AnyTarget, Machine
+from vnuma.engine.access.target import AnyTarget, Kind
 from vnuma.engine.lease.context import home_folder, refuse_other_kind
 from vnuma.engine.restore.restoration import Choice, Restoration
+from vnuma.engine.restore.restore_from_audit import AuditRestoration, MachineByHand, Unanswered
 from vnuma.engine.restore.restore_machine import MachineRestoration
 from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.workloads.shell import Shell
+
+Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
+"""What every restoration is made of, in the order of `Restoration`'s fields."""
+
+
+def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
+    return VmRestoration(*common, target=target.in_vcenter())
+
+
+def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
+    _, run, _, vm, *_ = common
+    reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
+    return MachineRestoration(*common, shell=reached)
+
+
+_RESTORATIONS = {Kind.VM: _vm, Kind.MACHINE: _machine}
 
 
 def restoration_of(
@@ -33,8 +50,29 @@ def restoration_of(
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
     refuse_other_kind(run, vm, target)
-    home = home_folder()
-    if isinstance(target, Machine):
-        reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
-        return MachineRestoration(store, run, study, vm, home, choice, say, shell=reached)
-    return VmRestoration(store, run, study, vm, home, choice, say, target=target.in_vcenter())
+    return _RESTORATIONS[target.kind]((store, run, study, vm, home_folder(), choice, say), target, shell)
+
+
+def _vm_by_audit(
+    store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
+) -> AuditRestoration:
+    return AuditRestoration(store, one, target.in_vcenter(), choice, say)
+
+
+def _machine_by_audit(
+    _store: Store, one: Unanswered, _target: AnyTarget, _choice: Choice, _say: Callable[[str], None]
+) -> MachineByHand:
+    return MachineByHand(one)
+
+
+_BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {
+    Kind.VM: _vm_by_audit,
+    Kind.MACHINE: _machine_by_audit,
+}
+
+
+def restoration_by_audit(
+    store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
+) -> AuditRestoration | MachineByHand:
+    """The restore of what only the audit log knows of `target`."""
+    return _BY_AUDIT[target.kind](store, one, target, choice, say)

@@ -12,6 +12,7 @@ from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell import deferred_log
+from vnuma.engine.cell.dataset import stands
 from vnuma.engine.cell.guest_shutdown import (
     POWER_OFF,
     POWER_ON,
@@ -85,6 +86,10 @@ class VmRestoration(Restoration):
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
         edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
         return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
+
+    def keeps_database(self) -> bool:
+        """See `Restoration`."""
+        return stands(self.store, self.vm)
 
     def _restore(self, held: Held) -> Restored:
         """Each try begins anew in a session of its own, since vCenter may be away for a while."""

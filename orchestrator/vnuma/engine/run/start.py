@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -11,18 +11,15 @@ from sqlalchemy import Connection
 from vnuma.domain.study.declaration import SCOPE, declaration, hash_of
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.setting import Power
-from vnuma.engine.access.connections import sql_server, vcenter
-from vnuma.engine.access.target import AnyTarget, Machine, Target
+from vnuma.engine.access.connections import server_login, vcenter
+from vnuma.engine.access.target import AnyTarget, Kind, SqlTarget
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
-from vnuma.engine.lease.baseline import refuse_if_marked, take_over
+from vnuma.engine.lease.baseline import take_over
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
-from vnuma.engine.preflight.client_machine import client_findings
-from vnuma.engine.preflight.findings import refuse_blocked, worst_first
-from vnuma.engine.preflight.machine_plan import MachinePlan, plan_machines
+from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
-from vnuma.engine.preflight.plan import VmPlan, plan_vm
+from vnuma.engine.preflight.plan import TargetPlan, plan_all
 from vnuma.engine.preflight.preflight import LOCK
 from vnuma.errors import InputError
 from vnuma.store import cells, facts, runs, vms
@@ -40,39 +37,8 @@ class Prepared:
     study: Study
     text: str
     targets: dict[str, AnyTarget]
-    plans: dict[str, VmPlan | MachinePlan]
+    plans: dict[str, TargetPlan]
     permit: Permit
-
-
-def plan_all(
-    study: Study, targets: Mapping[str, AnyTarget], permit: Permit, inventory: Path
-) -> dict[str, VmPlan | MachinePlan]:
-    """The study on every VM and machine, in the study's order. Changes nothing."""
-    machines = {name: target for name, target in targets.items() if isinstance(target, Machine)}
-    asked = plan_machines(study, machines, inventory)
-    plans = {
-        name: asked[name] if isinstance(target, Machine) else plan_vm(study, target.in_vcenter(), permit)
-        for name, target in targets.items()
-    }
-    return plans | _with_client(study, targets, plans, inventory)
-
-
-def _with_client(
-    study: Study,
-    targets: Mapping[str, AnyTarget],
-    plans: Mapping[str, VmPlan | MachinePlan],
-    inventory: Path,
-) -> dict[str, VmPlan | MachinePlan]:
-    """The plans of VMs whose SQL Server is called from another machine, with what was found of that one."""
-    if study.workload.caller is None:
-        return {}
-    vms = {name: plan for name, plan in plans.items() if isinstance(plan, VmPlan)}
-    on = {name: targets[name].in_vcenter() for name, plan in vms.items() if plan.vm.power is Power.ON}
-    found = client_findings(inventory, study.workload.caller, on)
-    return {
-        name: replace(plan, findings=tuple(worst_first([*plan.findings, *found.get(name, [])])))
-        for name, plan in vms.items()
-    }
 
 
 def prepare(
@@ -93,13 +59,12 @@ def prepare(
     findings = [finding for plan in plans.values() for finding in plan.findings]
     if all(finding.id == LOCK for finding in findings if finding.severity == "block"):
         for plan in plans.values():
-            if isinstance(plan, VmPlan):
-                refuse_if_marked(plan.vm)
+            plan.refuse_if_held()
     refuse_blocked(findings)
     return Prepared(study, text, dict(targets), plans, permit)
 
 
-def _refuse_twice(plans: Mapping[str, VmPlan | MachinePlan]) -> None:
+def _refuse_twice(plans: Mapping[str, TargetPlan]) -> None:
     """Two names of one VM would take it from each other. Raises InputError."""
     names: dict[str, str] = {}
     for name, plan in plans.items():
@@ -110,16 +75,16 @@ def _refuse_twice(plans: Mapping[str, VmPlan | MachinePlan]) -> None:
             )
 
 
-def _client(target: Target) -> dict[str, object]:
+def _client(wanted: SqlTarget) -> dict[str, object]:
     """What times depend on at this end: the driver, and what it encrypts."""
-    server = sql_server(target)
+    server = server_login(wanted)
     return {**asdict(server.driver), "encryption": server.encryption}
 
 
 def create_run(store: Store, prepared: Prepared, inventory: Path) -> Run:
     """Write the run, its VMs, their cells in order and what is known of host and VM. One transaction."""
     study = prepared.study
-    sql = next((target for target in prepared.targets.values() if isinstance(target, Target)), None)
+    sql = next((server for target in prepared.targets.values() for server in target.sql_servers), None)
     scenario = next((plan.simulated for plan in prepared.plans.values() if plan.simulated), None)
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, prepared.text)
@@ -156,9 +121,17 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
 
 
 def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:
-    """Take one VM of the run over; its fencing token. Raises what `take_over` raises."""
-    if isinstance(target, Machine):
-        return take_machine(store, run, vm)
+    """Take one VM or machine of the run over; its fencing token. Raises what `take_over` raises."""
+    return _TAKE[target.kind](store, run, study, vm, target, patience)
+
+
+def _take_machine(
+    store: Store, run: Run, _study: Study, vm: Vm, _target: AnyTarget, _patience: VCenterRetry
+) -> int:
+    return take_machine(store, run, vm)
+
+
+def _take_vm(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:
     there = target.in_vcenter()
 
     def once(_tries: int) -> int:
@@ -169,6 +142,9 @@ def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patien
             return take_over(store, run, now, session, ref, guest=guest_of(study, there))
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
+
+
+_TAKE = {Kind.VM: _take_vm, Kind.MACHINE: _take_machine}
 
 
 def take_all(
