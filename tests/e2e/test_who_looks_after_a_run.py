@@ -22,6 +22,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.lease.supervision import (
     SILENT_AFTER,
@@ -30,17 +31,19 @@ from vnuma.engine.lease.supervision import (
     is_alive,
     require_supervision,
 )
+from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.restore.restore_leftover import restore_leftovers
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.stop_request import ask_to_stop
+from vnuma.engine.run.supervise import put_back
 from vnuma.engine.run.unsupervised import saying_so
 from vnuma.errors import LeaseLost, VmHeld
-from vnuma.store import runs, tables, vms
+from vnuma.store import leases, runs, tables, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
-from vnuma.store.states import StopRequest
+from vnuma.store.states import RestoreOutcome, StopRequest
 
 
 def run_now(steps: Steps) -> Run:
@@ -76,6 +79,29 @@ def test_a_process_that_has_ended_or_is_silent_looks_after_nothing(tmp_path: Pat
     silent = replace(run_now(steps), heartbeat_at=datetime.now(UTC) - SILENT_AFTER)
     assert is_alive(run_now(steps))
     assert not is_alive(silent)
+
+
+def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """The run's end waits for it; an error about the lease would hide what ended the run."""
+    steps = Steps.prepared(tmp_path / "a", lab())
+    context = steps.take()
+    ended: list[tuple[list[Restored], list[Exception]]] = []
+    end = threading.Thread(
+        target=lambda: ended.append(put_back(steps.store, steps.run, steps.study, steps.targets))
+    )
+
+    with vm_lock(home_folder(), steps.vm.vm_key, "sql16"):
+        end.start()
+        until(lambda: unsupervised.lease_token(steps.store, steps.run, steps.vm) != context.token)
+        with steps.store.write() as connection:
+            token = leases.raise_token(connection, steps.vm.vm_key, steps.run.id, "the play")
+            vms.set_restored(connection, steps.vm.id, token, RestoreOutcome.RESTORED)
+            leases.release_lease(connection, steps.vm.vm_key, token)
+    end.join()
+
+    assert ended == [([], [])]
 
 
 def test_a_play_by_hand_that_looked_too_early_does_not_take_the_run(tmp_path: Path, lab: LabFactory) -> None:

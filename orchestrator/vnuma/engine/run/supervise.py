@@ -108,9 +108,21 @@ def put_back(
     for row in rows:
         try:
             restored.append(restoration_of(store, run, study, row, targets[row.name]).restore())
+        except LeaseLost as error:
+            if not _was_put_back(store, run, row.vm_key):
+                problems.append(error)
         except VnumaError as error:
             problems.append(error)
     return restored, problems
+
+
+def _was_put_back(store: Store, run: Run, vm_key: str) -> bool:
+    """Whether the one that took the VM over meanwhile, often this run's own play, has restored it."""
+    try:
+        with store.read() as connection:
+            return not _held(connection, vm_key, run)
+    except StoreError:
+        return False
 
 
 def _still_ours(
