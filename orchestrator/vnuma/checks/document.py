@@ -19,7 +19,7 @@ def document(result: CheckResult) -> dict[str, Any]:
         "sources": [asdict(source) for source in result.sources],
         "rules": [rule.id for rule in result.rules],
         "summary": summary(result),
-        "findings": [finding(group) for group in result.groups],
+        "findings": [finding(group) | _declared(group, result) for group in result.groups],
         "not_evaluated": [
             {"reason": reason, "rules": list(rules), "vms": vms} for reason, rules, vms in result.reasons
         ],
@@ -62,6 +62,12 @@ def finding(group: Group) -> dict[str, Any]:
         "waived": group.judged.waived or None,
         "change": group.judged.change,
     }
+
+
+def _declared(group: Group, result: CheckResult) -> dict[str, Any]:
+    """File and line of the design that a finding's VM stands in; no key where there is no code."""
+    at = result.declared.get(group.judged.finding.key)
+    return {"declared": {"file": at.file, "line": at.line}} if at else {}
 
 
 def _fix(fix: Fix | None) -> Mapping[str, Any] | None:

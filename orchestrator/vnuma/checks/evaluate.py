@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from vnuma.checks.facts import PARTS, Facts, Unknown
 from vnuma.checks.finding import Finding, Fix, Kind, Outcome, Severity
 from vnuma.checks.rule import Fail, Rule
-from vnuma.checks.subject import Subject
+from vnuma.checks.subject import HARDWARE, Subject
 
 Answer = Fail | str | None
 """What became of a rule: a failure, the reason that it was not evaluated, or None for a pass."""
@@ -75,6 +75,7 @@ def evaluate(subjects: Iterable[Subject], rules: Sequence[Rule]) -> Iterator[Eva
             present,
             facts.release if subject.host else None,
             subject.vm.hardware_version if subject.vm else None,
+            HARDWARE in subject.absent,
         )
         plan = concerned.get(key)
         if plan is None:
@@ -98,8 +99,11 @@ def _asked(rule: Rule, facts: Facts, present: tuple[bool, ...]) -> _Asked:
     applies = rule.applies
     if applies.needs_release and "host" in here and not applies.since <= facts.release <= applies.until:
         return None
-    if "vm" in here and not applies.hardware_since <= facts.vm.hardware_version <= applies.hardware_until:
-        return None
+    if "vm" in here and applies.needs_hardware:
+        if HARDWARE in facts.subject.absent:
+            return HARDWARE
+        if not applies.hardware_since <= facts.hardware <= applies.hardware_until:
+            return None
     needs = rule.needs | ({"host"} if applies.needs_release else set())
     return next((part for part in PARTS if part in needs and part not in here), rule.check)
 

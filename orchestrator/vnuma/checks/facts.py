@@ -7,6 +7,7 @@ from typing import NoReturn, TypeVar
 
 from vnuma.checks.subject import (
     EXTRA_CONFIG,
+    HARDWARE,
     PlacementFacts,
     StudyFacts,
     Subject,
@@ -104,6 +105,13 @@ class Facts:
         return self.host.release.key
 
     @cached_property
+    def hardware(self) -> int:
+        """The virtual hardware version. Raises Unknown where a design leaves it open."""
+        if HARDWARE in self.subject.absent:
+            raise Unknown(f"the hardware version is not known: {self.subject.absent[HARDWARE]}")
+        return self.vm.hardware_version
+
+    @cached_property
     def vcpus(self) -> int:
         """Number of vCPUs."""
         return self.number("numCPUs")
@@ -138,7 +146,7 @@ class Facts:
     def prediction(self) -> Prediction:
         """What a power-on now would give the guest. Raises Unknown without extraConfig."""
         self.key("numa.vcpu.min")
-        return predict(host_by_default(self.host), self.vm.settings, self.vm.hardware_version)
+        return predict(host_by_default(self.host), self.vm.settings, self.hardware)
 
     def setting(self, name: str) -> Value:
         """A typed setting; None: this release has none. Raises Unknown when it was not read."""

@@ -10,7 +10,7 @@ from typing import Literal
 
 from vnuma.checks.finding import Finding, Kind, Severity
 from vnuma.checks.rule import Rule
-from vnuma.domain.vm.estate import Unseen
+from vnuma.domain.vm.estate import Declared, Unseen
 
 SCHEMA = "vnuma/check/1"
 """What a check's JSON document says that it is."""
@@ -61,6 +61,8 @@ class CheckedVm:
     passed: int
     source: str = ""
     """Name of the source that it was read from."""
+    declared: Declared | None = None
+    """Where a design's code declares it."""
 
     @property
     def worst(self) -> Severity | None:
@@ -127,6 +129,11 @@ class CheckResult:
     """Keys of VMs that the filters left out, and names of the hosts and clusters that these run on."""
     every_rule: int = field(default=0)
     """How many rules there are; `rules` are those that were asked."""
+
+    @cached_property
+    def declared(self) -> Mapping[str, Declared]:
+        """Where code declares VMs, by the VM's key; of VMs that exist, nothing."""
+        return {vm.key: vm.declared for vm in self.vms if vm.declared}
 
     @cached_property
     def by_severity(self) -> Mapping[Severity | None, int]:

@@ -28,11 +28,16 @@ class Applies:
         """Whether the host's release has to be known to tell."""
         return self.since > ANY_RELEASE or self.until < NEWEST
 
+    @property
+    def needs_hardware(self) -> bool:
+        """Whether the virtual hardware version has to be known to tell."""
+        return self.hardware_since > 0 or self.hardware_until < 999
+
     def __str__(self) -> str:
         parts = []
         if self.needs_release:
             parts.append("ESXi " + _range(_dotted(self.since), _dotted(self.until), *self._open))
-        if self.hardware_since or self.hardware_until < 999:
+        if self.needs_hardware:
             ends = (self.hardware_since == 0, self.hardware_until == 999)
             parts.append(
                 "hardware version " + _range(str(self.hardware_since), str(self.hardware_until), *ends)

@@ -57,3 +57,6 @@ class Subject:
 
 EXTRA_CONFIG = prediction_confidence.EXTRA_CONFIG
 """The name under which `absent` says that no extraConfig could be read."""
+
+HARDWARE = "hardwareVersion"
+"""The name under which `absent` says that a design leaves the virtual hardware version open."""

@@ -44,6 +44,10 @@ def check(
     rvtools: Annotated[
         Path | None, typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx), no vCenter.")
     ] = None,
+    design: Annotated[
+        Path | None,
+        typer.Option("--design", metavar="FILE", help="VMs before they exist: terraform show -json PLAN."),
+    ] = None,
     ansible_inventory: Annotated[
         Path | None,
         typer.Option(
@@ -100,7 +104,7 @@ def check(
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
 
     Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
-    vnuma check --vm sql16 --sql --fail-on block; vnuma check --explain T14
+    vnuma check --vm sql16 --sql --fail-on block; vnuma check --design plan.json; vnuma check --explain T14
     """
     if explain is not None:
         _explain(explain)
@@ -114,7 +118,7 @@ def check(
     from vnuma.engine.design_check.placement import placements
     from vnuma.estate.waivers import load as load_waivers
 
-    _one_source(vm, study, all_, inventory, rvtools)
+    _one_source(vm, study, all_, inventory, rvtools, design)
     if record and (study or baseline):
         raise typer.BadParameter("--record goes neither with --study nor with --baseline.")
     asked = Asked(
@@ -123,10 +127,10 @@ def check(
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    if inventory or rvtools:
+    if inventory or rvtools or design:
         if sql:
-            raise UsageError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
-        estates = _from_file(inventory, rvtools)
+            raise InputError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
+        estates = _from_file(inventory, rvtools, design)
     else:
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
     asked.filters.require_any(estates)
@@ -159,7 +163,9 @@ def _history_format(given: CheckFormat) -> CheckFormat:
 
 def _one_source(*given: object) -> None:
     if sum(bool(source) for source in given) != 1:
-        raise typer.BadParameter("give one of --vm, --study, --all, --inventory, --rvtools (or --explain).")
+        raise typer.BadParameter(
+            "give one of --vm, --study, --all, --inventory, --rvtools, --design (or --explain)."
+        )
 
 
 def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Sequence[Estate], Asked]:
@@ -178,13 +184,17 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
     return (live.read_all_tagged(site) if asked.filters.tag else live.read_all(site)), asked
 
 
-def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]:
+def _from_file(inventory: Path | None, rvtools: Path | None, design: Path | None) -> Sequence[Estate]:
     """A file's estates. Raises InputError for a file without a VM: a check of nothing would pass for well."""
     found: Sequence[Estate]
     if inventory:
         from vnuma.estate.snapshot import load
 
         found = load(inventory)
+    elif design:
+        from vnuma.estate.terraform import read_terraform
+
+        found = [read_terraform(design)]
     else:
         from vnuma.estate.rvtools import read_rvtools
 
@@ -192,7 +202,15 @@ def _from_file(inventory: Path | None, rvtools: Path | None) -> Sequence[Estate]
         found = [read_rvtools(rvtools)]
     if not any(estate.vms for estate in found):
         raise InputError(
-            f"There is no VM to check in {inventory or rvtools}: it has none but templates.",
-            fix="Save it again with an account that may see VMs: vnuma inventory save FILE",
+            f"There is no VM to check in {inventory or rvtools or design}: it has none that can be read.",
+            fix="Save it again with an account that may see VMs: vnuma inventory save FILE"
+            if not design
+            else _first_unseen(found),
         )
     return found
+
+
+def _first_unseen(estates: Sequence[Estate]) -> str:
+    """What is wrong with the first VM that could not be read."""
+    first = next(item for estate in estates for item in estate.unseen)
+    return f"Correct {first.name}: {first.why}."

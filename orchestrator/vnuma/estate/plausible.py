@@ -25,12 +25,13 @@ _RELEASE = re.compile(r"[0-9]{1,3}(\.[0-9]{1,9})*", re.ASCII)
 def implausible(estate: Estate) -> Iterator[str]:
     """What no machine has, each in a few words."""
     for vm in estate.vms:
-        yield from _of_vm(vm.facts)
+        yield from implausible_vm(vm.facts)
     for host in estate.hosts.values():
         yield from _of_host(host)
 
 
-def _of_vm(vm: VmFacts) -> Iterator[str]:
+def implausible_vm(vm: VmFacts) -> Iterator[str]:
+    """What no VM has, each in a few words."""
     for name, most in _MOST.items():
         value = vm.settings.get(name)
         least = _LEAST.get(name, 0)

@@ -63,9 +63,9 @@ def t12(facts: Facts) -> Fail | None:
 def _hot_add(facts: Facts) -> Fail:
     """What hot-add hides: nothing in a VM that would have one node anyway, which is worth a note only."""
     without = {**facts.vm.settings, "cpuHotAddEnabled": False}
-    nodes = predict(host_shape(facts.host), without, facts.vm.hardware_version).vnuma_nodes
+    nodes = predict(host_shape(facts.host), without, facts.hardware).vnuma_nodes
     fix = NO_HOT_ADD
-    if facts.release >= MANUAL_SINCE and facts.vm.hardware_version >= 20:
+    if facts.release >= MANUAL_SINCE and facts.hardware >= 20:
         fix = Fix(
             "Turn CPU hot-add off with the VM off, or set exposeVnumaOnCpuHotadd.",
             arm={"expose_vnuma_on_hot_add": "on"},
@@ -112,7 +112,7 @@ def t13(facts: Facts) -> Fail | None:
             "vCPUs": str(facts.vcpus),
             "cores per socket": "automatic" if facts.on("autoCoresPerSocket") else str(facts.per_socket),
             "cores per NUMA node": str(size),
-            "hardware version": f"vmx-{facts.vm.hardware_version}",
+            "hardware version": f"vmx-{facts.hardware}",
             "problem": wrong,
         },
         Fix(
@@ -124,7 +124,7 @@ def t13(facts: Facts) -> Fail | None:
 
 
 def _manual_problem(facts: Facts, size: int) -> str:
-    if facts.vm.hardware_version < 20:
+    if facts.hardware < 20:
         return "the hardware version has no virtualNuma"
     if facts.on("autoCoresPerSocket"):
         return "a node size is set, but cores per socket are automatic"
@@ -149,7 +149,7 @@ def _manual_problem(facts: Facts, size: int) -> str:
 )
 def t18(facts: Facts) -> Fail | None:
     """What is set exists in this hardware version."""
-    version, settings = facts.vm.hardware_version, facts.vm.settings
+    version, settings = facts.hardware, facts.vm.settings
     manual = settings.get("coresPerNumaNode") and not settings.get("autoCoresPerNumaNode")
     wanted = (
         (8, "vNUMA", True),

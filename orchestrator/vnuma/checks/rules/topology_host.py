@@ -108,7 +108,7 @@ def t19(facts: Facts) -> Fail | None:
     stored = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
     settings = {name: value for name, value in facts.vm.settings.items() if name.lower() not in stored}
     hosts = cluster.shapes.values()
-    seen = {predict(host_shape(host), settings, facts.vm.hardware_version).node_sizes for host in hosts}
+    seen = {predict(host_shape(host), settings, facts.hardware).node_sizes for host in hosts}
     local = {facts.memory_mb <= host.node_memory_mb for host in hosts}
     alike = len(seen) == 1 and len(local) == 1
     smallest = min(hosts, key=lambda host: (host.cores_per_node, host.node_memory_mb))

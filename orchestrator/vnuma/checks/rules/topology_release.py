@@ -112,7 +112,7 @@ def _null_sweep(facts: Facts) -> Fail | None:
     """The arms of a study that differ in shape but not in predicted nodes."""
     host, study = host_by_default(facts.host), facts.study
     shapes = {settings.get("numCoresPerSocket") for settings in study.arms.values()}
-    found = [predict(host, settings, facts.vm.hardware_version) for settings in study.arms.values()]
+    found = [predict(host, settings, facts.hardware) for settings in study.arms.values()]
     seen = {one.node_sizes for one in found}
     if len(shapes) < 2 or len(seen) > 1 or follows_cores_per_socket(facts):
         return None
@@ -170,7 +170,7 @@ def t14(facts: Facts) -> Fail | None:
         return None
     keys = {AUTOSIZE_COOKIE.lower(), AUTOSIZE_MAX.lower()}
     fresh = {name: value for name, value in facts.vm.settings.items() if name.lower() not in keys}
-    nodes = predict(host_by_default(facts.host), fresh, facts.vm.hardware_version)
+    nodes = predict(host_by_default(facts.host), fresh, facts.hardware)
     if nodes.node_sizes == facts.prediction.node_sizes and not facts.studied:
         return None
     return Fail(

@@ -217,7 +217,7 @@ def _spread_for_memory(facts: Facts, nodes: int) -> Fix:
             f"{nodes} divides."
         )
     size = facts.vcpus // nodes
-    if facts.release >= (8, 0) and facts.vm.hardware_version >= 20:
+    if facts.release >= (8, 0) and facts.hardware >= 20:
         return Fix(
             f"Set {size} cores per socket and {size} cores per NUMA node: {nodes} nodes.",
             arm={"topology": f"{nodes}x{size}", "cores_per_numa_node": size},

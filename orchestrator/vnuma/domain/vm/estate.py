@@ -13,11 +13,19 @@ from vnuma.domain.vm.server import WindowsFacts
 
 @dataclass(frozen=True)
 class Unseen:
-    """Something that could not be read, and why. `kind` is vm, host, cluster, tags, sheet or column."""
+    """Something that could not be read, and why. `kind` is vm, host, cluster, tags, sheet, column or plan."""
 
     kind: str
     name: str
     why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Where code declares a VM: a file, relative to the design's own folder, and a line from 1."""
+
+    file: str
+    line: int
 
 
 @dataclass(frozen=True)
@@ -32,17 +40,19 @@ class EstateVm:
     tags: tuple[str, ...] | None = None
     guest: WindowsFacts | None = None
     """Windows as VMware Tools tell it; None: they do not, or it is another system."""
+    declared: Declared | None = None
+    """Where a design's code declares it; None: no code, or not found."""
 
 
 @dataclass(frozen=True)
 class Estate:
-    """What one vCenter, or one export of it, shows.
+    """What one vCenter, one export of it, or one design shows.
 
     `read_at` is UTC in ISO 8601; `simulated` names the lab's scenario.
     """
 
     source: str
-    kind: Literal["vcenter", "rvtools"]
+    kind: Literal["vcenter", "rvtools", "terraform"]
     read_at: str
     product: str
     version: str

@@ -61,8 +61,10 @@ def _run(estates: Sequence[Estate], asked: Asked) -> CheckResult:
             else:
                 others.append((estate, vm))
         subjects = [_subject(estate, vm, asked) for vm in chosen]
-        for subject, evaluations in _evaluated(subjects, rules, asked.study):
-            vms.append(_checked(subject, estate.source, evaluations, asked, used))
+        evaluated = _evaluated(subjects, rules, asked.study)
+        for vm, (subject, evaluations) in zip(chosen, evaluated, strict=True):
+            found = _checked(subject, estate.source, evaluations, asked, used)
+            vms.append(replace(found, declared=vm.declared) if vm.declared else found)
     vms.sort(key=_worst_first)
     return CheckResult(
         checked_at=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -5,18 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
+from urllib.parse import quote
 
 from vnuma import __version__
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
 from vnuma.checks.rule import Rule
+from vnuma.domain.vm.estate import Declared
 
 _SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 _LEVELS = {Severity.BLOCK: "error", Severity.WARN: "warning", Severity.INFO: "note"}
 
 
 def as_sarif(result: CheckResult) -> str:
-    """The log's text. Objects are logical locations: a VM's, host's or cluster's name and key."""
+    """The log's text. Objects are logical locations: a VM's, host's or cluster's name and key. What code
+    declares has its file and line."""
     index = {rule.id: number for number, rule in enumerate(result.rules)}
     run = {
         "tool": {
@@ -28,7 +31,7 @@ def as_sarif(result: CheckResult) -> str:
         },
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": list(_notes(result))}],
         "results": [
-            *(_result(group, index, compared=result.since is not None) for group in result.groups),
+            *(_result(group, index, result) for group in result.groups),
             *_fixed(result, index),
         ],
         "properties": {
@@ -53,7 +56,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return described | ({"helpUri": link} if link else {})
 
 
-def _result(group: Group, index: Mapping[str, int], *, compared: bool) -> dict[str, Any]:
+def _result(group: Group, index: Mapping[str, int], result: CheckResult) -> dict[str, Any]:
     it = group.judged.finding
     observed = "; ".join(f"{name} {value}" for name, value in it.observed.items())
     parts = [f"{it.name}: {it.title}", f"({observed})." if observed else ".", it.consequence]
@@ -64,7 +67,7 @@ def _result(group: Group, index: Mapping[str, int], *, compared: bool) -> dict[s
         "ruleIndex": index[it.rule],
         "level": _LEVELS[it.severity],
         "message": {"text": " ".join(parts).replace(" .", ".")},
-        "locations": [{"logicalLocations": [_location(it.name, it.key, it.kind)]}],
+        "locations": [_location(it.name, it.key, it.kind, result.declared.get(it.key))],
         "partialFingerprints": {"vnuma/v1": f"{it.rule}|{it.kind}|{it.key}"},
         "properties": {
             "vms": [name for name, _ in group.vms],
@@ -75,7 +78,7 @@ def _result(group: Group, index: Mapping[str, int], *, compared: bool) -> dict[s
     }
     if group.judged.waived:
         found["suppressions"] = [{"kind": "external", "justification": group.judged.waived}]
-    if compared:
+    if result.since is not None:
         found["baselineState"] = group.judged.change or "new"
     return found
 
@@ -109,5 +112,10 @@ def _note(text: str, rules: Sequence[str] = ()) -> dict[str, Any]:
     return noted | ({"associatedRule": {"id": rules[0]}} if len(rules) == 1 else {})
 
 
-def _location(name: str, key: str, kind: str) -> dict[str, str]:
-    return {"name": name, "fullyQualifiedName": key or name, "kind": kind}
+def _location(name: str, key: str, kind: str, declared: Declared | None) -> dict[str, Any]:
+    """An object by its name; file and line too, where a design's code declares it."""
+    logical = {"name": name, "fullyQualifiedName": key or name, "kind": kind}
+    if declared is None:
+        return {"logicalLocations": [logical]}
+    place = {"artifactLocation": {"uri": quote(declared.file)}, "region": {"startLine": declared.line}}
+    return {"physicalLocation": place, "logicalLocations": [logical]}

@@ -1,0 +1,245 @@
+"""A Terraform or OpenTofu plan or state, as `terraform show -json FILE` writes it: VMs before they exist.
+
+The format: https://developer.hashicorp.com/terraform/internals/json-format. The attributes, their defaults
+and units: resource vsphere_virtual_machine of the provider vmware/vsphere.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.domain.vm import bounded_json
+from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Power, Value, is_evidence, is_governed
+from vnuma.errors import InputError
+from vnuma.estate.plausible import implausible_vm
+from vnuma.estate.terraform_code import Code
+
+RESOURCE = "vsphere_virtual_machine"
+
+_MOST_BYTES = 128_000_000
+"""A planned VM takes about 12 kB: more than any one plan holds."""
+
+_UNKNOWN = "Terraform knows it only after apply"
+_SENSITIVE = "Terraform marks it as sensitive, so it is not looked at"
+_NO_ATTRIBUTE = "the Terraform provider has no attribute for it"
+_NEVER = dict.fromkeys(
+    (
+        *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode"),
+        *("autoCoresPerSocket", "exposeVnumaOnCpuHotadd"),
+    ),
+    _NO_ATTRIBUTE,
+)
+_OTHER_KEYS = "Terraform shows only the keys that it sets itself"
+_SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
+
+
+@dataclass(frozen=True)
+class _Attribute:
+    """An attribute, the setting that it is, and what the provider sets where the code says nothing."""
+
+    name: str
+    setting: str
+    default: Value
+    kind: type
+
+
+_ATTRIBUTES = (
+    _Attribute("num_cpus", "numCPUs", 1, int),
+    _Attribute("num_cores_per_socket", "numCoresPerSocket", 1, int),
+    _Attribute("memory", "memoryMB", 1024, int),
+    _Attribute("memory_reservation", "memoryReservation", 0, int),
+    _Attribute("memory_reservation_locked_to_max", "memoryReservationLockedToMax", False, bool),
+    _Attribute("memory_limit", "memoryLimit", -1, int),
+    _Attribute("cpu_reservation", "cpuReservation", 0, int),
+    _Attribute("cpu_limit", "cpuLimit", -1, int),
+    _Attribute("cpu_hot_add_enabled", "cpuHotAddEnabled", False, bool),
+    _Attribute("memory_hot_add_enabled", "memoryHotAddEnabled", False, bool),
+    _Attribute("latency_sensitivity", "latencySensitivity", "normal", str),
+)
+
+
+@dataclass(frozen=True)
+class _Instance:
+    """One instance of the resource: its values, and what of them is sensitive or not known yet."""
+
+    address: str
+    values: Mapping[str, Any]
+    sensitive: Mapping[str, Any]
+    unknown: Mapping[str, Any]
+    created: bool
+
+    def why_not(self, name: str) -> str:
+        """Why an attribute's value is not there to be read; empty where it is."""
+        if _marked(self.unknown.get(name)):
+            return _UNKNOWN
+        return _SENSITIVE if _marked(self.sensitive.get(name)) else ""
+
+
+def read_terraform(path: Path) -> Estate:
+    """The VMs of a plan or state. Raises InputError for another file, another format, or none of vSphere."""
+    document = _document(path)
+    planned = "planned_values" in document
+    values = _mapping(document.get("planned_values" if planned else "values"))
+    resources = list(_resources(_mapping(values.get("root_module"))))
+    changes = {
+        str(change.get("address")): _mapping(change.get("change"))
+        for change in _mappings(document.get("resource_changes"))
+        if change.get("type") == RESOURCE and not change.get("deposed")
+    }
+    code = Code(path.parent, _mapping(_mapping(document.get("configuration")).get("root_module")))
+    vms, unseen = [], []
+    for resource in resources:
+        if resource.get("type") != RESOURCE or resource.get("mode") != "managed":
+            continue
+        instance = _instance(resource, changes.get(str(resource.get("address")), {}))
+        vm = _vm(instance, path.name, code)
+        why = next(implausible_vm(vm.facts), "")
+        if why:
+            unseen.append(Unseen("vm", instance.address, why))
+        else:
+            vms.append(vm)
+    if not vms and not unseen:
+        raise _nothing(path, resources)
+    if document.get("errored"):
+        unseen.append(Unseen("plan", path.name, "planning failed half-way: VMs may be missing"))
+    version = str(document.get("terraform_version") or "")[:20]
+    return Estate(
+        source=path.name,
+        kind="terraform",
+        read_at=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
+        product=f"Terraform {version} {'plan' if planned else 'state'}",
+        version="",
+        vms=tuple(vms),
+        clusters=(),
+        unseen=tuple(unseen),
+    )
+
+
+def _document(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as file:
+            document = bounded_json.read_json(file.read(_MOST_BYTES + 1), most_bytes=_MOST_BYTES)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}).", fix="Check the name.") from error
+    except ValueError as error:
+        raise InputError(f"{path} is not a Terraform plan or state in JSON: {error}.", fix=_SHOW) from error
+    found = _mapping(document)
+    if "encrypted_data" in found or "encryption_version" in found:
+        raise InputError(f"{path} is encrypted.", fix=_SHOW)
+    if "lineage" in found or "serial" in found:
+        raise InputError(f"{path} is Terraform's own state file, whose format is internal.", fix=_SHOW)
+    number = str(found.get("format_version", ""))
+    if not number or not {"planned_values", "values"} & found.keys():
+        raise InputError(f"{path} is not what `terraform show -json` writes.", fix=_SHOW)
+    if number.split(".")[0] not in {"0", "1"}:
+        raise InputError(
+            f"{path} has format {number[:20]}; this vnuma reads Terraform's format 1.",
+            fix="Use a newer vnuma, or an older Terraform.",
+        )
+    return found
+
+
+def _nothing(path: Path, resources: list[Mapping[str, Any]]) -> InputError:
+    kinds = Counter(str(resource.get("type")) for resource in resources)
+    has = ", ".join(kind for kind, _ in kinds.most_common(3)) or "no resources"
+    return InputError(
+        f"{path} has nothing of vSphere to check: no {RESOURCE} (it has {has}).",
+        fix="Name the plan of the configuration that makes the VMs.",
+    )
+
+
+def _resources(module: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Resources of a module and of those below it."""
+    yield from _mappings(module.get("resources"))
+    for child in _mappings(module.get("child_modules")):
+        yield from _resources(child)
+
+
+def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instance:
+    sensitive = {**_mapping(resource.get("sensitive_values")), **_mapping(change.get("after_sensitive"))}
+    return _Instance(
+        address=str(resource.get("address")),
+        values=_mapping(resource.get("values")),
+        sensitive=sensitive,
+        unknown=_mapping(change.get("after_unknown")),
+        created=change.get("actions") == ["create"],
+    )
+
+
+def _vm(instance: _Instance, source: str, code: Code) -> EstateVm:
+    settings: dict[str, Value] = {}
+    absent = dict(_NEVER) | {"host": "a design names no host: give one with --host-nodes"}
+    for attribute in _ATTRIBUTES:
+        value = instance.values.get(attribute.name)
+        why = instance.why_not(attribute.name)
+        if not why and value is not None and type(value) is not attribute.kind:
+            why = f"{attribute.name} is {str(value)[:20]!r}, which Terraform's provider does not write"
+        if why:
+            absent[attribute.setting] = why
+        else:
+            settings[attribute.setting] = attribute.default if value is None else value
+    _read_keys(instance, settings, absent)
+    hardware = instance.values.get("hardware_version")
+    if type(hardware) is not int:
+        absent[HARDWARE] = instance.why_not("hardware_version") or "the design does not set hardware_version"
+    known_name = not instance.why_not("name") and instance.values.get("name")
+    facts = VmFacts(
+        moid=instance.address,
+        name=str(known_name or instance.address),
+        path=instance.address,
+        vcenter_uuid=f"terraform:{source}",
+        instance_uuid=instance.address,
+        hardware_version=hardware if type(hardware) is int else 0,
+        guest_id=str(instance.values.get("guest_id") or ""),
+        guest_full_name="",
+        power=Power.OFF,
+        host_moid="",
+        host_name="",
+        tools_running=False,
+        change_version="",
+        settings=settings,
+    )
+    return EstateVm(facts, absent, declared=code.declared(instance.address))
+
+
+def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:
+    """extraConfig: the keys that the code sets; of a new VM without a template there are no others."""
+    sensitive = instance.sensitive.get("extra_config")
+    why = instance.why_not("extra_config") if not isinstance(sensitive, dict) else ""
+    copied = bool(instance.values.get("clone") or instance.values.get("ovf_deploy"))
+    if why or copied or not instance.created:
+        absent[EXTRA_CONFIG] = why or (
+            "the template's own keys are not in the plan" if copied else _OTHER_KEYS
+        )
+    hidden = sensitive if isinstance(sensitive, dict) else {}
+    unknown = _mapping(instance.unknown.get("extra_config"))
+    for name, value in _mapping(instance.values.get("extra_config")).items():
+        if why or not (is_governed(name) or is_evidence(name)):
+            continue
+        if hidden.get(name) or unknown.get(name):
+            absent[EXTRA_CONFIG] = f"{name}: {_SENSITIVE if hidden.get(name) else _UNKNOWN}"
+        elif value not in (None, ""):
+            settings[name] = str(value)
+
+
+def _marked(mark: object) -> bool:
+    """Whether Terraform marks an attribute or anything in it."""
+    if isinstance(mark, dict):
+        return any(map(_marked, mark.values()))
+    return any(map(_marked, mark)) if isinstance(mark, list) else mark is True
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _mappings(value: object) -> list[Mapping[str, Any]]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []

@@ -1,0 +1,62 @@
+"""Where in the .tf files a resource stands: the plan's JSON names none, so they are looked for beside it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from vnuma.domain.vm.estate import Declared
+
+_MOST_FILES = 500
+_MOST_BYTES = 1_000_000
+_RESOURCE = re.compile(r'^[ \t]*resource[ \t]+"([\w-]{1,200})"[ \t]+"([\w-]{1,200})"', re.M)
+_INDEX = re.compile(r'\[(?:\d+|"(?:[^"\\]|\\.)*")\]')
+
+
+class Code:
+    """The configuration beside a plan: its own folder, and modules in folders below it."""
+
+    def __init__(self, folder: Path, root: Mapping[str, Any]) -> None:
+        self._folder, self._root = folder, root
+        self._lines = cache(_resources_in)
+
+    def declared(self, address: str) -> Declared | None:
+        """File and line of the resource at this address; None where no .tf file here has it."""
+        *modules, kind, name = _INDEX.sub("", address).split(".")
+        folder = self._module(modules[1::2])
+        found = self._lines(folder).get((kind, name)) if folder else None
+        if found is None:
+            return None
+        file, line = found
+        return Declared(file.relative_to(self._folder).as_posix(), line)
+
+    def _module(self, calls: list[str]) -> Path | None:
+        """The folder of a module; None for one that does not lie below the plan."""
+        folder, module = self._folder, self._root
+        for call in calls:
+            found = _mapping(_mapping(module.get("module_calls")).get(call))
+            source = found.get("source")
+            if not isinstance(source, str) or not source.startswith("./"):
+                return None
+            folder, module = folder / source, _mapping(found.get("module"))
+        inside = folder.resolve().is_relative_to(self._folder.resolve())
+        return self._folder / folder.resolve().relative_to(self._folder.resolve()) if inside else None
+
+
+def _mapping(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
+    """Each resource of a folder's .tf files, with file and line. A file that cannot be read has none."""
+    found: dict[tuple[str, str], tuple[Path, int]] = {}
+    for file in sorted(folder.glob("*.tf"))[:_MOST_FILES]:
+        if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+            continue
+        text = file.read_text(encoding="utf-8", errors="replace")
+        for match in _RESOURCE.finditer(text):
+            found.setdefault((match[1], match[2]), (file, text.count("\n", 0, match.start(1)) + 1))
+    return found

@@ -1,0 +1,186 @@
+"""Terraform plans and states, from the file to what is found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.estate.build import checked, document
+from tests.estate.plans import KIND, change, plan, resource, written
+from tests.support.cli import vnuma_here
+from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
+from vnuma.domain.vm.estate import EstateVm
+from vnuma.errors import InputError
+from vnuma.estate.terraform import read_terraform
+
+
+def _only(folder: Path, planned: object) -> EstateVm:
+    (vm,) = read_terraform(written(folder, planned)).vms
+    return vm
+
+
+def test_a_planned_vm_is_checked(tmp_path: Path) -> None:
+    """What the plan sets wrong is found, and what it cannot say is not evaluated with the reason."""
+    file = written(tmp_path, plan(resource(num_cores_per_socket=3, cpu_hot_add_enabled=True)))
+    ran = vnuma_here("check", "--design", file, "--format", "json")
+    assert ran.code == 0, ran.text
+    said = document(ran.out)
+    assert "T01" in {item["rule"] for item in said["findings"]}
+    assert said["sources"][0]["kind"] == "terraform"
+    reasons = " ".join(item["reason"] for item in said["not_evaluated"])
+    assert "--host-nodes" in reasons
+    assert "no attribute" in reasons
+
+
+def test_attributes_become_settings(tmp_path: Path) -> None:
+    """Each attribute has vSphere's name and unit; what the code leaves out is the provider's default."""
+    found = _only(
+        tmp_path,
+        plan(
+            resource(
+                memory_reservation=65536,
+                memory_reservation_locked_to_max=True,
+                cpu_limit=20000,
+                latency_sensitivity="high",
+                extra_config={"numa.vcpu.preferHT": "TRUE", "guestinfo.userdata": "c2VjcmV0"},
+            )
+        ),
+    )
+    settings = dict(found.facts.settings)
+    assert settings["numCPUs"] == 16
+    assert settings["memoryReservation"] == 65536
+    assert settings["memoryReservationLockedToMax"] is True
+    assert settings["cpuLimit"] == 20000
+    assert settings["latencySensitivity"] == "high"
+    assert settings["numa.vcpu.preferHT"] == "TRUE"
+    assert settings["cpuHotAddEnabled"] is False
+    assert settings["memoryLimit"] == -1
+    assert "guestinfo.userdata" not in settings
+    assert found.facts.hardware_version == 20
+
+
+def test_what_is_known_after_apply_is_not_evaluated(tmp_path: Path) -> None:
+    """Neither a default nor a zero stands for a value that the plan does not know."""
+    planned = resource()
+    for name in ("num_cpus", "hardware_version"):
+        del planned["values"][name]
+    unknown = {"num_cpus": True, "hardware_version": True}
+    found = _only(tmp_path, plan(planned, changes=[change(after_unknown=unknown)]))
+    assert "numCPUs" not in found.facts.settings
+    assert "after apply" in found.absent["numCPUs"]
+    assert "after apply" in found.absent[HARDWARE]
+    (vm,) = checked(read_terraform(tmp_path / "plan.json")).vms
+    assert "after apply" in vm.not_evaluated["T01"]
+
+
+def test_a_sensitive_value_is_not_looked_at(tmp_path: Path) -> None:
+    """Its value stands in the file, and nowhere in what is read of it."""
+    planned = resource(extra_config={"numa.nodeAffinity": "17", "numa.vcpu.preferHT": "TRUE"}, memory=4711)
+    planned["sensitive_values"] = {"memory": True, "extra_config": {"numa.nodeAffinity": True}}
+    found = _only(tmp_path, plan(planned))
+    assert {"memoryMB", "numa.nodeAffinity"}.isdisjoint(found.facts.settings)
+    assert found.facts.settings["numa.vcpu.preferHT"] == "TRUE"
+    assert "sensitive" in found.absent["memoryMB"]
+    assert "numa.nodeAffinity" in found.absent[EXTRA_CONFIG]
+
+
+@pytest.mark.parametrize(
+    ("values", "actions", "why"),
+    [
+        ({"clone": [{"template_uuid": "42"}]}, ["create"], "template"),
+        ({}, ["update"], "only the keys that it sets"),
+    ],
+)
+def test_keys_that_terraform_does_not_show_are_not_taken_for_unset(
+    tmp_path: Path, values: dict[str, Any], actions: list[str], why: str
+) -> None:
+    """A template, or a VM that exists, may have keys that no plan shows."""
+    found = _only(tmp_path, plan(resource(**values), changes=[change(actions=actions)]))
+    assert why in found.absent[EXTRA_CONFIG]
+
+
+def test_modules_count_and_for_each_give_a_vm_each(tmp_path: Path) -> None:
+    """Every instance is there under its address, and a deleted one is not."""
+    addresses = [f'module.site["a"].module.db.{KIND}.sql[{number}]' for number in range(3)]
+    child = {"resources": [resource(address, name=f"sql{at}") for at, address in enumerate(addresses)]}
+    document = plan(resource(f'{KIND}.each["x.y"]', name="x"), changes=[change(actions=["delete"])])
+    document["planned_values"]["root_module"]["child_modules"] = [
+        {"address": 'module.site["a"]', "child_modules": [child]}
+    ]
+    paths = {vm.facts.path for vm in read_terraform(written(tmp_path, document)).vms}
+    assert paths == {*addresses, f'{KIND}.each["x.y"]'}
+
+
+def test_a_state_is_read_too(tmp_path: Path) -> None:
+    """`terraform show -json` without a plan: the VMs as they were applied."""
+    state = {
+        "format_version": "1.0",
+        "terraform_version": "1.5.7",
+        "values": {"root_module": {"resources": [resource()]}},
+    }
+    assert _only(tmp_path, state).facts.settings["numCPUs"] == 16
+
+
+def test_a_finding_has_the_line_of_its_resource(tmp_path: Path) -> None:
+    """SARIF and JSON name the .tf file, of a module in a folder below too; not of one elsewhere."""
+    (tmp_path / "db").mkdir()
+    (tmp_path / "main.tf").write_text('# VMs\n\nresource "vsphere_virtual_machine" "sql" {\n}\n')
+    (tmp_path / "db" / "vms.tf").write_text('resource "vsphere_virtual_machine" "dw" {\n}\n')
+    document_ = plan(resource(num_cores_per_socket=3))
+    document_["planned_values"]["root_module"]["child_modules"] = [
+        {"resources": [resource(f"module.db[0].{KIND}.dw", name="dw", num_cores_per_socket=3)]},
+        {"resources": [resource(f"module.up.{KIND}.dw", name="up", num_cores_per_socket=3)]},
+    ]
+    calls = {"db": {"source": "./db", "module": {}}, "up": {"source": "../up", "module": {}}}
+    document_["configuration"] = {"root_module": {"module_calls": calls}}
+    file = written(tmp_path, document_)
+    found = document(vnuma_here("check", "--design", file, "--format", "json").out)["findings"]
+    at = {item["object"]["name"]: item.get("declared") for item in found if item["rule"] == "T01"}
+    assert at == {"sql16": {"file": "main.tf", "line": 3}, "dw": {"file": "db/vms.tf", "line": 1}, "up": None}
+    sarif = document(vnuma_here("check", "--design", file, "--format", "sarif").out)
+    places = [result["locations"][0].get("physicalLocation") for result in sarif["runs"][0]["results"]]
+    assert {"artifactLocation": {"uri": "db/vms.tf"}, "region": {"startLine": 1}} in places
+
+
+REFUSED = {
+    "not JSON": ("{", "not a Terraform plan"),
+    "stream of plan -json": ('{"@level":"info"}\n{"@level":"info"}', "not a Terraform plan"),
+    "other JSON": ("{}", "terraform show -json"),
+    "a list": ("[1]", "terraform show -json"),
+    "format 2": ('{"format_version": "2.0", "planned_values": {}}', "format 2.0"),
+    "state file": ('{"version": 4, "serial": 3, "lineage": "x", "resources": []}', "internal"),
+    "encrypted": ('{"encrypted_data": "c2Vj", "encryption_version": "v0"}', "encrypted"),
+    "nothing in it": ('{"format_version": "1.0", "values": {}}', "nothing of vSphere"),
+    "deep": ("[" * 100_000, "nested"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), REFUSED.values(), ids=REFUSED)
+def test_another_file_is_refused_in_a_sentence(tmp_path: Path, content: str, words: str) -> None:
+    """What it is, where, and how the right one is made."""
+    file = tmp_path / "plan.json"
+    file.write_text(content)
+    with pytest.raises(InputError, match=r"plan\.json") as caught:
+        read_terraform(file)
+    assert words in caught.value.what
+    assert caught.value.fix
+
+
+def test_a_plan_without_vsphere_ends_in_exit_code_3(tmp_path: Path) -> None:
+    """A pipeline would take a check of nothing for well; what the plan has is named."""
+    other = {**resource("aws_instance.web"), "type": "aws_instance"}
+    ran = vnuma_here("check", "--design", written(tmp_path, plan(other)))
+    assert ran.code == 3
+    assert "aws_instance" in ran.err
+
+
+def test_one_vm_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> None:
+    """It is named with the reason, and the rest is checked."""
+    broken = resource(f"{KIND}.broken", num_cpus=10**9)
+    odd = resource(f"{KIND}.odd", name="odd", num_cpus="16")
+    estate = read_terraform(written(tmp_path, plan(resource(), broken, odd)))
+    assert [vm.facts.name for vm in estate.vms] == ["sql16", "odd"]
+    assert "'16'" in estate.vms[1].absent["numCPUs"]
+    assert [item.name for item in estate.unseen] == [f"{KIND}.broken"]
