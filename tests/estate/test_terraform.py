@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.estate.build import checked, document
+from tests.estate.build import checked, document, estate_of, saved
 from tests.estate.plans import KIND, change, plan, resource, written
 from tests.support.cli import vnuma_here
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
@@ -70,7 +70,7 @@ def test_what_is_known_after_apply_is_not_evaluated(tmp_path: Path) -> None:
     found = _only(tmp_path, plan(planned, changes=[change(after_unknown=unknown)]))
     assert "numCPUs" not in found.facts.settings
     assert "after apply" in found.absent["numCPUs"]
-    assert "after apply" in found.absent[HARDWARE]
+    assert HARDWARE in found.absent
     (vm,) = checked(read_terraform(tmp_path / "plan.json")).vms
     assert "after apply" in vm.not_evaluated["T01"]
 
@@ -184,3 +184,59 @@ def test_one_vm_that_cannot_be_read_does_not_hide_the_others(tmp_path: Path) -> 
     assert [vm.facts.name for vm in estate.vms] == ["sql16", "odd"]
     assert "'16'" in estate.vms[1].absent["numCPUs"]
     assert [item.name for item in estate.unseen] == [f"{KIND}.broken"]
+
+
+def _found(folder: Path, planned: object, *options: str | Path) -> dict[str, dict[str, Any]]:
+    """Findings by rule; those of one VM."""
+    ran = vnuma_here("check", "--design", written(folder, planned), "--format", "json", *options)
+    assert ran.code == 0, ran.text
+    return {item["rule"]: item for item in document(ran.out)["findings"]}
+
+
+def test_a_described_host_is_what_the_design_is_judged_on(tmp_path: Path) -> None:
+    """20 vCPUs in one socket split unevenly over nodes of 16 cores, and fit those of 32."""
+    planned = plan(resource(num_cpus=20, num_cores_per_socket=20))
+    small = _found(tmp_path, planned, "--host-nodes", "2x16/256@8.0")
+    large = _found(tmp_path, planned, "--host-nodes", "2x32/256@8.0")
+    assert "T05" in small
+    assert "T05" not in large
+
+
+def test_hosts_of_unlike_nodes_are_a_finding(tmp_path: Path) -> None:
+    """A move between them changes the nodes; hosts that are alike are none."""
+    planned = plan(resource(num_cpus=20, num_cores_per_socket=10))
+    unlike = _found(tmp_path, planned, "--host-nodes", "2x16/256@8.0", "--host-nodes", "2x32/256@8.0")
+    alike = _found(tmp_path, planned, "--host-nodes", "2x16/256@8.0", "--host-nodes", "2x16/256@8.0")
+    assert "T19" in unlike
+    assert "T19" not in alike
+
+
+def test_a_cluster_of_a_snapshot_is_where_a_design_runs(tmp_path: Path) -> None:
+    """By its name; the snapshot's own VMs are not checked, and an unknown cluster is refused."""
+    file = written(tmp_path, plan(resource()))
+    estate = saved(tmp_path, estate_of("other"))
+    ran = vnuma_here(
+        *("check", "--design", file, "--inventory", estate, "--cluster", "SQL-PROD-A", "--format", "json")
+    )
+    said = document(ran.out)
+    assert (said["summary"]["vms"], said["sources"][0]["hosts"]) == (1, 1)
+    assert vnuma_here("check", "--design", file, "--inventory", estate, "--cluster", "no").code == 3
+
+
+def test_a_hardware_version_left_to_the_host_is_the_hosts(tmp_path: Path) -> None:
+    """It is assumed by the oldest release, and said; a template's own version stays unknown."""
+    planned = resource(hardware_version=None)
+    marks = change(after_unknown={"hardware_version": True})
+    hosts = ("--host-nodes", "2x16/256@7.0", "--host-nodes", "2x16/256@8.0", "--format", "json")
+    file = written(tmp_path, plan(planned, changes=[marks]))
+    assert "17 is assumed" in str(document(vnuma_here("check", "--design", file, *hosts).out)["unseen"])
+    planned["values"]["clone"] = [{"template_uuid": "42"}]
+    file = written(tmp_path, plan(planned, changes=[marks]))
+    assert document(vnuma_here("check", "--design", file, *hosts).out)["unseen"] == []
+
+
+def test_a_described_host_without_a_design_is_a_mistake(tmp_path: Path) -> None:
+    """Every other source has its own hosts."""
+    estate = saved(tmp_path, estate_of("sql16"))
+    ran = vnuma_here("check", "--inventory", estate, "--host-nodes", "2x16")
+    assert (ran.code, "--design" in ran.err) == (2, True)

@@ -11,6 +11,7 @@ from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import StoreOption, find_inventory, read_study
+from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption, site
 from vnuma.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -54,6 +55,9 @@ def check(
             "-i", "--ansible-inventory", metavar="PATH", help="Ansible inventory with the vCenters."
         ),
     ] = None,
+    host_nodes: HostsOption = None,
+    esxi: EsxiOption = "8.0",
+    threads_per_core: ThreadsOption = 2,
     name: Annotated[
         str, typer.Option("--name", metavar="PATTERN", help="Only VMs of such a name, as sql-*.")
     ] = "",
@@ -61,7 +65,12 @@ def check(
         str, typer.Option("--folder", metavar="PATH", help="Only VMs in this folder and below.")
     ] = "",
     cluster: Annotated[
-        str, typer.Option("--cluster", metavar="PATTERN", help="Only VMs of such clusters.")
+        str,
+        typer.Option(
+            "--cluster",
+            metavar="PATTERN",
+            help="Only VMs of such clusters; with --design, where they are to run.",
+        ),
     ] = "",
     tag: Annotated[
         str,
@@ -104,7 +113,8 @@ def check(
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.
 
     Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
-    vnuma check --vm sql16 --sql --fail-on block; vnuma check --design plan.json; vnuma check --explain T14
+    vnuma check --vm sql16 --sql --fail-on block; vnuma check --design plan.json --host-nodes 2x16/256@8.0;
+    vnuma check --explain T14
     """
     if explain is not None:
         _explain(explain)
@@ -118,19 +128,26 @@ def check(
     from vnuma.engine.design_check.placement import placements
     from vnuma.estate.waivers import load as load_waivers
 
-    _one_source(vm, study, all_, inventory, rvtools, design)
+    _one_source(vm, study, all_, None if design else inventory, rvtools, design)
+    if host_nodes and not design:
+        raise typer.BadParameter("--host-nodes says where a --design is to run; any other source has hosts.")
     if record and (study or baseline):
         raise typer.BadParameter("--record goes neither with --study nor with --baseline.")
     asked = Asked(
-        filters=Filters(name, folder, cluster, tag),
+        filters=Filters(name, folder, "" if design else cluster, tag),
         study=read_study(study)[0] if study else None,
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    if inventory or rvtools or design:
+    if rvtools or design or inventory:
         if sql:
-            raise InputError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
-        estates = _from_file(inventory, rvtools, design)
+            raise UsageError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
+        estates = _from_file(None if design else inventory, rvtools, design)
+        if design and (host_nodes or cluster):
+            from vnuma.engine.design_check.planned_host import on_hosts
+
+            there = site(host_nodes, esxi, threads_per_core, None, cluster, inventory, ansible_inventory)
+            estates = [on_hosts(estate, there, cluster) for estate in estates]
     else:
         estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
     asked.filters.require_any(estates)

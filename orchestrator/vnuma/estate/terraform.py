@@ -15,7 +15,7 @@ from typing import Any
 
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
-from vnuma.domain.vm.estate import Estate, EstateVm, Unseen
+from vnuma.domain.vm.estate import HOST_DECIDES, Estate, EstateVm, Unseen
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value, is_evidence, is_governed
 from vnuma.errors import InputError
@@ -38,6 +38,7 @@ _NEVER = dict.fromkeys(
     _NO_ATTRIBUTE,
 )
 _OTHER_KEYS = "Terraform shows only the keys that it sets itself"
+_TEMPLATE = "the template's own keys are not in the plan"
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 
@@ -75,6 +76,16 @@ class _Instance:
     sensitive: Mapping[str, Any]
     unknown: Mapping[str, Any]
     created: bool
+
+    @property
+    def copied(self) -> bool:
+        """Whether it is made of a template or an OVF, with what that has."""
+        return bool(self.values.get("clone") or self.values.get("ovf_deploy"))
+
+    @property
+    def from_scratch(self) -> bool:
+        """Whether it is a new VM with nothing but what the code says."""
+        return self.created and not self.copied
 
     def why_not(self, name: str) -> str:
         """Why an attribute's value is not there to be read; empty where it is."""
@@ -189,7 +200,8 @@ def _vm(instance: _Instance, source: str, code: Code) -> EstateVm:
     _read_keys(instance, settings, absent)
     hardware = instance.values.get("hardware_version")
     if type(hardware) is not int:
-        absent[HARDWARE] = instance.why_not("hardware_version") or "the design does not set hardware_version"
+        why = instance.why_not("hardware_version") or "the design does not set hardware_version"
+        absent[HARDWARE] = HOST_DECIDES if instance.from_scratch else why
     known_name = not instance.why_not("name") and instance.values.get("name")
     facts = VmFacts(
         moid=instance.address,
@@ -214,11 +226,8 @@ def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str
     """extraConfig: the keys that the code sets; of a new VM without a template there are no others."""
     sensitive = instance.sensitive.get("extra_config")
     why = instance.why_not("extra_config") if not isinstance(sensitive, dict) else ""
-    copied = bool(instance.values.get("clone") or instance.values.get("ovf_deploy"))
-    if why or copied or not instance.created:
-        absent[EXTRA_CONFIG] = why or (
-            "the template's own keys are not in the plan" if copied else _OTHER_KEYS
-        )
+    if why or not instance.from_scratch:
+        absent[EXTRA_CONFIG] = why or (_TEMPLATE if instance.copied else _OTHER_KEYS)
     hidden = sensitive if isinstance(sensitive, dict) else {}
     unknown = _mapping(instance.unknown.get("extra_config"))
     for name, value in _mapping(instance.values.get("extra_config")).items():

@@ -20,6 +20,10 @@ class Unseen:
     why: str
 
 
+HOST_DECIDES = "the design leaves the hardware version to the host"
+"""Why a new VM's hardware version is not known until its host is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Declared:
     """Where code declares a VM: a file, relative to the design's own folder, and a line from 1."""
