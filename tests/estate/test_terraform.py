@@ -11,7 +11,7 @@ from tests.estate.build import checked, document, estate_of, saved
 from tests.estate.plans import KIND, change, plan, resource, written
 from tests.support.cli import vnuma_here
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
-from vnuma.domain.vm.estate import EstateVm
+from vnuma.domain.vm.estate import Declared, EstateVm
 from vnuma.errors import InputError
 from vnuma.estate.terraform import read_terraform
 
@@ -142,6 +142,27 @@ def test_a_finding_has_the_line_of_its_resource(tmp_path: Path) -> None:
     sarif = document(vnuma_here("check", "--design", file, "--format", "sarif").out)
     places = [result["locations"][0].get("physicalLocation") for result in sarif["runs"][0]["results"]]
     assert {"artifactLocation": {"uri": "db/vms.tf"}, "region": {"startLine": 1}} in places
+
+
+def test_lines_are_told_from_the_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Code reviews look for the files of a finding from the repository's root, where the check runs."""
+    (tmp_path / "infra").mkdir()
+    (tmp_path / "infra" / "main.tf").write_text('resource "vsphere_virtual_machine" "sql" {\n}\n')
+    file = written(tmp_path / "infra", plan(resource(num_cores_per_socket=3)))
+    monkeypatch.chdir(tmp_path)
+
+    (vm,) = read_terraform(file).vms
+
+    assert vm.declared == Declared("infra/main.tf", 1)
+
+
+def test_code_that_cannot_be_read_costs_its_lines_alone(tmp_path: Path) -> None:
+    """A file that gives nothing but an error, even to root."""
+    (tmp_path / "main.tf").symlink_to("/proc/self/mem")
+
+    (vm,) = read_terraform(written(tmp_path, plan(resource()))).vms
+
+    assert (vm.facts.name, vm.declared) == ("sql16", None)
 
 
 REFUSED = {

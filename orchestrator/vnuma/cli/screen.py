@@ -48,9 +48,11 @@ def error_text(error: VnumaError) -> str:
 
 VERBS = (
     *("advise", "audit", "baseline", "calibrate", "check", "compare", "demo", "doctor", "evidence", "export"),
-    *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report", "restore"),
-    *("results", "run", "schema", "setup", "status", "stop"),
+    *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
+    *("restore", "results", "run", "schema", "setup", "status", "stop"),
 )
+"""What a text may name as a command."""
+
 _NAMED = re.compile(rf"(?<![\w./-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
 
 

@@ -31,7 +31,7 @@ class Code:
         if found is None:
             return None
         file, line = found
-        return Declared(file.relative_to(self._folder).as_posix(), line)
+        return Declared(_from_here(file, self._folder), line)
 
     def _module(self, calls: list[str]) -> Path | None:
         """The folder of a module; None for one that does not lie below the plan."""
@@ -46,6 +46,13 @@ class Code:
         return self._folder / folder.resolve().relative_to(self._folder.resolve()) if inside else None
 
 
+def _from_here(file: Path, design: Path) -> str:
+    """Relative to the working directory, as annotations of a repository want it; else to the design."""
+    here = Path.cwd()
+    base = here if file.resolve().is_relative_to(here) else design.resolve()
+    return file.resolve().relative_to(base).as_posix()
+
+
 def _mapping(value: object) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -54,9 +61,12 @@ def _resources_in(folder: Path) -> dict[tuple[str, str], tuple[Path, int]]:
     """Each resource of a folder's .tf files, with file and line. A file that cannot be read has none."""
     found: dict[tuple[str, str], tuple[Path, int]] = {}
     for file in sorted(folder.glob("*.tf"))[:_MOST_FILES]:
-        if not file.is_file() or file.stat().st_size > _MOST_BYTES:
-            continue
-        text = file.read_text(encoding="utf-8", errors="replace")
+        try:
+            if not file.is_file() or file.stat().st_size > _MOST_BYTES:
+                continue
+            text = file.read_text(encoding="utf-8", errors="replace")
+        except OSError:
+            continue  # the findings stand without a line, as those of a module elsewhere do
         for match in _RESOURCE.finditer(text):
             found.setdefault((match[1], match[2]), (file, text.count("\n", 0, match.start(1)) + 1))
     return found

@@ -26,7 +26,7 @@ HOST_DECIDES = "the design leaves the hardware version to the host"
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Where code declares a VM: a file, relative to the design's own folder, and a line from 1."""
+    """Where code declares a VM: a file, relative to the working directory or else the design, and a line."""
 
     file: str
     line: int
