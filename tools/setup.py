@@ -64,7 +64,8 @@ def python_step() -> None:
         have = {}
     if have.get("packages") != wanted["packages"]:
         step.say(f"installing {packages} locked packages into .venv")
-        pip_install("--require-hashes", "-r", LOCK, what="Installing the locked packages")
+        # The lock is whole: an old pip would resolve `coverage[toml]` to a newer release than the locked one.
+        pip_install("--no-deps", "--require-hashes", "-r", LOCK, what="Installing the locked packages")
     pip_install("--no-deps", "--no-build-isolation", "-e", ROOT, what="Installing vnuma itself")
     STAMP.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
     step.done(text)

@@ -66,10 +66,11 @@ def works(version: tuple[int, int], program: Path) -> bool:
     name = ".".join(map(str, version))
     with tempfile.TemporaryDirectory(prefix="vnuma-smoke-") as folder:
         python = Path(folder) / "bin" / "python"
+        install = (python, "-m", "pip", "install", "-q")
         steps: tuple[tuple[str | Path, ...], ...] = (
             (program, "-m", "venv", folder),
-            (python, "-m", "pip", "install", "-q", "--require-hashes", "-r", ROOT / "requirements.lock"),
-            (python, "-m", "pip", "install", "-q", "--no-deps", "--no-build-isolation", "-e", ROOT),
+            (*install, "--no-deps", "--require-hashes", "-r", ROOT / "requirements.lock"),
+            (*install, "--no-deps", "--no-build-isolation", "-e", ROOT),
             (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS),
         )
         environment = os.environ | {
