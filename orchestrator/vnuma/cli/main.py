@@ -37,6 +37,7 @@ from vnuma.cli import (
     setup,
     status,
     stop,
+    version,
 )
 from vnuma.errors import Interrupted, VnumaError
 from vnuma.logins import sharing
@@ -64,7 +65,7 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    version_: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
 ) -> None:
@@ -96,6 +97,7 @@ for _name, _verb, _line in (
     ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
     ("demo", demo.demo, "Run a whole study on the lab"),
     ("setup", setup.setup, "Fetch what this machine lacks"),
+    ("version", version.version, "Show the versions of all that matters"),
     ("schema", schema.schema, "Print the schema of studies or of results"),
 ):
     app.command(_name, short_help=_line)(_verb)

@@ -49,7 +49,7 @@ def error_text(error: VnumaError) -> str:
 VERBS = (
     *("advise", "audit", "baseline", "calibrate", "check", "compare", "demo", "doctor", "evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
-    *("restore", "results", "run", "schema", "setup", "status", "stop"),
+    *("restore", "results", "run", "schema", "setup", "status", "stop", "version"),
 )
 """What a text may name as a command."""
 

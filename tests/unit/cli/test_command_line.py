@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import sys
+import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.report.build import Story, build
 from tests.support.cli import vnuma
 from tests.support.stores import new_store
 from vnuma.cli.main import app
 from vnuma.cli.screen import VERBS, runnable
+from vnuma.store.schema import HEAD
+
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize("verb", [(), ("run",), ("lab", "up")])
@@ -79,3 +86,21 @@ def test_every_verb_is_known_as_a_command() -> None:
     verbs = {command.name for command in app.registered_commands}
 
     assert verbs | {group.name for group in app.registered_groups} == set(VERBS)
+
+
+def test_versions_are_told_for_a_bug_report() -> None:
+    """What figures and stores depend on, with a reason where something is missing."""
+    told = json.loads(vnuma("version", "--format", "json").out)
+
+    assert told["schema"] == "vnuma/version/1"
+    assert told["store"]["schema"] == HEAD
+    assert told["packages"]["pyodbc"] == version("pyodbc")
+    assert (told["odbc"]["name"] is None) == (told["odbc"]["reason"] is not None)
+
+
+def test_the_collection_has_the_product_s_version() -> None:
+    """Galaxy reads its own file."""
+    collection = YAML(typ="safe").load((ROOT / "galaxy.yml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+    assert collection["version"] == project["version"]
