@@ -47,7 +47,9 @@ def check(
     ] = None,
     design: Annotated[
         Path | None,
-        typer.Option("--design", metavar="FILE", help="VMs before they exist: terraform show -json PLAN."),
+        typer.Option(
+            "--design", metavar="FILE", help="VMs before they exist: terraform show -json, .vmx, .ovf, .ova."
+        ),
     ] = None,
     ansible_inventory: Annotated[
         Path | None,
@@ -209,9 +211,9 @@ def _from_file(inventory: Path | None, rvtools: Path | None, design: Path | None
 
         found = load(inventory)
     elif design:
-        from vnuma.estate.terraform import read_terraform
+        from vnuma.estate.design import read_design
 
-        found = [read_terraform(design)]
+        found = [read_design(design)]
     else:
         from vnuma.estate.rvtools import read_rvtools
 

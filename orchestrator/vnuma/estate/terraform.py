@@ -9,17 +9,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
-from vnuma.domain.vm.estate import HOST_DECIDES, Estate, EstateVm, Unseen
-from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power, Value, is_evidence, is_governed
+from vnuma.domain.vm.estate import HOST_DECIDES, Estate, Unseen
+from vnuma.domain.vm.setting import Value, is_evidence, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.plausible import implausible_vm
+from vnuma.estate.design_vm import DesignedVm, estate_of_designs
 from vnuma.estate.terraform_code import Code
 
 RESOURCE = "vsphere_virtual_machine"
@@ -106,31 +104,21 @@ def read_terraform(path: Path) -> Estate:
         if change.get("type") == RESOURCE and not change.get("deposed")
     }
     code = Code(path.parent, _mapping(_mapping(document.get("configuration")).get("root_module")))
-    vms, unseen = [], []
-    for resource in resources:
-        if resource.get("type") != RESOURCE or resource.get("mode") != "managed":
-            continue
-        instance = _instance(resource, changes.get(str(resource.get("address")), {}))
-        vm = _vm(instance, path.name, code)
-        why = next(implausible_vm(vm.facts), "")
-        if why:
-            unseen.append(Unseen("vm", instance.address, why))
-        else:
-            vms.append(vm)
-    if not vms and not unseen:
+    instances = [
+        _instance(resource, changes.get(str(resource.get("address")), {}))
+        for resource in resources
+        if resource.get("type") == RESOURCE and resource.get("mode") == "managed"
+    ]
+    if not instances:
         raise _nothing(path, resources)
-    if document.get("errored"):
-        unseen.append(Unseen("plan", path.name, "planning failed half-way: VMs may be missing"))
+    errored = [Unseen("plan", path.name, "planning failed half-way: VMs may be missing")]
     version = str(document.get("terraform_version") or "")[:20]
-    return Estate(
-        source=path.name,
-        kind="terraform",
-        read_at=datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds"),
-        product=f"Terraform {version} {'plan' if planned else 'state'}",
-        version="",
-        vms=tuple(vms),
-        clusters=(),
-        unseen=tuple(unseen),
+    return estate_of_designs(
+        path,
+        "terraform",
+        f"Terraform {version} {'plan' if planned else 'state'}",
+        [_vm(instance, code) for instance in instances],
+        errored if document.get("errored") else [],
     )
 
 
@@ -185,9 +173,9 @@ def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instan
     )
 
 
-def _vm(instance: _Instance, source: str, code: Code) -> EstateVm:
+def _vm(instance: _Instance, code: Code) -> DesignedVm:
     settings: dict[str, Value] = {}
-    absent = dict(_NEVER) | {"host": "a design names no host: give one with --host-nodes"}
+    absent = dict(_NEVER)
     for attribute in _ATTRIBUTES:
         value = instance.values.get(attribute.name)
         why = instance.why_not(attribute.name)
@@ -203,23 +191,15 @@ def _vm(instance: _Instance, source: str, code: Code) -> EstateVm:
         why = instance.why_not("hardware_version") or "the design does not set hardware_version"
         absent[HARDWARE] = HOST_DECIDES if instance.from_scratch else why
     known_name = not instance.why_not("name") and instance.values.get("name")
-    facts = VmFacts(
-        moid=instance.address,
+    return DesignedVm(
+        address=instance.address,
         name=str(known_name or instance.address),
-        path=instance.address,
-        vcenter_uuid=f"terraform:{source}",
-        instance_uuid=instance.address,
-        hardware_version=hardware if type(hardware) is int else 0,
-        guest_id=str(instance.values.get("guest_id") or ""),
-        guest_full_name="",
-        power=Power.OFF,
-        host_moid="",
-        host_name="",
-        tools_running=False,
-        change_version="",
+        hardware=hardware if type(hardware) is int else None,
         settings=settings,
+        absent=absent,
+        guest_id=str(instance.values.get("guest_id") or ""),
+        declared=code.declared(instance.address),
     )
-    return EstateVm(facts, absent, declared=code.declared(instance.address))
 
 
 def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:

@@ -56,7 +56,7 @@ class Estate:
     """
 
     source: str
-    kind: Literal["vcenter", "rvtools", "terraform"]
+    kind: Literal["vcenter", "rvtools", "terraform", "vmx", "ovf"]
     read_at: str
     product: str
     version: str

@@ -1,0 +1,215 @@
+"""OVF and OVA templates: the virtual hardware that a deployment gets, by the descriptor alone.
+
+DMTF DSP0243 (OVF 1.1) and DSP8023 have sections and items; CIM's ResourceType 3 is processors, 4 memory.
+VMware's namespace http://www.vmware.com/schema/ovf adds CoresPerSocket, Config and ExtraConfig.
+"""
+
+from __future__ import annotations
+
+import re
+import tarfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
+
+from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.setting import Value, is_governed
+from vnuma.errors import InputError
+from vnuma.estate.design_vm import (
+    DesignedVm,
+    bounded_bytes,
+    estate_of_designs,
+    open_hardware,
+    virtual_numa_of,
+)
+
+_MOST_BYTES = 16_000_000
+_MOST_MEMBERS = 50
+_DEEPEST = 64
+_CPU, _MEMORY = "3", "4"
+_UNITS = {
+    "": 20,
+    "megabytes": 20,
+    "mb": 20,
+    "gigabytes": 30,
+    "gb": 30,
+    "kilobytes": 10,
+    "bytes": 0,
+    "byte": 0,
+}
+_POWER = re.compile(r"byte\s*\*\s*2\s*\^\s*([0-9]{1,2})", re.ASCII)
+_NOT_IN_OVF = "an OVF descriptor has no field for it"
+_CONFIG = {
+    "cpuhotaddenabled": ("cpuHotAddEnabled", False),
+    "memoryhotaddenabled": ("memoryHotAddEnabled", False),
+}
+
+
+def read_ovf(path: Path) -> Estate:
+    """The VMs of an .ovf or .ova file. Raises InputError for another, or one with a document type."""
+    data = (
+        _descriptor_of_ova(path) if path.suffix.lower() == ".ova" else bounded_bytes(path, _MOST_BYTES, "OVF")
+    )
+    root = _parsed(path, data)
+    if _name(root) != "Envelope":
+        raise InputError(f"{path} is XML, but no OVF: its root is {_name(root)[:40]}.", fix="Name an .ovf.")
+    systems = [one for one in root.iter() if _name(one) == "VirtualSystem"]
+    if not systems:
+        raise InputError(f"{path} describes no VM.", fix="Name the .ovf of a VM or vApp.")
+    chosen = _default_configuration(root)
+    return estate_of_designs(path, "ovf", "OVF", [_designed(one, chosen) for one in systems])
+
+
+def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
+    settings: dict[str, Value] = dict(_CONFIG.values())
+    absent = dict.fromkeys(("cpuAffinity", "memoryAffinity"), _NOT_IN_OVF)
+    for item in _items(system, configuration):
+        kind = _text(item, "ResourceType")
+        if kind == _CPU:
+            _read(
+                item,
+                settings,
+                {"VirtualQuantity": "numCPUs", "Reservation": "cpuReservation", "Limit": "cpuLimit"},
+            )
+            settings["numCoresPerSocket"] = _number(_text(item, "CoresPerSocket")) or 1
+        elif kind == _MEMORY:
+            _read(
+                item,
+                settings,
+                {"VirtualQuantity": "memoryMB", "Reservation": "memoryReservation", "Limit": "memoryLimit"},
+                megabytes=_megabytes(_text(item, "AllocationUnits")),
+            )
+    for name, default in (
+        ("cpuReservation", 0),
+        ("cpuLimit", -1),
+        ("memoryReservation", 0),
+        ("memoryLimit", -1),
+    ):
+        settings.setdefault(name, default)
+    for name in {"numCPUs", "numCoresPerSocket", "memoryMB"} - settings.keys():
+        absent[name] = "the descriptor's hardware section does not say"
+    for key, value in _pairs(system, "Config"):
+        if key.lower() in _CONFIG:
+            settings[_CONFIG[key.lower()][0]] = value.strip().lower() == "true"
+    for key, value in _pairs(system, "ExtraConfig"):
+        if is_governed(key):
+            settings[key] = value
+        elif key.lower() == "sched.cpu.latencysensitivity":
+            settings["latencySensitivity"] = value.lower()
+    hardware = _hardware(system)
+    none, not_shown = virtual_numa_of(hardware, _NOT_IN_OVF)
+    name = _text(system, "Name")
+    address = _attribute(system, "id") or name or "vm"
+    return DesignedVm(
+        address=address,
+        name=name or address,
+        hardware=hardware,
+        settings={**settings, **none},
+        absent={**absent, **not_shown, **open_hardware(hardware, "the descriptor names no vmx- version")},
+    )
+
+
+def _read(
+    item: ET.Element, settings: dict[str, Value], fields: Mapping[str, str], megabytes: float = 1.0
+) -> None:
+    for tag, name in fields.items():
+        number = _number(_text(item, tag))
+        if number is not None:
+            settings[name] = number if number < 0 else int(number * megabytes)
+
+
+def _items(system: ET.Element, configuration: str | None) -> Iterator[ET.Element]:
+    """Items of the hardware sections that the default configuration deploys; its own stand last."""
+    found = [one for one in system.iter() if _name(one) == "Item"]
+    yield from (one for one in found if not _attribute(one, "configuration"))
+    yield from (
+        one for one in found if configuration and configuration in _attribute(one, "configuration").split()
+    )
+
+
+def _default_configuration(root: ET.Element) -> str | None:
+    """The configuration that a deployment takes unless told otherwise: the one marked so, else the first."""
+    every = [one for one in root.iter() if _name(one) == "Configuration"]
+    marked = [one for one in every if _attribute(one, "default").lower() in {"true", "1"}]
+    return next((_attribute(one, "id") for one in marked or every), None)
+
+
+def _pairs(system: ET.Element, tag: str) -> Iterator[tuple[str, str]]:
+    for one in system.iter():
+        if _name(one) == tag and _attribute(one, "key"):
+            yield _attribute(one, "key"), _attribute(one, "value")
+
+
+def _hardware(system: ET.Element) -> int | None:
+    """The lowest of the versions that the descriptor allows: a deployment may get that."""
+    texts = [one.text or "" for one in system.iter() if _name(one) == "VirtualSystemType"]
+    found = [int(number) for text in texts for number in re.findall(r"vmx-([0-9]{1,2})\b", text)]
+    return min(found, default=None)
+
+
+def _megabytes(units: str) -> float:
+    match = _POWER.fullmatch(units.strip().lower())
+    power = int(match[1]) if match else _UNITS.get(units.strip().lower(), 20)
+    return float(2.0 ** (min(power, 60) - 20))
+
+
+def _number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?[0-9]{1,12}", text.strip(), re.ASCII) else None
+
+
+def _text(item: ET.Element, tag: str) -> str:
+    return next((one.text or "" for one in item if _name(one) == tag), "")
+
+
+def _attribute(item: ET.Element, name: str) -> str:
+    return next((value for key, value in item.attrib.items() if key.rpartition("}")[2] == name), "")
+
+
+def _name(item: ET.Element) -> str:
+    return str(item.tag).rpartition("}")[2]
+
+
+def _descriptor_of_ova(path: Path) -> bytes:
+    """The .ovf in a .ova, which stands first there (DSP0243, 5.3): the disks behind it are not read."""
+    try:
+        with tarfile.open(path, "r:") as archive:
+            for number, member in enumerate(archive):
+                if number == _MOST_MEMBERS:
+                    break
+                if member.isfile() and member.name.lower().endswith(".ovf") and member.size <= _MOST_BYTES:
+                    file = archive.extractfile(member)
+                    return file.read() if file else b""
+    except (OSError, tarfile.TarError) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        raise InputError(f"{path} cannot be read as an OVA ({what}).", fix="Check the file.") from error
+    raise InputError(f"{path} holds no .ovf descriptor of its own.", fix="Name the .ovf itself.")
+
+
+def _parsed(path: Path, data: bytes) -> ET.Element:
+    """The XML. Documents with entities of their own, or deeper than any descriptor, are refused unread."""
+    depth = 0
+
+    def opened(*_: object) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > _DEEPEST:
+            raise InputError(f"{path} is nested deeper than any OVF.", fix="Name the descriptor of a VM.")
+
+    def closed(*_: object) -> None:
+        nonlocal depth
+        depth -= 1
+
+    def refuse(*_: object) -> None:
+        raise InputError(
+            f"{path} declares a document type, which no OVF does.", fix="Take it out, if you trust it."
+        )
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler = refuse
+    parser.StartElementHandler, parser.EndElementHandler = opened, closed
+    try:
+        parser.Parse(data, True)
+        return ET.fromstring(data)
+    except (expat.ExpatError, ET.ParseError, ValueError, LookupError) as error:
+        raise InputError(f"{path} is not XML ({error}).", fix="Name an .ovf or .ova file.") from error

@@ -1,0 +1,150 @@
+"""A VM's .vmx file: the settings as ESXi stores them, whole, before or without any vCenter.
+
+The form is that of VMware's configuration dictionaries: a line `key = "value"` for each key, keys in any
+case, `|22` for a quote; `.encoding` names the character set. Which setting each key is follows from the
+DICT lines of published vmware.log files, and from the names of VirtualMachineConfigSpec's fields.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from vnuma.domain.vm.estate import Estate
+from vnuma.domain.vm.setting import Value, is_governed
+from vnuma.errors import InputError
+from vnuma.estate.design_vm import (
+    DesignedVm,
+    bounded_bytes,
+    estate_of_designs,
+    open_hardware,
+    virtual_numa_of,
+)
+
+_MOST_BYTES = 1_000_000
+_LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
+_ESCAPED = re.compile(r"\|([0-9A-Fa-f]{2})")
+_ENCODING = re.compile(rb'^\s*\.encoding\s*=\s*"([\w.\-]{1,40})"', re.M | re.I)
+_NOT_SHOWN = "how a .vmx file stores it is not documented"
+_NAMES = frozenset({"numvcpus", "memsize", "virtualhw.version"})
+
+Read = Callable[[str], Value]
+
+
+def _whole(text: str) -> Value:
+    if not re.fullmatch(r"-?[0-9]{1,12}", text.strip(), re.ASCII):
+        raise ValueError(text)
+    return int(text)
+
+
+def _truth(text: str) -> Value:
+    word = text.strip().lower()
+    if word not in {"true", "false", "1", "0", "yes", "no"}:
+        raise ValueError(text)
+    return word in {"true", "1", "yes"}
+
+
+def _limit(text: str) -> Value:
+    return -1 if text.strip().lower() in {"", "unlimited", "-1"} else _whole(text)
+
+
+def _numbers(text: str) -> Value:
+    """Logical CPUs or nodes: `all`, or numbers and ranges."""
+    if text.strip().lower() in {"", "all"}:
+        return ()
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.strip().partition("-")
+        ends = int(first), int(last or first)
+        if not 0 <= ends[0] <= ends[1] < 4096:
+            raise ValueError(text)
+        found.update(range(ends[0], ends[1] + 1))
+    return tuple(sorted(found))
+
+
+def _word(text: str) -> Value:
+    return text.strip().lower()
+
+
+_KEYS: Mapping[str, tuple[str, Read, Value]] = {
+    "numvcpus": ("numCPUs", _whole, 1),
+    "cpuid.corespersocket": ("numCoresPerSocket", _whole, 1),
+    "memsize": ("memoryMB", _whole, 4),
+    "vcpu.hotadd": ("cpuHotAddEnabled", _truth, False),
+    "mem.hotadd": ("memoryHotAddEnabled", _truth, False),
+    "sched.cpu.affinity": ("cpuAffinity", _numbers, ()),
+    "sched.mem.affinity": ("memoryAffinity", _numbers, ()),
+    "sched.cpu.min": ("cpuReservation", _whole, 0),
+    "sched.cpu.max": ("cpuLimit", _limit, -1),
+    "sched.mem.min": ("memoryReservation", _whole, 0),
+    "sched.mem.minsize": ("memoryReservation", _whole, 0),
+    "sched.mem.max": ("memoryLimit", _limit, -1),
+    "sched.mem.pin": ("memoryReservationLockedToMax", _truth, False),
+    "sched.cpu.latencysensitivity": ("latencySensitivity", _word, "normal"),
+}
+"""By the key in small letters: the setting, how its text is read, and what stands where the key does not."""
+
+
+def read_vmx(path: Path) -> Estate:
+    """The VM of a .vmx file. Raises InputError for a file that is none."""
+    keys = _dictionary(_text(bounded_bytes(path, _MOST_BYTES, "a .vmx file")))
+    if not _NAMES & keys.keys():
+        raise InputError(
+            f"{path} is not a .vmx file: it has neither numvcpus, memSize nor virtualHW.version.",
+            fix="Copy the .vmx of a VM from its datastore.",
+        )
+    return estate_of_designs(path, "vmx", "vmx file", [designed(path.stem, keys)])
+
+
+def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
+    """A VM by its keys, in small letters; `name` where it has no displayName."""
+    settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
+    absent = dict[str, str]()
+    for key, (setting, read, _) in _KEYS.items():
+        text = keys.get(key)
+        if text is None:
+            continue
+        try:
+            settings[setting] = read(text)
+        except ValueError:
+            settings.pop(setting, None)
+            absent[setting] = f"{key} is {text[:20]!r}, which is no value of it"
+    settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
+    hardware = _hardware(keys.get("virtualhw.version", ""))
+    none, not_shown = virtual_numa_of(hardware, _NOT_SHOWN)
+    return DesignedVm(
+        address=name,
+        name=keys.get("displayname") or name,
+        hardware=hardware,
+        settings={**settings, **none},
+        absent={**absent, **not_shown, **open_hardware(hardware, "the file has no virtualHW.version")},
+        guest_id=keys.get("guestos", ""),
+    )
+
+
+def _hardware(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"[0-9]{1,2}", text.strip(), re.ASCII) else None
+
+
+def _text(data: bytes) -> str:
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return data.decode("utf-16", errors="replace")
+    named = _ENCODING.search(data)
+    encoding = named[1].decode("ascii", errors="replace") if named else "utf-8"
+    try:
+        return data.decode(codecs.lookup(encoding).name, errors="strict").lstrip("\ufeff")
+    except (LookupError, UnicodeDecodeError):
+        return data.decode("latin-1")  # every byte is a character there: the keys that matter are ASCII
+
+
+def _dictionary(text: str) -> dict[str, str]:
+    """Values by key in small letters; of a key that stands twice, the last."""
+    found = {}
+    for line in text.splitlines():
+        match = _LINE.match(line)
+        if match:
+            value = match[2] if match[2] is not None else match[3]
+            found[match[1].lower()] = _ESCAPED.sub(lambda it: chr(int(it[1], 16)), value)
+    return found

@@ -1,0 +1,149 @@
+"""Designs as .vmx, .ovf and .ova: the same facts as from any other source, and refusals in a sentence."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.estate.build import checked, document
+from tests.estate.designs import Design
+from tests.support.cli import vnuma_here
+from vnuma.checks.subject import HARDWARE
+from vnuma.domain.topology.host_spec import parse_host
+from vnuma.domain.topology.vm_location import Sited
+from vnuma.domain.vm.estate import EstateVm
+from vnuma.engine.design_check.planned_host import on_hosts
+from vnuma.errors import InputError
+from vnuma.estate.design import read_design
+
+HOSTS = Sited((parse_host("2x16/256", "7.0", 2),))
+
+DESIGNS = st.builds(
+    Design,
+    vcpus=st.sampled_from([2, 8, 12, 16, 20, 30, 48]),
+    cores_per_socket=st.sampled_from([1, 2, 4, 5, 8, 16]),
+    memory=st.sampled_from([4096, 65536, 393216]),
+    reservation=st.sampled_from([0, 4096]),
+    cpu_hot_add=st.booleans(),
+    memory_hot_add=st.booleans(),
+    keys=st.dictionaries(
+        st.sampled_from(["numa.vcpu.preferHT", "numa.autosize.once", "numa.vcpu.min"]),
+        st.sampled_from(["TRUE", "FALSE", "4"]),
+    ),
+)
+
+
+def _judged(path: Path) -> tuple[dict[str, dict[str, str]], set[str]]:
+    """What failed, with what was seen; and the rules that were not evaluated. On a described host."""
+    (vm,) = checked(on_hosts(read_design(path), HOSTS, None)).vms
+    failed = {item.finding.rule: dict(item.finding.observed) for item in vm.findings}
+    return failed, set(vm.not_evaluated)
+
+
+@settings(max_examples=60, deadline=None)
+@given(design=DESIGNS)
+def test_the_same_vm_gives_the_same_findings_whatever_describes_it(design: Design) -> None:
+    """Each rule that two sources can answer, they answer alike, down to what was observed."""
+    with tempfile.TemporaryDirectory() as folder:
+        answers = [_judged(write(Path(folder))) for write in (design.terraform, design.vmx, design.ovf)]
+    for one, unknown in answers:
+        for other, not_known in answers:
+            both = (one.keys() | other.keys()) - unknown - not_known
+            assert {rule: one.get(rule) for rule in both} == {rule: other.get(rule) for rule in both}
+    assert len(answers[0][0]) + len(answers[0][1]) < 69
+
+
+def _only(path: Path) -> EstateVm:
+    (vm,) = read_design(path).vms
+    return vm
+
+
+def test_a_vmx_file_is_read_whatever_its_spelling_and_character_set(tmp_path: Path) -> None:
+    """Keys in any case, values with and without quotes, comments, escapes; Latin-1 and UTF-16."""
+    lines = '# A VM\n.encoding = "{}"\nNUMVCPUS = "8"\ncpuid.corespersocket=4\nMEMSIZE = "32768" # MB\n'
+    text = lines + 'displayName = "Müller |22x|22"\nsched.cpu.affinity = "0-3,8"\nvirtualHW.version = "20"\n'
+    for encoding, stored in (("windows-1252", "latin-1"), ("UTF-8", "utf-8"), ("UTF-16", "utf-16")):
+        file = tmp_path / "vm.vmx"
+        file.write_bytes(text.format(encoding).encode(stored))
+        vm = _only(file)
+        assert vm.facts.name == 'Müller "x"'
+        assert (vm.facts.settings["numCPUs"], vm.facts.settings["numCoresPerSocket"]) == (8, 4)
+        assert vm.facts.settings["cpuAffinity"] == (0, 1, 2, 3, 8)
+        assert "not documented" in vm.absent["coresPerNumaNode"]
+
+
+def test_a_value_that_is_none_is_not_evaluated(tmp_path: Path) -> None:
+    """Neither zero nor a default stands for it; a missing hardware version is said too."""
+    file = tmp_path / "vm.vmx"
+    file.write_text('numvcpus = "sixteen"\nmemSize = "4096"\n')
+    vm = _only(file)
+
+    assert "numCPUs" not in vm.facts.settings
+    assert "'sixteen'" in vm.absent["numCPUs"]
+    assert HARDWARE in vm.absent
+
+
+def test_the_default_configuration_of_an_ovf_is_what_is_deployed(tmp_path: Path) -> None:
+    """Items of other configurations are not; memory is read in the units that it has."""
+    file = Design(vcpus=4, cores_per_socket=1, memory=8192).ovf(tmp_path)
+    text = file.read_text()
+    item = text[text.index("<Item><rasd:ElementName>CPUs") : text.index("<Item><rasd:AllocationUnits>")]
+    wide = item.replace("<Item>", '<Item ovf:configuration="large">').replace(">4<", ">32<")
+    options = (
+        '<DeploymentOptionSection><Info/><Configuration ovf:id="small"/><Configuration ovf:id="large"{}/>'
+    )
+    text = text.replace(item, item + wide).replace("byte * 2^20", "byte * 2^30").replace(">8192<", ">8<")
+    for marked, vcpus in (("", 4), (' ovf:default="true"', 32)):
+        section = options.format(marked) + "</DeploymentOptionSection>"
+        file.write_text(text.replace("<VirtualSystem ", section + "<VirtualSystem ", 1))
+        settings = _only(file).facts.settings
+        assert (settings["numCPUs"], settings["memoryMB"]) == (vcpus, 8192)
+
+
+def test_of_an_ova_only_the_descriptor_is_read(tmp_path: Path) -> None:
+    """The disk behind it is cut off here: nobody looks."""
+    descriptor = Design(cores_per_socket=3).ovf(tmp_path).read_bytes()
+    ova = tmp_path / "sql16.ova"
+    with tarfile.open(ova, "w") as archive:
+        for name, size in (("sql16.ovf", len(descriptor)), ("disk.vmdk", 10_000)):
+            info = tarfile.TarInfo(name)
+            info.size = size
+            archive.addfile(info, io.BytesIO(descriptor.ljust(size)))
+    ova.write_bytes(ova.read_bytes()[: len(descriptor) + 4096])
+
+    ran = vnuma_here("check", "--design", ova, "--format", "json")
+
+    assert ran.code == 0, ran.text
+    assert "T01" in {item["rule"] for item in document(ran.out)["findings"]}
+
+
+XXE = '<!DOCTYPE x [<!ENTITY f SYSTEM "file:///etc/passwd">]><Envelope>&f;</Envelope>'
+REFUSED = {
+    "no vmx": ("vm.vmx", b"hello\n", "not a .vmx"),
+    "empty vmx": ("vm.vmx", b"", "not a .vmx"),
+    "too large": ("vm.vmx", b"x" * 1_000_001, "larger than"),
+    "no xml": ("vm.ovf", b"hello", "not XML"),
+    "other xml": ("vm.ovf", b"<html/>", "no OVF"),
+    "no vm": ("vm.ovf", b"<Envelope/>", "no VM"),
+    "external entity": ("vm.ovf", XXE.encode(), "document type"),
+    "external entity in UTF-16": ("vm.ovf", XXE.encode("utf-16"), "document type"),
+    "deep": ("vm.ovf", b"<a>" * 100_000, "nested"),
+    "no tar": ("vm.ova", b"hello", "OVA"),
+    "unknown encoding": ("vm.ovf", b'<?xml version="1.0" encoding="x-none"?><Envelope/>', "not XML"),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "words"), REFUSED.values(), ids=REFUSED)
+def test_another_file_is_refused_in_a_sentence(tmp_path: Path, name: str, content: bytes, words: str) -> None:
+    """What it is, where, and what to do."""
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=name.replace(".", r"\.")) as caught:
+        read_design(tmp_path / name)
+    assert words in caught.value.what
+    assert caught.value.fix
