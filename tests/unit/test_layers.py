@@ -87,6 +87,47 @@ HEAVY = {
 """Packages that take long to import; `vnuma --help` has to answer without them."""
 
 
+CHOOSING_A_KIND = {"engine/access/inventory.py", "engine/access/target.py"}
+"""Where a target's kind is chosen. Elsewhere its methods are called, or a table by kind is looked up."""
+
+OF_A_KIND = {
+    *("AnyTarget", "Target", "Machine", "TargetPlan", "VmPlan", "MachinePlan"),
+    *("Restoration", "VmRestoration", "MachineRestoration", "AuditRestoration", "MachineByHand"),
+}
+"""Classes that tell a VM from a machine."""
+
+
+def kind_branches(tree: ast.AST) -> Iterator[int]:
+    """Lines that ask which kind of target, plan or restoration something is."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            asked = node.func.id in {"isinstance", "issubclass"} and OF_A_KIND & set(_names(node.args[1]))
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            asked = any(_is_kind(part) for side in sides for part in ast.walk(side)) or any(
+                OF_A_KIND & set(_names(side)) for side in sides
+            )
+        elif isinstance(node, ast.MatchClass):
+            asked = OF_A_KIND & set(_names(node.cls))
+        else:
+            asked = isinstance(node, ast.MatchValue) and _is_kind(node.value)
+        if asked:
+            yield node.lineno
+
+
+def _is_kind(node: ast.AST) -> bool:
+    """Whether it is a member of `Kind`: `Kind.VM`."""
+    return isinstance(node, ast.Attribute) and node.attr.isupper() and "Kind" in _names(node.value)
+
+
+def _names(node: ast.AST) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id
+        elif isinstance(part, ast.Attribute):
+            yield part.attr
+
+
 def imported(path: Path) -> Iterator[tuple[str, int]]:
     """Every module that a file imports, anywhere in it, with the line."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
@@ -186,6 +227,36 @@ def test_the_core_is_pure(part: str) -> None:
     ]
 
     assert strays == []
+
+
+def test_a_kind_of_target_is_chosen_in_one_place() -> None:
+    """Nothing but the inventory's reader asks whether a target, its plan or its restore is a VM's."""
+    strays = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in sorted([*PACKAGE.rglob("*.py"), *PLUGINS.rglob("*.py")])
+        if not path.is_relative_to(PACKAGE) or str(path.relative_to(PACKAGE)) not in CHOOSING_A_KIND
+        for line in kind_branches(ast.parse(path.read_text(encoding="utf-8"), str(path)))
+    ]
+
+    assert strays == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(target, Machine)",
+        "isinstance(plan, (Plan, plans.VmPlan))",
+        "issubclass(kind, Target | None)",
+        "type(target) is Target",
+        "target.kind is not Kind.MACHINE",
+        "target.kind in (kinds.Kind.VM,)",
+        "match target:\n    case Machine(name=name): pass",
+        "match target.kind:\n    case Kind.VM: pass",
+    ],
+)
+def test_a_branch_on_the_kind_is_found(code: str) -> None:
+    """However it is written."""
+    assert list(kind_branches(ast.parse(code)))
 
 
 def test_no_test_file_imports_another() -> None:

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import TypeVar
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.machine import MachineFacts, machine_facts
 from vnuma.engine.access import machine_shell
-from vnuma.engine.access.target import MACHINE_KEY, Kind
+from vnuma.engine.access.target import MACHINE_KEY
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import MachineUnreachable, PreflightBlocked
 from vnuma.workloads.machine_question import machine_question
 from vnuma.workloads.registry import machine_workload_named
 from vnuma.workloads.shell import Output
+
+T = TypeVar("T")
 
 NODES = "M01"
 """Finding: the machine has one NUMA node, so that an arm is left out."""
@@ -28,7 +30,6 @@ NODES = "M01"
 class MachinePlan:
     """A study on one machine."""
 
-    kind: ClassVar[Kind] = Kind.MACHINE
     name: str
     machine: MachineFacts
     measured: tuple[str, ...]
@@ -68,6 +69,11 @@ class MachinePlan:
 
     def refuse_if_held(self) -> None:
         """A machine carries no mark: its lease is the store's alone."""
+
+    def either(self, vm: Callable[..., T], machine: Callable[[MachinePlan], T]) -> T:
+        """See `TargetPlan`."""
+        del vm
+        return machine(self)
 
 
 def plan_machines(study: Study, names: Sequence[str], inventory: Path) -> dict[str, MachinePlan]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Protocol, TypeVar
 
 from vnuma.domain.study.cell_time import assumed_cell_seconds
 from vnuma.domain.study.order import columns
@@ -31,6 +31,8 @@ from vnuma.vsphere import privileges, read, surroundings
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.host_options import most_cores_per_socket
 
+T = TypeVar("T")
+
 
 class Planner(Protocol):
     """How the targets of one kind are planned."""
@@ -43,8 +45,6 @@ class Planner(Protocol):
 
 class TargetPlan(Protocol):
     """A study on one VM or machine: what may be asked of its plan without knowing which it is."""
-
-    kind: ClassVar[Kind]
 
     @property
     def name(self) -> str:
@@ -88,12 +88,14 @@ class TargetPlan(Protocol):
     def refuse_if_held(self) -> None:
         """Raise VmHeld when another controller has it."""
 
+    def either(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
+        """What `vm` makes of the plan of a VM, or `machine` of a machine's: for what only one of them has."""
+
 
 @dataclass(frozen=True)
 class VmPlan:
     """A study on one VM."""
 
-    kind: ClassVar[Kind] = Kind.VM
     vm: VmFacts
     host: HostFacts
     arms: tuple[ArmPlan, ...]
@@ -140,6 +142,11 @@ class VmPlan:
     def refuse_if_held(self) -> None:
         """Raise VmHeld when the VM carries another run's mark."""
         refuse_if_marked(self.vm)
+
+    def either(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
+        """See `TargetPlan`."""
+        del machine
+        return vm(self)
 
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:

@@ -1,0 +1,221 @@
+"""What `vnuma plan` prints of one VM or machine."""
+
+from __future__ import annotations
+
+import textwrap
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from vnuma.cli.design_lines import assumed_plans, at_most, design_lines
+from vnuma.cli.findings_lines import closing_line, findings_lines
+from vnuma.cli.screen import aligned, duration, plural, simulated_banner, width
+from vnuma.domain.workloads.replicate import counted
+
+if TYPE_CHECKING:
+    from vnuma.domain.study.study import Study
+    from vnuma.engine.preflight.machine_plan import MachinePlan
+    from vnuma.engine.preflight.plan import TargetPlan, VmPlan
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """What is told differently of a VM and of a machine."""
+
+    head: str
+    changes: list[str]
+    """Arms, and what they change there."""
+    time: str
+    """How often it is begun anew, and how sure the time is, around the time itself."""
+    sure: str
+    notes: list[str]
+
+
+def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
+    """The plan of one VM or machine. `start` is the command that measures it."""
+    own = plan.either(vm=partial(_vm, study), machine=partial(_machine, study))
+    lines = [simulated_banner(plan.simulated)] if plan.simulated else []
+    lines += [
+        f"{study.name}  {own.head}",
+        "",
+        *own.changes,
+        *design_lines(study),
+        f"Time     {at_most(study)}{own.time}, about {duration(plan.seconds)} {own.sure}",
+        *own.notes,
+        *findings_lines(plan.findings, checks),
+        "",
+        closing_line(plan.findings, start),
+    ]
+    return "\n".join(lines)
+
+
+def labelled(study: Study, label: str) -> str:
+    """An arm's label, with the reference marked."""
+    return f"{label} (reference)" if label == study.reference else label
+
+
+def value_text(value: object, comma: str = ",", to: str = "..") -> str:
+    """A setting's value; of a long list of CPUs, its ends."""
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        if len(value) < 5:
+            return comma.join(map(str, value))
+        return f"{value[0]}{comma}{value[1]}{to}{value[-1]} ({len(value)} CPUs)"
+    return str(value)
+
+
+def _machine(study: Study, plan: MachinePlan) -> _Lines:
+    nodes = [
+        f"  node {node.id}: {plural(len(node.cpus), 'CPU')}, {node.memory_mb:,} MB ({node.free_mb:,} MB free)"
+        for node in plan.machine.nodes
+    ]
+    changes = [
+        *nodes,
+        "",
+        f"Arms     {', '.join(labelled(study, label) for label in plan.measured)}",
+        *(f"         {label} is left out: {why}" for label, why in plan.left_out.items()),
+        f"Runs     {study.workload.summary()}",
+        "Changes  drops the page cache before each pass; files in workload.folder, removed after the run.",
+    ]
+    return _Lines(
+        f"{plan.name}: {plan.machine.hostname}, {plan.machine.words}",
+        changes,
+        counted(plan.boots, study.workload.replicate),
+        "(assumed)",
+        ["         A cell is a pass with caches dropped before it, not a boot: boots may differ more."],
+    )
+
+
+def _vm(study: Study, plan: VmPlan) -> _Lines:
+    kind = (
+        "" if plan.simulated else ", not marked as a test clone" if not plan.test_clone else " (test clone)"
+    )
+    changes = [
+        *_arms(study, plan),
+        "",
+        *_alike(study, plan),
+        *_touched(plan),
+        *_inside(study),
+        "How: guest shutdown by Tools; " + _hard_off(study),
+        *([f"When: {study.allowed_hours.words}"] if study.allowed_hours else []),
+        "Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.",
+        f"Database: {study.dataset.database} only, created"
+        + (" and dropped." if study.dataset.drop_after else "."),
+        "",
+    ]
+    return _Lines(
+        f"{plan.name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, "
+        f"vmx-{plan.vm.hardware_version}",
+        changes,
+        plural(plan.boots, "boot"),
+        "on real hardware (assumed; measured after block 1)",
+        _detects(study),
+    )
+
+
+def _arms(study: Study, plan: VmPlan) -> list[str]:
+    label = max(len(arm.label) for arm in plan.arms) + 2
+    lines = [
+        f"{'':{label}}   vNUMA nodes               SQL nodes",
+        f"{'Arm':{label}}   predicted  confidence     memory  CPU",
+    ]
+    for arm in plan.arms:
+        mark = "R" if arm.label == study.reference else " "
+        if arm.prediction is None or arm.view is None:
+            lines.append(f"{arm.label:{label}} {mark} impossible ({arm.rule}): {arm.impossible}")
+            lines += [f"{'':{label}}   {arm.fix}"] if arm.fix else []
+            continue
+        seen = arm.prediction
+        sure = seen.confidence + (f", else {seen.alternatives[0]}" if seen.alternatives else "")
+        nodes = f"{seen.vnuma_nodes:>6} {arm.view.sql_cpu_nodes:>4}"
+        lines.append(f"{arm.label:{label}} {mark} {seen.vnuma_nodes:>9}  {sure:<14} {nodes}")
+    twice = ", twice in each block (A/A)" if study.design.a_a else ""
+    return [*lines, f"R: reference{twice}"]
+
+
+def _alike(study: Study, plan: VmPlan) -> list[str]:
+    """Arms that nobody could tell apart, or the workload alone, and why a prediction is not sure."""
+    from vnuma.engine.preflight.arm_plan import (
+        distinguished_by_workload,
+        doubts,
+        same_nodes,
+        same_to_the_guest,
+    )
+
+    lines = []
+    for alike in same_to_the_guest(plan.arms):
+        differs = f"only the host's side differs: {', '.join(alike.differing)}"
+        why = differs if alike.differing else "nothing differs on this VM"
+        lines.append(f"The guest cannot tell apart: {', '.join(alike.arms)} ({why})")
+    for alike in same_nodes(plan.arms):
+        differs = f"the same vNUMA nodes; {', '.join(alike.differing)} differ"
+        lines.append(f"Not distinguishable by NUMA: {', '.join(alike.arms)} ({differs})")
+    for alike in distinguished_by_workload(plan.arms):
+        differs = f"VMs of one shape; what differs is {', '.join(alike.differing)} of {study.workload.name}"
+        lines.append(f"Told apart inside the guest: {', '.join(alike.arms)} ({differs})")
+    for because, arms in doubts(plan.arms).items():
+        lines.append(f"Low confidence for {', '.join(arms)}: {because}")
+    return [*lines, ""] if lines else []
+
+
+def _touched(plan: VmPlan) -> list[str]:
+    rows = [(plan.vm.name, "now", "during", "put back")]
+    for name, (now, during) in plan.touched.items():
+        values = ", ".join(value_text(value) for value in during)
+        rows.append((f"  {name}", value_text(now), values, value_text(now)))
+    power = "on" if plan.vm.power == "poweredOn" else "off"
+    rows.append(("  power", power, plural(plan.boots, "cycle"), power))
+    return aligned(rows, width())
+
+
+def _inside(study: Study) -> list[str]:
+    """What changes inside the guest, besides the database."""
+    from vnuma.domain.workloads.settings import INSTANCE_CHANGES
+
+    lines = []
+    if study.sets_soft_numa:
+        lines.append(
+            "SQL Server: automatic soft-NUMA by arm; its own setting is read at the start and put back."
+        )
+    if study.control_arm:
+        lines.append(
+            "SQL Server: process affinity in the control's cells; read at the start, put back after each."
+        )
+    return lines + [f"SQL Server: {INSTANCE_CHANGES[one]}" for one in sorted(study.workload.changes)]
+
+
+def _detects(study: Study) -> list[str]:
+    """What the design likely finds at an assumed spread; nothing where no word will be given."""
+    from vnuma import analysis
+    from vnuma.analysis import planning
+    from vnuma.analysis.wording import percent_up
+
+    design = analysis.design_of(study)
+    if not design.compared:
+        return []
+    spread = planning.typical_spread(study.design.iterations, len(study.workload.sizes))
+    seen = planning.outlook(design, design.blocks, spread, design.equivalence)
+    if seen is None:
+        return []
+    found = percent_up(seen.detectable)
+    return [
+        f"Detects  {found} likely (80%), if boots vary by {spread.label} (assumed; vnuma power STUDY)",
+        *_cheapest(study),
+    ]
+
+
+def _cheapest(study: Study) -> list[str]:
+    """Boots or iterations, at the same assumed spread; the study's own iterations beside the cheapest."""
+    from vnuma.analysis.wording import plans_sentence
+
+    said = plans_sentence(assumed_plans(study), study.workload.replicate, study.design.iterations)
+    return textwrap.wrap(f"Costs    {said}", (width() or 80) - 1, subsequent_indent=" " * 9)
+
+
+def _hard_off(study: Study) -> str:
+    if study.power.on_shutdown_timeout == "power_off":
+        return f"hard power-off after {duration(study.power.shutdown_timeout_s)}."
+    return "no hard power-off."
