@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,13 @@ from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.vcenter_retry import RETRY
+from vnuma.engine.run.progress import Progress
+from vnuma.engine.run.supervise import put_back
+from vnuma.errors import NotAtBaseline
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import open_store
 from vnuma.store.rows import Fact
+from vnuma.store.states import RestoreOutcome
 
 TRANSIENT: list[dict[str, Any]] = [
     {"kind": "session_expired"},
@@ -104,6 +109,30 @@ def test_a_vcenter_that_stays_away_fails_the_step_when_patience_ends(tmp_path: P
     running.clear_faults()
     steps.put_back()
     assert settings_now(running) == before
+
+
+def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """Which VM, why, the next try and the last; nobody changed it, so it is no conflict."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running, power={"vcenter_retry_s": 4})
+    context = steps.take()
+    steps.shape(context)
+    running.fault("unavailable", times=0, method="RetrievePropertiesEx")
+    seen: list[Progress] = []
+
+    _, problems = put_back(steps.store, steps.run, steps.study, steps.targets, seen.append)
+
+    shown = [str(progress.vms[0].step) for progress in seen]
+    assert shown[0] == "putting back"
+    assert re.search(r"503.* Try 2 at \d\d:\d\d:\d\d, given up at \d\d:\d\d:\d\d", shown[1])
+    assert [type(problem) for problem in problems] == [NotAtBaseline]
+    assert steps.vm.restore_outcome is RestoreOutcome.UNREACHABLE
+    assert (
+        "(unreachable); vnuma restore sql16"
+        in vnuma("status", "--store", f"sqlite:///{steps.home}/vnuma.db").text
+    )
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import USUAL, clock_time, console, duration, folded, plural, simulated_banner, width
 from vnuma.domain.vm.plain_text import escaped
+from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -59,6 +60,7 @@ class LineLog:
         self._spoke = time.monotonic()
         self._stopping = False
         self._waiting: dict[str, str | None] = {}
+        self._back: dict[str, str | None] = {}
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
@@ -69,6 +71,10 @@ class LineLog:
             if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
             self._waiting[vm.name] = vm.waits_for
+            back = step_words(vm) if (vm.step or "").startswith(PUTTING_BACK) else None
+            if back and self._back.get(vm.name) != back:
+                self._print(f"{PUTTING_BACK} vm={vm.name}{back.removeprefix(PUTTING_BACK)}")
+            self._back[vm.name] = back
             state = (vm.ended, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
                 self._seen[vm.name] = state

@@ -45,7 +45,8 @@ def status(
     if seen.not_at_baseline:
         echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:
-            what = f"in use by {vm.run}" if vm.in_use else f"left by {vm.run}; vnuma restore {vm.vm}"
+            why = f" ({vm.outcome})" if vm.outcome else ""
+            what = f"in use by {vm.run}" if vm.in_use else f"left by {vm.run}{why}; vnuma restore {vm.vm}"
             say(f"  {vm.vm}: {what}")
     else:
         echo("VMs not at baseline: 0")

@@ -49,12 +49,13 @@ class Outcome(StrEnum):
 
 
 class RestoreOutcome(StrEnum):
-    """What putting a VM back came to."""
+    """What putting a VM back came to. `unreachable`: vCenter did not answer, so the VM was not looked at."""
 
     RESTORED = "restored"
     UNCHANGED = "unchanged"
     THEIRS = "theirs"
     CONFLICT = "conflict"
+    UNREACHABLE = "unreachable"
     FAILED = "failed"
 
     @property

@@ -108,6 +108,20 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
     assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
 
 
+def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """With what failed, the next try and the last; else a log stands still for a quarter of an hour."""
+    log = LineLog()
+    for tries in ("Try 2 at 20:45:03", "Try 2 at 20:45:03", "Try 3 at 20:45:07"):
+        away = f"putting back: vc01 does not answer. {tries}, given up at 21:00:00."
+        log.show(Progress(RUN, (replace(VM, step=away, last=()),), 8))
+
+    second, third = capsys.readouterr().err.splitlines()
+    assert second.endswith(
+        "putting back vm=sql16-clone: vc01 does not answer. Try 2 at 20:45:03, given up at 21:00:00."
+    )
+    assert "Try 3" in third
+
+
 def test_a_step_that_is_repeated_says_why_within_the_line() -> None:
     """The step's words, then what stands in the way; a long address does not break the block."""
     away = "power_on: " + "vcsa01.example.com:443 has ended our session. Again in 3 s, try 2" * 2

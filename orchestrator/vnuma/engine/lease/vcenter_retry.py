@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TypeVar
+
+from sqlalchemy import Connection
 
 from vnuma.engine.lease.attempt import Attempt
 from vnuma.engine.lease.context import VmContext
@@ -21,6 +24,7 @@ from vnuma.store import attempts, facts, runs
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
 from vnuma.store.states import StopRequest
+from vnuma.store.types import iso, utc_now
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.wait import settle, spell
@@ -32,6 +36,9 @@ _PASSING = (VCenterUnreachable, CertificateRejected)
 
 RETRY = "retry"
 """Scope of the facts that tell of each repetition."""
+
+PUTTING_BACK = "putting back"
+"""What is repeated when a VM that is put back cannot be reached."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +87,40 @@ def _given_up(error: EnvironmentProblem, tries: int, patience: VCenterRetry) -> 
     return type(error)(f"{error.what} Tried {times}.", fix=error.fix)
 
 
-def report_retry(store: Store, vm: Vm, doing: str, say: Callable[[str], None] = lambda _: None) -> Tell:
-    """A `tell` for work on a VM outside an attempt: it says so, and keeps it as a fact of the VM."""
+def report_retry(
+    store: Store,
+    vm: Vm,
+    doing: str,
+    patience: VCenterRetry,
+    say: Callable[[str], None] = lambda _: None,
+) -> Tell:
+    """A `tell` for work on a VM outside an attempt: it keeps it as a fact of the VM, and says so."""
+    until = utc_now() + timedelta(seconds=patience.total_s)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        say(f"{doing} {vm.name}: {error.what} Again in {pause:.0f} s, try {tries + 1}")
+        again = utc_now() + timedelta(seconds=pause)
+        told = {"try": tries, "what": error.what, "again": iso(again), "until": iso(until)}
         with suppress(StoreError), store.write() as connection:
-            facts.add_vm_facts(connection, vm.id, RETRY, {doing: {"try": tries, "what": error.what}})
+            facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
+        say(f"{doing} {vm.name}: {_again(told)}")
 
     return tell
+
+
+def retried_now(connection: Connection, vm: Vm, doing: str) -> str | None:
+    """Why work on a VM is being repeated, how often and until when; None where it is not."""
+    last = facts.last_of_vm(connection, vm.run_id, vm.vm_key, RETRY)
+    if last is None or last.key != doing or not isinstance(last.value, dict):
+        return None
+    return _again(last.value) if utc_now() <= datetime.fromisoformat(str(last.value["until"])) else None
+
+
+def _again(told: Mapping[str, object]) -> str:
+    """What failed, the next try and the last, by this machine's clock: screens may stand still."""
+    again, until = (
+        f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")
+    )
+    return f"{told['what']} Try {int(str(told['try'])) + 1} at {again}, given up at {until}."
 
 
 def on_vsphere(

@@ -24,6 +24,7 @@ from vnuma.errors import (
     NotAtBaseline,
     RestoreConflict,
     StoreError,
+    VCenterUnreachable,
     VnumaError,
     of_system,
 )
@@ -147,7 +148,8 @@ class Restoration(ABC):
             raise  # another process restores it
         except Exception as error:
             away = error if isinstance(error, NotAtBaseline) else possibly_changed(self.vm.name, error)
-            self._record(token, RestoreOutcome.FAILED, away.what)
+            cut = isinstance(error, VCenterUnreachable)
+            self._record(token, RestoreOutcome.UNREACHABLE if cut else RestoreOutcome.FAILED, away.what)
             raise away from error
         self._give_up(token, self._settled(done), done.words, broken)
         return done

@@ -26,7 +26,7 @@ from vnuma.engine.lease.audit import edits_of
 from vnuma.engine.lease.baseline import baseline_power, foreign_mark
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
+from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.restore.restoration import Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
 from vnuma.engine.restore.restore_plan import held_by_another_run, settings_to_restore, unmarking
@@ -99,8 +99,10 @@ class VmRestoration(Restoration):
             with lock, connect(vcenter(self.target)) as session:
                 return _Work(self, held, session).done()
 
-        told = report_retry(self.store, self.vm, "putting back", self.say)
-        return retry_vcenter(once, VCenterRetry(self.rules.retry_s), told)
+        patience = VCenterRetry(self.rules.retry_s)
+        return retry_vcenter(
+            once, patience, report_retry(self.store, self.vm, PUTTING_BACK, patience, self.say)
+        )
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,12 @@ class RunLine:
 
 @dataclass(frozen=True)
 class Away:
-    """A VM that is not at its baseline; `in_use`: its run is alive."""
+    """A VM that is not at its baseline; `in_use`: its run is alive. `outcome`: how putting it back ended."""
 
     vm: str
     run: str
     in_use: bool
+    outcome: str | None = None
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def overview(url: str | None, only: str | None = None) -> Overview:
         away = unrestored_vms(connection)
     return Overview(
         tuple(_line(progress) for progress in progresses),
-        tuple(Away(vm.name, run.name, is_alive(run)) for vm, run in away),
+        tuple(Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in away),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
 
@@ -14,7 +14,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.lease.vcenter_retry import RETRY
+from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, RETRY, retried_now
 from vnuma.engine.run.retry_policy import failed_cells, needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
@@ -101,15 +101,19 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     failed = failed_cells(every, study) if troubled else set()
     usual = _usual(every)
     rows = [
-        _vm(
+        _put_back_again(
+            connection,
             vm,
-            [cell for cell in planned if cell.vm_id == vm.id],
-            [attempt for attempt in every if attempt.vm_id == vm.id],
-            failed,
-            usual,
-            _waits_for(connection, vm, study) if is_alive(run) else None,
-            left_behind(connection, vm),
-            asked=run.stop_requested is not None,
+            _vm(
+                vm,
+                [cell for cell in planned if cell.vm_id == vm.id],
+                [attempt for attempt in every if attempt.vm_id == vm.id],
+                failed,
+                usual,
+                _waits_for(connection, vm, study) if is_alive(run) else None,
+                left_behind(connection, vm),
+                asked=run.stop_requested is not None,
+            ),
         )
         for vm in vms.vms_of_run(connection, run.id)
     ]
@@ -166,6 +170,22 @@ def _vm(
         lasting=permanent_failure(past),
         left_behind=left_behind,
     )
+
+
+def put_back_step(vm: VmProgress, why: str = "") -> VmProgress:
+    """The VM as one that is being put back, and why that is repeated, whatever its last attempt was at."""
+    if (vm.step or "").startswith(PUTTING_BACK):
+        return vm
+    step = f"{PUTTING_BACK}: {why}" if why else PUTTING_BACK
+    return replace(vm, label=None, step=step, since=None, waits_for=None)
+
+
+def _put_back_again(connection: Connection, vm: Vm, seen: VmProgress) -> VmProgress:
+    """The VM with why putting it back is repeated, if it is."""
+    if seen.at_baseline or seen.step:
+        return seen
+    why = retried_now(connection, vm, PUTTING_BACK)
+    return put_back_step(seen, why) if why else seen
 
 
 def _waits_for(connection: Connection, vm: Vm, study: Study) -> str | None:

@@ -141,7 +141,7 @@ def _take_vm(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, pa
             ref = read.find_vm(session, there.vm)
             return take_over(store, run, now, session, ref, guest=guest_of(study, there))
 
-    return retry_vcenter(once, patience, report_retry(store, vm, "taking over"))
+    return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
 
 _TAKE = {Kind.VM: _take_vm, Kind.MACHINE: _take_machine}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -25,7 +26,7 @@ from vnuma.engine.restore.restoration import Restored, possibly_changed
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
-from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.engine.run.progress import Progress, progress_of, put_back_step
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
 from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
@@ -78,7 +79,7 @@ def supervise(
             lost = [error for error in failure if isinstance(error, LeaseLost)]
             ours, others = _still_ours(store, run, targets, tokens, lost[0]) if lost else (targets, [])
             with heartbeat(store, run):
-                restored, problems = put_back(store, run, study, ours)
+                restored, problems = put_back(store, run, study, ours, watch)
             problems += [*others, *failure]
             try:
                 shut = None if asked.count else _closed(store, run, study)
@@ -91,9 +92,16 @@ def supervise(
 
 
 def put_back(
-    store: Store, run: Run, study: Study, targets: Mapping[str, AnyTarget]
+    store: Store,
+    run: Run,
+    study: Study,
+    targets: Mapping[str, AnyTarget],
+    watch: Watch = lambda _: None,
 ) -> tuple[list[Restored], list[Exception]]:
-    """Put back every VM of the run that still has its lease; one that fails does not keep the others."""
+    """Put back every VM of the run that still has its lease; one that fails does not keep the others.
+
+    `watch` sees which is being put back, and each repetition where vCenter does not answer.
+    """
     restored: list[Restored] = []
     problems: list[Exception] = []
     try:
@@ -106,8 +114,10 @@ def put_back(
         lost.fix = f"{first or 'Put the store right.'} Else: vnuma restore --run {run.name}"
         return [], [lost]
     for row in rows:
+        say = partial(_show_put_back, store, run, row.name, watch)
+        say("")
         try:
-            restored.append(restoration_of(store, run, study, row, targets[row.name]).restore())
+            restored.append(restoration_of(store, run, study, row, targets[row.name], say=say).restore())
         except LeaseLost as error:
             if not _was_put_back(store, run, row.vm_key):
                 problems.append(error)
@@ -123,6 +133,14 @@ def _was_put_back(store: Store, run: Run, vm_key: str) -> bool:
             return not _held(connection, vm_key, run)
     except StoreError:
         return False
+
+
+def _show_put_back(store: Store, run: Run, name: str, watch: Watch, _words: str) -> None:
+    """Show that a VM is being put back. A store or screen that is gone must not keep it from that."""
+    with suppress(StoreError, OSError):
+        seen = _look(store, run)
+        vms = (put_back_step(vm) if vm.name == name else vm for vm in seen.vms)
+        watch(replace(seen, vms=tuple(vms)))
 
 
 def _still_ours(
