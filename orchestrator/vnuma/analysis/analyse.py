@@ -22,6 +22,7 @@ from vnuma.analysis.fit import Fit
 from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slope_weights
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
+from vnuma.analysis.places import with_places
 from vnuma.analysis.power import blocks_to_decide, detectable_effect
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
@@ -117,7 +118,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     )
     apart = sizes_apart(arms, sizes)
     positions = {(boot.block, boot.label): boot.position for boot in cells.boots if boot.position is not None}
-    drift = check_drift(full, positions) if full else NotEvaluated("no cell can be compared")
+    drift = check_drift(full.unadjusted, positions) if full else NotEvaluated("no cell can be compared")
     watched = check_sentinel(cells.boots, [column.label for column in design.columns])
     first = check_first_iteration(cells.boots, measure.better)
     groups = bimodality(full) if full else NotEvaluated("no cell can be compared")
@@ -188,7 +189,8 @@ def _compare(
 ) -> Comparison:
     """`weights`: how much ln(median) of each size counts in `value`."""
     arms = {column.label: column.arm for column in design.compared}
-    cells = grid(boots, [column.label for column in design.columns], value)
+    labels = [column.label for column in design.columns]
+    cells = with_places(grid(boots, labels, value), boots, design.place, len(labels))
     rounding = rounding_of(figures_by_size(boots, design), weights)
     return compare(cells, design.reference_labels, arms, alpha, rounding)
 

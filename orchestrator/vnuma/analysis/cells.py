@@ -81,11 +81,15 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """Cell values, one row a block and one column a label; NaN where a cell is missing."""
+    """Cell values, one row a block and one column a label; NaN where a cell is missing.
+
+    `x[block, column, term]`: declared covariates of each cell, as its place in the block; None without any.
+    """
 
     labels: tuple[str, ...]
     blocks: tuple[int, ...]
     y: FloatArray
+    x: FloatArray | None = None
 
     def column(self, label: str) -> FloatArray:
         """All blocks of one column."""
@@ -97,7 +101,16 @@ class Grid:
         keep = [i for i, label in enumerate(self.labels) if label in kept]
         y = self.y[:, keep]
         rows = np.flatnonzero(~np.isnan(y).all(axis=1))
-        return Grid(tuple(self.labels[i] for i in keep), tuple(self.blocks[i] for i in rows), y[rows])
+        x = None if self.x is None else self.x[:, keep][rows]
+        return Grid(tuple(self.labels[i] for i in keep), tuple(self.blocks[i] for i in rows), y[rows], x)
+
+    def at(self, x: FloatArray | None) -> Grid:
+        """The same cells with these covariates."""
+        return Grid(self.labels, self.blocks, self.y, x)
+
+    def of(self, y: FloatArray) -> Grid:
+        """Other values of the same cells, without covariates."""
+        return Grid(self.labels, self.blocks, y)
 
     def without(self, label: str) -> Grid:
         """The grid without one column."""

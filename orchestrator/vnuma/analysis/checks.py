@@ -13,7 +13,7 @@ from vnuma.analysis.compare import (
     Contrast,
     Interval,
     finite,
-    own_se,
+    own_error,
     paired_differences,
     t_ratio,
 )
@@ -40,7 +40,7 @@ class AaCheck:
     interval: Interval
     basis: Basis
     se: float
-    df: int
+    df: float
     t: float | None
     p: float
     noise_floor: float
@@ -69,7 +69,7 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
         d = paired_differences(full.grid, second, (first,))
         if len(d) < 2:
             return NotEvaluated("fewer than 2 blocks hold both columns of the reference arm")
-        estimate, se, df = statistics.fmean(d), own_se(d), len(d) - 1
+        estimate, (se, df) = statistics.fmean(d), own_error(comparison.fit, d, second, (first,))
     else:
         if full.ms is None:
             return NotEvaluated("too few cells to estimate an error")

@@ -13,7 +13,7 @@ import numpy as np
 from vnuma.analysis import dunnett
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.distributions import t_quantile, t_two_sided
-from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate
+from vnuma.analysis.fit import Fit, GateFlag, against, connected, fit, gate, uneven
 from vnuma.analysis.outliers import OddCell, noticeable, odd_cells
 from vnuma.analysis.rank import RankEstimate, rank_estimate
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding
@@ -171,9 +171,9 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
     inference: Inference | None
     if own and len(d) >= 2:
-        estimate, inference = _own(d, family, comparison.alpha, rounded)
+        estimate, inference = _own(full, label, reference, family, comparison.alpha, rounded)
     else:
-        estimate, factor = against(full.grid, label, reference)
+        estimate, factor = against(full, label, reference)
         rho = 1.0 / (1 + len(reference))
         inference = None if own else _pooled(estimate, factor, full, family, rho, comparison.alpha, rounded)
     return Contrast(
@@ -221,14 +221,27 @@ def _pooled(
     return _inference("pooled", estimate, se, df, p, (main, wide), alpha)
 
 
-def _own(d: Sequence[float], family: int, alpha: float, rounded: float) -> tuple[float, Inference]:
+def _own(
+    full: Fit, label: str, reference: Sequence[str], family: int, alpha: float, rounded: float
+) -> tuple[float, Inference]:
     """Paired t with Bonferroni on the arm's own differences, at least two."""
-    estimate, se, df = statistics.fmean(d), math.hypot(own_se(d), math.sqrt(rounded)), len(d) - 1
+    d = paired_differences(full.grid, label, reference)
+    estimate, (se, df) = statistics.fmean(d), own_error(full, d, label, reference)
+    se = math.hypot(se, math.sqrt(rounded))
     t = t_ratio(estimate, se)
     main = t_quantile(1 - alpha / (2 * family), df)
     wide = t_quantile(1 - alpha / family, df)
     p = 0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df))
     return estimate, _inference("own", estimate, se, df, p, (main, wide), alpha)
+
+
+def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str]) -> tuple[float, float]:
+    """SE of the pairs themselves and its df. With covariates both pay for them, like the pooled error."""
+    df = len(d) - 1
+    if full.places is None or full.ms is None:
+        return own_se(d), df
+    spread = full.ms * uneven(full, label, reference)
+    return math.hypot(own_se(d) * math.sqrt(full.own_scale), math.sqrt(spread)), df / full.own_scale
 
 
 def own_se(d: Sequence[float]) -> float:
@@ -250,7 +263,13 @@ def finite(t: float) -> float | None:
 
 
 def _inference(
-    basis: Basis, estimate: float, se: float, df: int, p: float, constants: tuple[float, float], alpha: float
+    basis: Basis,
+    estimate: float,
+    se: float,
+    df: float,
+    p: float,
+    constants: tuple[float, float],
+    alpha: float,
 ) -> Inference:
     main, wide = constants
     return Inference(

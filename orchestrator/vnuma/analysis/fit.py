@@ -9,7 +9,7 @@ pinv(C) Q, and a contrast w has variance sigma^2 w'pinv(C)w. One path, so both c
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +24,10 @@ GATE_LEVEL = 0.90
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """Least squares of arm + block. `effects` sum to zero; `residuals` are NaN where a cell is missing."""
+    """Least squares of arm + block. `effects` sum to zero; `residuals` are NaN where a cell is missing.
+
+    With covariates declared, `grid` holds the values without what they explain, and `places` what that cost.
+    """
 
     grid: Grid
     effects: FloatArray
@@ -33,6 +36,7 @@ class Fit:
     variance: FloatArray
     rss: float
     df: int
+    places: Places | None = None
 
     @property
     def ms(self) -> float | None:
@@ -42,7 +46,36 @@ class Fit:
     def contrast(self, weights: Mapping[str, float]) -> tuple[float, float]:
         """A weighted sum of columns: its estimate, and its variance divided by the residual variance."""
         w = np.array([weights.get(label, 0.0) for label in self.grid.labels])
-        return float(w @ self.effects), float(w @ self.variance @ w)
+        return float(w @ self.effects), float(w @ self.variance @ w) + self.uneven(w @ self._place_effects)
+
+    def uneven(self, difference: FloatArray) -> float:
+        """What a contrast pays for covariates whose means differ so, in variances of a cell."""
+        return 0.0 if self.places is None else float(difference @ self.places.information @ difference)
+
+    @property
+    def _place_effects(self) -> FloatArray:
+        return np.zeros((len(self.grid.labels), 0)) if self.places is None else self.places.effects
+
+    @property
+    def unadjusted(self) -> Fit:
+        """The same cells with what the covariates explain."""
+        return self if self.places is None else fit(self.places.raw.at(None))
+
+    @property
+    def own_scale(self) -> float:
+        """What an arm's own variance is multiplied by: its pairs were cleared of covariates as well."""
+        return 1.0 if self.places is None or self.df < 1 else (self.df + self.places.rank) / self.df
+
+
+@dataclass(frozen=True, eq=False)
+class Places:
+    """Covariates of a fit: the cells as they were, each column's mean covariates (`effects`), the inverse of
+    the covariates' own sums of squares, and how many degrees of freedom they take (`rank`)."""
+
+    raw: Grid
+    effects: FloatArray
+    information: FloatArray
+    rank: int
 
 
 @dataclass(frozen=True)
@@ -64,7 +97,31 @@ class GateFlag:
 
 
 def fit(grid: Grid) -> Fit:
-    """Fit columns and blocks by least squares. The grid must be connected and hold a cell."""
+    """Fit columns, blocks and declared covariates by least squares. The grid must be connected."""
+    return _plain(grid) if grid.x is None else _with_covariates(grid, grid.x)
+
+
+def _with_covariates(grid: Grid, x: FloatArray) -> Fit:
+    """Regress the values on what columns and blocks leave of the covariates, all of them at once."""
+    present = ~np.isnan(grid.y)
+    per_block = present.sum(axis=1)[:, None, None]
+    held = np.where(present[..., None], x, 0.0)
+    left = np.where(present[..., None], held - held.sum(axis=1, keepdims=True) / per_block, 0.0)
+    effects = _variance(present.shape, present.tobytes()) @ left.sum(axis=0)
+    left = np.where(present[..., None], left - effects, 0.0)
+    left -= np.where(present[..., None], left.sum(axis=1, keepdims=True) / per_block, 0.0)
+    cells = left[present]
+    values, vectors = np.linalg.eigh(cells.T @ cells)
+    kept = values > 1e-9 * max(1.0, float(values.sum()))
+    information = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    slopes = information @ cells.T @ (grid.y[present] - grid.y[present].mean())
+    found = _plain(grid.of(grid.y - held @ slopes))
+    rank = int(kept.sum())
+    return replace(found, df=found.df - rank, places=Places(grid, effects, information, rank))
+
+
+def _plain(grid: Grid) -> Fit:
+    """Arm + block alone."""
     present = ~np.isnan(grid.y)
     y = np.where(present, grid.y, 0.0)
     per_block = present.sum(axis=1)
@@ -79,12 +136,26 @@ def fit(grid: Grid) -> Fit:
     return Fit(grid, effects, block_effects, residuals, variance, rss, df)
 
 
-def against(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, float]:
+def against(full: Fit, label: str, reference: Sequence[str]) -> tuple[float, float]:
     """A column minus the reference, whose columns are one arm: each of their cells counts the same.
 
     Gives the estimate and its variance divided by that of a cell. In complete blocks this is the mean of
     the reference's columns; where one of them has gaps, the other makes up for it.
     """
+    estimate, variance = _against(full.grid, label, reference)
+    return estimate, variance + uneven(full, label, reference)
+
+
+def uneven(full: Fit, label: str, reference: Sequence[str]) -> float:
+    """What such a contrast pays for the covariates that its columns differ by, in variances of a cell."""
+    if full.places is None or full.places.raw.x is None:
+        return 0.0
+    raw, x = full.places.raw, full.places.raw.x
+    differ = [_against(raw.of(x[..., term]), label, reference)[0] for term in range(x.shape[2])]
+    return full.uneven(np.array(differ))
+
+
+def _against(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, float]:
     arms = [name for name in grid.labels if name not in reference[1:]]
     member = np.array(
         [[arm == (reference[0] if name in reference else name) for arm in arms] for name in grid.labels],
@@ -136,7 +207,7 @@ def gate(full: Fit) -> tuple[GateFlag, ...]:
 
 
 def _gate_column(full: Fit, label: str) -> GateFlag:
-    rest = full.grid.without(label)
+    rest = (full.places.raw if full.places else full.grid).without(label)
     rest = connected(rest, rest.labels[0])
     other = fit(rest)
     extra_df = full.df - other.df

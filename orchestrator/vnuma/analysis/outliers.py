@@ -111,7 +111,8 @@ def bimodality(full: Fit) -> Bimodality | NotEvaluated:
         return NotEvaluated("too few cells, or no variation, to look for two groups")
     present = ~np.isnan(full.grid.y)
     share = float(best_split(full.residuals[present][None, :])[0])
-    critical = _critical(present.shape, present.tobytes())
+    x = np.zeros((*present.shape, 0)) if full.places is None else np.nan_to_num(np.asarray(full.places.raw.x))
+    critical = _critical(present.shape, present.tobytes(), x.tobytes())
     return Bimodality(share, critical, share > critical)
 
 
@@ -126,13 +127,15 @@ def best_split(residuals: FloatArray) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _critical(shape: tuple[int, int], pattern: bytes) -> float:
-    """The 99% point for this pattern of cells: residuals of N(0,1) cells, seeded."""
+def _critical(shape: tuple[int, int], pattern: bytes, covariates: bytes) -> float:
+    """The 99% point for this pattern of cells and their covariates: residuals of N(0,1) cells, seeded."""
     present = np.frombuffer(pattern, dtype=bool).reshape(shape)
     rows, columns = np.nonzero(present)
     design = np.zeros((len(rows), shape[0] + shape[1]))
     design[np.arange(len(rows)), rows] = 1
     design[np.arange(len(rows)), shape[0] + columns] = 1
+    x = np.frombuffer(covariates).reshape(*shape, -1)[rows, columns] if covariates else design[:, :0]
+    design = np.hstack([design, x])
     basis, values, _ = np.linalg.svd(design, full_matrices=False)
     basis = basis[:, values > 1e-9]
     z = np.random.default_rng(SEED).standard_normal((STUDIES, len(rows)))

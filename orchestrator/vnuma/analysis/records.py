@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from vnuma.analysis.measure import ELAPSED, Measure, measure_of
-from vnuma.domain.study.design import Order
+from vnuma.domain.study.design import Covariate, Order
 from vnuma.domain.study.order import columns
 from vnuma.domain.study.study import Study
 from vnuma.domain.workloads.metric import Metric
@@ -100,6 +100,14 @@ class AnalysisDesign:
     equivalence: float = 0.01
     positive_control: PositiveControl | None = None
     caution: tuple[str, str] | None = None
+    covariate: Covariate = "none"
+
+    @property
+    def place(self) -> Literal["none", "linear", "factor"]:
+        """How the place in the block enters the comparison: squares are balanced for it."""
+        if self.order in ("latin_square", "williams"):
+            return "factor"
+        return "linear" if self.covariate == "place" else "none"
 
     def measure(self, form: str) -> Measure:
         """What decides in that form."""
@@ -146,4 +154,5 @@ def design_of(study: Study, planned: Collection[str] | None = None) -> AnalysisD
         equivalence=study.design.equivalence,
         positive_control=PositiveControl(study.control_arm) if study.control_arm else None,
         caution=workload.caution(),
+        covariate=study.design.covariate,
     )

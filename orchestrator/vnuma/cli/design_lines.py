@@ -33,6 +33,8 @@ def design_lines(study: Study) -> list[str]:
     blocks = f"{at_most(study)}{plural(design.most_blocks, 'block')}"
     lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
     lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
+    if design.covariate == "place":
+        lines.append("Covariate  place in the block, linear")
     if design.precision:
         lines.append(
             f"Ends     after the block in which every 95% half-width is at most "

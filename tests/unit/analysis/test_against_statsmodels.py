@@ -13,6 +13,7 @@ from tests.unit.analysis.data import G1_MS, LABELS, FloatArray, as_grid, compare
 from vnuma.analysis.cells import Grid
 from vnuma.analysis.compare import compare
 from vnuma.analysis.fit import against, fit, gate
+from vnuma.analysis.places import Place, terms
 
 
 def _ols(y: FloatArray) -> tuple[sm.regression.linear_model.RegressionResultsWrapper, int]:
@@ -65,9 +66,45 @@ def test_the_reference_counts_as_one_arm(holes: tuple[tuple[int, int], ...]) -> 
     x = np.array([[*np.eye(6)[b], *np.eye(6)[c][2:]] for b, c in rows])
     model = sm.OLS(np.array([y[cell] for cell in rows]), x).fit()
     for arm in range(2, 6):
-        estimate, factor = against(as_grid(ms), LABELS[arm], ("R", "A"))
+        estimate, factor = against(fit(as_grid(ms)), LABELS[arm], ("R", "A"))
         assert estimate == pytest.approx(model.params[4 + arm], abs=1e-11)
         assert factor == pytest.approx(model.normalized_cov_params[4 + arm, 4 + arm], rel=1e-9)
+
+
+@pytest.mark.parametrize("place", ["linear", "factor"])
+@pytest.mark.parametrize("holes", [(), ((1, 0), (2, 5), (4, 1))])
+def test_covariates_equal_ols(place: Place, holes: tuple[tuple[int, int], ...]) -> None:
+    """With the place in the model: estimates, errors, df and the gate's nested F are those of OLS."""
+    ms = G1_MS.copy()
+    for hole in holes:
+        ms[hole] = np.nan
+    generator = np.random.default_rng(8)
+    at = np.array([generator.permutation(6) for _ in range(6)], dtype=np.float64)
+    at[np.isnan(ms)] = np.nan
+    x = terms(at, place, 6)
+    full = fit(as_grid(ms).at(x))
+
+    def ols(columns: list[int], *, shared: bool) -> sm.regression.linear_model.RegressionResultsWrapper:
+        rows = [(b, c) for b in range(6) for c in columns if not np.isnan(ms[b, c])]
+        arms = np.eye(6)[:, 2:] if shared else np.eye(6)[:, columns[1:]]
+        design = np.array([[*np.eye(6)[b], *arms[c], *x[b, c]] for b, c in rows])
+        return sm.OLS(np.log([ms[cell] for cell in rows]), design).fit()
+
+    every = list(range(6))
+    model, as_one = ols(every, shared=False), ols(every, shared=True)
+    assert full.df == model.df_resid
+    assert full.ms == pytest.approx(model.mse_resid, rel=1e-9)
+    for arm in range(2, 6):
+        estimate, factor = full.contrast({LABELS[arm]: 1.0, "R": -1.0})
+        assert estimate == pytest.approx(model.params[5 + arm], abs=1e-11)
+        assert factor == pytest.approx(model.normalized_cov_params[5 + arm, 5 + arm], rel=1e-9)
+        # Against both columns as one arm: the slope is that of the model which keeps them apart.
+        _, factor = against(full, LABELS[arm], ("R", "A"))
+        assert factor == pytest.approx(as_one.normalized_cov_params[4 + arm, 4 + arm], rel=0.05)
+    for j, flag in enumerate(gate(full)):
+        rest = ols([c for c in every if c != j], shared=False)
+        extra = (model.ssr - rest.ssr) / (model.df_resid - rest.df_resid)
+        assert flag.f == pytest.approx(extra / rest.mse_resid, rel=1e-6)
 
 
 def test_residuals_equal_ols_with_missing_cells() -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vnuma.analysis.calibration.hard_cases import Case, hard_cases
+from vnuma.analysis.calibration.hard_cases import ONE_BY_ONE, Case, hard_cases
 from vnuma.analysis.calibration.measure import Rate, Rates, measure
+from vnuma.analysis.calibration.placed import placed_cases
 from vnuma.analysis.calibration.planning import (
     PILOTS,
     STOPPING,
@@ -62,7 +63,10 @@ def calibrate(
         progress(f"stopping at {target * 100:g}%, {truth.name}")
         stopped.append(stopping(truth, target, studies, np.random.default_rng((seed, 4, number))))
     progress("hard cases")
-    hard = hard_cases(studies, np.random.default_rng((seed, 5)))
+    hard = (
+        *hard_cases(studies, np.random.default_rng((seed, 5))),
+        *placed_cases(max(20, studies // ONE_BY_ONE // 2), np.random.default_rng((seed, 6))),
+    )
     return Calibration(
         studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped), hard
     )

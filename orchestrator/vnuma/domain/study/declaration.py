@@ -10,8 +10,10 @@ from typing import Any
 
 from vnuma.domain.study.study import Study
 
-METHOD = 1
-"""The method of docs/statistics.md; raised with every change that can alter a verdict."""
+METHOD = 2
+"""The method of docs/statistics.md; raised with every change that can alter a verdict.
+
+2: squares with the place as a factor, the place as a declared covariate."""
 SCOPE = "declared"
 """Scope of the run's facts that hold `plan` and `sha256`."""
 
@@ -20,6 +22,7 @@ _NAMES = {
     "method": "the method of analysis",
     "stopping": "the stopping rule",
     "order": "the order of arms",
+    "covariate": "the covariate",
     "seed": "the seed of the order",
     "equivalence": "the band of equivalence",
     "reference": "the reference arm",
@@ -44,6 +47,7 @@ def declaration(study: Study, study_sha256: str, earlier_runs: Sequence[str]) ->
     """The plan as a value that can be stored; `study_sha256` is of the study file's text."""
     design = study.design
     return {
+        **({"covariate": design.covariate} if design.covariate != "none" else {}),
         "study_sha256": study_sha256,
         "method": METHOD,
         "stopping": {
@@ -69,4 +73,4 @@ def deviations(declared: Declared, now: Mapping[str, Any]) -> tuple[str, ...]:
     """What is not as declared, in words; `now` is the declaration made again from what is stored."""
     if hash_of(declared.plan) != declared.sha256:
         return ("the stored plan does not have its own hash: it was altered",)
-    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now[key])
+    return tuple(f"{name} differs" for key, name in _NAMES.items() if declared.plan.get(key) != now.get(key))

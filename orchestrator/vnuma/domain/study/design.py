@@ -11,6 +11,7 @@ from vnuma.domain.vm.percent import Percent
 
 CONTROL_SUFFIX = " (remote)"
 
+Covariate = Literal["none", "place"]
 Order = Literal["randomised", "latin_square", "williams", "fixed"]
 
 
@@ -25,6 +26,14 @@ class Design(Strict):
             "`randomised` shuffles each block; `latin_square` puts every arm equally often in every place of "
             "a block; `williams` makes every arm follow every other equally often as well; `fixed` runs the "
             "arms as written: drift then looks like an effect, and no verdict is given."
+        ),
+    )
+    covariate: Covariate = Field(
+        default="none",
+        description=(
+            "`place` takes a steady drift within blocks out of the comparison: the place in the block is a "
+            "linear covariate. Declared beforehand, never chosen after looking; for `randomised` order "
+            "(squares take the place into account by themselves)."
         ),
     )
     a_a: bool = Field(

@@ -15,6 +15,7 @@ def check_design(study: Study) -> Iterator[Problem]:
     """Stopping rules that contradict each other, squares that the blocks do not fill, a doubtful control."""
     yield from _check_stopping(study)
     yield from _check_square(study)
+    yield from _check_covariate(study)
     yield from _check_control(study)
 
 
@@ -48,6 +49,16 @@ def _check_square(study: Study) -> Iterator[Problem]:
         f"{order} with {width} columns a block (arms, and A/A) is balanced over {square} blocks, not {most}.",
         f"Set design.{field}: {wanted}, or order: randomised.",
     )
+
+
+def _check_covariate(study: Study) -> Iterator[Problem]:
+    """In fixed order place and arm are one; a square has every place as a factor."""
+    if study.design.covariate != "none" and study.design.order != "randomised":
+        yield Problem(
+            ("design", "covariate"),
+            f"covariate: {study.design.covariate} is for randomised order, not {study.design.order}.",
+            "Leave covariate out, or set order: randomised.",
+        )
 
 
 def _check_control(study: Study) -> Iterator[Problem]:

@@ -52,6 +52,7 @@ def document(loaded: LoadedRun) -> dict[str, Any]:
             "precision": loaded.study.design.precision,
             "equivalence": loaded.study.design.equivalence,
             "order": loaded.study.design.order,
+            "covariate": loaded.study.design.covariate,
             "seed": run.seed,
             "workload": loaded.study.workload.name,
             "size_word": loaded.result.design.size_word,

@@ -33,6 +33,7 @@ class StudyPart(BaseModel):
     )
     equivalence: float = Field(description="Band of equivalence as a ratio minus 1.")
     order: str = Field(description="Order of arms within blocks.")
+    covariate: Literal["none", "place"] = Field(description="place: a linear covariate, declared.")
     seed: int = Field(description="Gives the order of cells.")
     workload: str
     size_word: str = Field(description="What a size counts.")
@@ -72,7 +73,7 @@ class ArmPart(BaseModel):
     interval_90: Limits = Field(description="Decides equivalence.")
     adjusted_p: float | None = Field(description="Below 0.05 exactly when interval_95 excludes 1.")
     error: Literal["pooled", "own"] | None = Field(description="What the interval rests on.")
-    df: int | None
+    df: float | None
     rank_ratio: float | None = Field(description="Hodges-Lehmann; shown, never decides.")
     rank_interval: Limits
     verdict: Literal["slower", "faster", "equivalent", "undecided", "too few boots"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.places import Place
+from vnuma.analysis.records import AnalysisDesign, NotEvaluated
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
@@ -20,6 +21,12 @@ _FORMS = {
     "client": "rows streamed to the client and discarded there",
     "server": "aggregated in the server, one row sent",
     "into": "rows written to a temporary table",
+}
+
+_PLACED: dict[Place, str] = {
+    "none": "",
+    "linear": " As declared, the place in the block is a linear covariate.",
+    "factor": " As squares are designed for, the place in the block is a factor.",
 }
 
 
@@ -80,8 +87,9 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     a_a = f", the reference {study.reference} run twice in each block as an A/A check" if design.a_a else ""
     hints = [f"MAXDOP {value}" if value else "the server's own MAXDOP" for value in study.maxdops]
     maxdop = hints[0] if len(hints) == 1 else f"{listed(hints, 'or')} by arm"
+    error = _error(analysis, loaded.result.design)
     if machine_of(loaded, vm):
-        return " ".join([*method_words(loaded, vm, analysis), _error(analysis), _equivalence(analysis)])
+        return " ".join([*method_words(loaded, vm, analysis), error, _equivalence(analysis)])
     parts = [
         f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
         f"sockets x cores per socket unless named) were compared in "
@@ -95,7 +103,7 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
         _beside(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
         "replication is the power-cycle (boot), not the iteration.",
-        _error(analysis),
+        error,
         _equivalence(analysis),
         _power(analysis),
     ]
@@ -139,26 +147,29 @@ def _stopping(design: Design, analysis: Analysis) -> str:
     )
 
 
-def _error(analysis: Analysis) -> str:
+def _error(analysis: Analysis, design: AnalysisDesign) -> str:
     noise = analysis.noise
     if noise.cell_sd is None:
         return "There were too few cells to estimate an error."
+    placed = _PLACED[design.place]
     own = [
         arm.arm for arm in analysis.arms if arm.contrast.inference and arm.contrast.inference.basis == "own"
     ]
     if own and not analysis.gate:
         return (
             f"Differences are ratios within blocks; {listed(own)} was compared by a paired t on its own "
-            f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%)."
+            f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%).{placed}"
         )
     arms = count(len(analysis.arms), "comparison")
     text = (
         f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
         f"{analysis.df} degrees of freedom) with Dunnett intervals for {arms}"
     )
-    if own:
-        return f"{text}; {listed(own)}, where the variance gate forbids pooling, by their own paired error."
-    return f"{text}; every column passed the variance gate."
+    if not own:
+        return f"{text}; every column passed the variance gate.{placed}"
+    return (
+        f"{text}; {listed(own)}, where the variance gate forbids pooling, by their own paired error.{placed}"
+    )
 
 
 def _equivalence(analysis: Analysis) -> str:

@@ -1,0 +1,113 @@
+"""The place in the block: drift leaves the error where it was declared, and nowhere else."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from tests.unit.analysis.data import columns_of, study_of
+from vnuma.analysis import Analysis, NotEvaluated, analyse
+from vnuma.analysis.cells import Grid
+from vnuma.analysis.compare import compare
+from vnuma.analysis.places import terms
+from vnuma.analysis.records import AnalysisDesign
+from vnuma.analysis.verdict import Word
+from vnuma.domain.study.declaration import Declared, declaration, deviations, hash_of
+from vnuma.domain.study.study_file import parse_study
+from vnuma.errors import InputError
+
+LABELS = ("R", "A", "2x8", "4x4", "8x2", "16x1")
+STUDY = """\
+name: s
+vms: [v]
+vcpus: 16
+reference: 1x16
+arms: [1x16, 2x8]
+design: {DESIGN}
+workload: {sizes: [500]}
+"""
+
+
+def analysed(**declared: str) -> Analysis:
+    """Eight blocks, 3% of drift within each, 4x4 slower by 0.8%."""
+    rng = np.random.default_rng(5)
+    study = study_of(np.exp(rng.normal(0, 0.003, (8, 6))) * 1000, columns_of())
+    place = {(cell.label, cell.block): (cell.position or 0) % 6 for cell in study.cells}
+    samples = [
+        s._replace(
+            elapsed_ms=(s.elapsed_ms or 0)
+            * math.exp(0.03 * place[s.label, s.block] / 5 + 0.008 * (s.label == "4x4"))
+        )
+        for s in study.samples
+    ]
+    design: AnalysisDesign = dataclasses.replace(study.design, **declared)  # type: ignore[arg-type]
+    return analyse(samples, study.cells, design).primary[0]
+
+
+def half_width(found: Analysis) -> float:
+    """Of 4x4."""
+    arm = next(arm for arm in found.arms if arm.arm == "4x4")
+    assert arm.contrast.inference is not None
+    return arm.contrast.inference.half_width
+
+
+def test_the_covariate_takes_the_drift_out_where_it_is_declared() -> None:
+    """The interval is less than half as wide, and 4x4 is found; without the declaration it is not."""
+    plain, declared = analysed(), analysed(covariate="place")
+    words = [next(a.verdict.word for a in found.arms if a.arm == "4x4") for found in (plain, declared)]
+
+    assert half_width(declared) < half_width(plain) / 2
+    assert words == [Word.UNDECIDED, Word.SLOWER]
+    assert declared.df == plain.df - 1
+
+
+def test_the_drift_alarm_still_sees_what_the_covariate_took() -> None:
+    """It looks at the values as they were measured."""
+    found = analysed(covariate="place").drift
+
+    assert not isinstance(found, NotEvaluated)
+    assert not isinstance(found.within_blocks, NotEvaluated)
+    assert found.within_blocks.alarm
+
+
+@pytest.mark.parametrize("order", ["latin_square", "williams"])
+def test_squares_have_the_place_as_a_factor(order: str) -> None:
+    """Five degrees of freedom for six places."""
+    assert analysed(order=order).df == analysed().df - 5
+
+
+def test_a_constant_added_to_each_place_changes_nothing() -> None:
+    """With the factor, whatever the places add: estimates and intervals stay to the last digits."""
+    rng = np.random.default_rng(2)
+    at = np.array([rng.permutation(6) for _ in range(8)], dtype=np.float64)
+    y = rng.normal(0, 0.01, (8, 6))
+    arms = {label: label for label in LABELS[2:]}
+    one, other = (
+        compare(Grid(LABELS, tuple(range(8)), values, terms(at, "factor", 6)), LABELS[:2], arms)
+        for values in (y, y + rng.normal(0, 1, 6)[at.astype(int)])
+    )
+    for a, b in zip(one.contrasts, other.contrasts, strict=True):
+        assert a.inference is not None
+        assert b.inference is not None
+        assert a.log_ratio == pytest.approx(b.log_ratio, rel=1e-6)
+        assert a.inference.half_width == pytest.approx(b.inference.half_width, rel=1e-6)
+
+
+def test_the_declared_plan_holds_the_covariate() -> None:
+    """A plan without it differs once the study has it; plans of studies without one stay as they were."""
+    texts = [STUDY.replace("DESIGN", text) for text in ("blocks: 8", "covariate: place")]
+    plain, placed = (parse_study(text, "s.yml") for text in texts)
+    before, now = declaration(plain, "0", []), declaration(placed, "0", [])
+
+    assert "covariate" not in before
+    assert deviations(Declared(before, hash_of(before)), now) == ("the covariate differs",)
+
+
+@pytest.mark.parametrize("order", ["fixed", "latin_square"])
+def test_the_covariate_is_refused_where_it_says_nothing(order: str) -> None:
+    """In fixed order place and arm are one; squares have it already."""
+    with pytest.raises(InputError, match="covariate"):
+        parse_study(STUDY.replace("DESIGN", f"covariate: place, order: {order}, blocks: 6"), "s.yml")
