@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from scipy import stats
 
 from tests.report.build import Story, build, noisy, study_text
 from tests.support.cli import vnuma
@@ -19,11 +20,11 @@ PLANNED = parse_study(study_text(blocks=8), "s.yml")
 
 
 def test_a_pilots_upper_bound_is_planned_with(store: Store) -> None:
-    """Three blocks of six columns: 10 degrees of freedom, so the variance is taken 1.618 times."""
+    """Three blocks of six columns: 10 degrees of freedom, so the variance is taken 10/chi2_0.05(10) times."""
     pilot = read_pilot(store, build(store, Story(text=study_text(blocks=3))).name, PLANNED)
 
     assert (pilot.blocks, pilot.df, pilot.differs) == (3, 10, ())
-    assert (pilot.upper / pilot.measured) ** 2 == pytest.approx(1.618364, abs=1e-5)
+    assert (pilot.upper / pilot.measured) ** 2 == pytest.approx(10 / stats.chi2.ppf(0.05, 10))
     assert pilot.spreads is not None
     assert pilot.costs is not None
 

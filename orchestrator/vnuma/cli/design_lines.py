@@ -34,7 +34,7 @@ def design_lines(study: Study) -> list[str]:
     lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
     lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
     if design.covariate == "place":
-        lines.append("Covariate  place in the block, linear")
+        lines.append("Place    in the block as a linear covariate, as declared")
     if design.precision:
         lines.append(
             f"Ends     after the block in which every 95% half-width is at most "

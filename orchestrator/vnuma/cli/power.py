@@ -229,7 +229,8 @@ class _Found:
         lines = [
             f"Pilot    {pilot.run}, {plural(pilot.blocks, 'block')}: a cell's SD was "
             f"{pilot.measured * 100:.2f}% ({pilot.df} degrees of freedom);",
-            f"         planned with its upper bound, {pilot.upper * 100:.2f}%: likely, not promised.",
+            f"         planned with its upper bound (95%), {pilot.upper * 100:.2f}%: likely, not promised.",
+            "         Rare slow boots and far outliers do not show in so few: then plan with more.",
         ]
         if pilot.differs:
             names = ", ".join(pilot.differs)

@@ -59,6 +59,7 @@ def hard_cases(studies: int, generator: np.random.Generator) -> tuple[Case, ...]
         *_stopped_by_hand(few, generator),
         *_allocated(studies, generator),
         *_pooled(few, generator),
+        *_noisy_reference(studies, generator),
     )
 
 
@@ -220,6 +221,18 @@ def _pairs(differences: FloatArray) -> Contrast:
     """An arm of one run, as far as a summary over runs reads it."""
     d = tuple(map(float, differences))
     return Contrast("arm", "arm", len(d), float(differences.mean()), None, None, d)
+
+
+def _noisy_reference(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Both columns of the reference scatter more: the gate misses them in some studies."""
+    truth = replace(STANDARD, spread=(2, 2, 1, 1, 1, 1))
+    for blocks in (6, 8, 12):
+        found = outcome(draw(truth, blocks, studies, generator))
+        assert found.a_a_p is not None
+        where = f"both reference columns' SD x 2, B = {blocks}"
+        yield Case("A/A alarms, noisy reference", where, 0.02, Rate.of(found.a_a_p < AA_ALARM))
+        wrong = some_arm(found_slower(found, 0.0) | found_faster(found, 0.0))
+        yield Case("family-wise error, noisy reference", where, 0.065, Rate.of(wrong))
 
 
 def _within(interval: Interval | None, log_ratio: float) -> bool:

@@ -11,14 +11,11 @@ import numpy as np
 from vnuma.analysis.calibration.measure import Rate
 from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
 from vnuma.analysis.calibration.truths import ITERATIONS, SD, STANDARD, TRUTHS, Truth, draw
-from vnuma.analysis.power import blocks_to_detect, detectable_effect
-from vnuma.analysis.simulate import BoolArray, Layout, apply_rule, simulate_null
+from vnuma.analysis.power import detectable_effect
+from vnuma.analysis.simulate import BoolArray, Layout, apply_rule
 from vnuma.analysis.stopping import first_look
-from vnuma.analysis.variance import cell_sd, pilot_upper
+from vnuma.analysis.variance import cell_sd
 
-PILOT_BLOCKS = 3
-PILOTS = 2000
-PILOT_EFFECT = 0.01
 PROMISE = 0.80
 CAPS = (8, 12, 24)
 SIGMA = cell_sd(SD, SD, ITERATIONS)
@@ -31,6 +28,7 @@ STOPPING: tuple[tuple[Truth, float], ...] = (
     (STANDARD, 0.005),
     (_NOISY, 0.01),
     (replace(STANDARD, name="normal, one arm", arms=1), 0.005),
+    (replace(STANDARD, name="one arm, its SD x 2", arms=1, spread=(1, 1, 2)), 0.0075),
 )
 """Truths and declared half-widths for which stopping is simulated."""
 
@@ -60,28 +58,6 @@ def promised_power(blocks: int, studies: int, generator: np.random.Generator) ->
     effect = detectable_effect(SIGMA, Layout(STANDARD.arms, STANDARD.references, blocks))
     result = outcome(draw(STANDARD, blocks, studies, generator))
     return Promise(blocks, effect, Rate.of(found_slower(result, math.log1p(effect))))
-
-
-def kept_pilots(generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
-    """With the SD from a pilot of 3 blocks and its upper bound: plans that truly reach 80%."""
-    y = draw(STANDARD, PILOT_BLOCKS, pilots, generator).cells
-    residual = y - y.mean(axis=2, keepdims=True)
-    residual -= residual.mean(axis=1, keepdims=True)
-    df = (PILOT_BLOCKS - 1) * (STANDARD.columns - 1)
-    planned = [
-        blocks_to_detect(
-            PILOT_EFFECT, math.sqrt(pilot_upper(float(rss) / df, df)), STANDARD.arms, STANDARD.references
-        )
-        for rss in (residual**2).sum(axis=(1, 2))
-    ]
-    reaches = {blocks: blocks is not None and _true_power(blocks) >= PROMISE for blocks in set(planned)}
-    return Rate.of(np.array([reaches[blocks] for blocks in planned]))
-
-
-def _true_power(blocks: int) -> float:
-    """On studies other than those that the plan was made with."""
-    null = simulate_null(Layout(STANDARD.arms, STANDARD.references, blocks), seed=1)
-    return float(found_slower(null, math.log1p(PILOT_EFFECT) / SIGMA).mean())
 
 
 def stopping(truth: Truth, target: float, studies: int, generator: np.random.Generator) -> Stopping:

@@ -9,17 +9,16 @@ import numpy as np
 
 from vnuma.analysis.calibration.hard_cases import ONE_BY_ONE, Case, hard_cases
 from vnuma.analysis.calibration.measure import Rate, Rates, measure
+from vnuma.analysis.calibration.pilots import PILOTS, kept_pilots, pilot_cases
 from vnuma.analysis.calibration.placed import placed_cases
 from vnuma.analysis.calibration.planning import (
-    PILOTS,
     STOPPING,
     Promise,
     Stopping,
-    kept_pilots,
     promised_power,
     stopping,
 )
-from vnuma.analysis.calibration.truths import TRUTHS, draw
+from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, draw
 
 STUDIES = 10_000
 SEED = 20190601
@@ -57,7 +56,7 @@ def calibrate(
         ]
     progress("power where it is promised")
     promises = [promised_power(count, studies, np.random.default_rng((seed, 2, count))) for count in blocks]
-    kept = kept_pilots(np.random.default_rng((seed, 3)), pilots)
+    kept = kept_pilots(STANDARD, np.random.default_rng((seed, 3)), pilots)
     stopped = []
     for number, (truth, target) in enumerate(STOPPING):
         progress(f"stopping at {target * 100:g}%, {truth.name}")
@@ -66,6 +65,7 @@ def calibrate(
     hard = (
         *hard_cases(studies, np.random.default_rng((seed, 5))),
         *placed_cases(max(20, studies // ONE_BY_ONE // 2), np.random.default_rng((seed, 6))),
+        *pilot_cases(max(20, pilots // 4), np.random.default_rng((seed, 7))),
     )
     return Calibration(
         studies, seed, tuple(blocks), tuple(rates), tuple(promises), kept, tuple(stopped), hard

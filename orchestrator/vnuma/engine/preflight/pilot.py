@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vnuma import analysis
 from vnuma.analysis.allocation import Costs, iteration_seconds, upper_spread
 from vnuma.analysis.planning import Spread
 from vnuma.analysis.records import Sample
+from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
 from vnuma.errors import InputError
@@ -24,7 +26,7 @@ FEWEST_BLOCKS = 3
 
 @dataclass(frozen=True)
 class Pilot:
-    """A run to plan with. `upper` is the upper bound of its cell SD (80%), `measured` the SD itself.
+    """A run to plan with. `upper` is the upper bound of its cell SD (95%), `measured` the SD itself.
 
     `spreads` are the SDs between and within boots to plan with, `costs` what a cell's parts take; None if
     they could not be told.
@@ -76,15 +78,18 @@ def read_pilot(store: Store, name: str, study: Study) -> Pilot:
         if line.ended_at and line.outcome is Outcome.VALID
     ]
     cell_seconds = statistics.median(durations)
+    sd = worst.noise.cell_sd or 0.0
+    upper = math.sqrt(pilot_upper(sd**2, worst.df, ROBUST_QUANTILE))
+    spread = replace(worst.noise, cell_sd_upper=upper)
     return Pilot(
         run=run.name,
         simulated=run.simulated,
-        measured=worst.noise.cell_sd or 0.0,
-        upper=worst.noise.cell_sd_upper or 0.0,
+        measured=sd,
+        upper=upper,
         df=worst.df,
         blocks=worst.blocks,
         cell_seconds=cell_seconds,
-        spreads=upper_spread(worst.noise, own.design.iterations, len(own.workload.sizes)),
+        spreads=upper_spread(spread, own.design.iterations, len(own.workload.sizes)),
         costs=_costs(own, timed, worst.vm, cell_seconds),
         differs=tuple(_differs(own, study)),
     )

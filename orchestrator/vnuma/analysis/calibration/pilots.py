@@ -1,0 +1,83 @@
+"""Plans made from a pilot of three blocks: how many truly reach their power, whatever scatters how."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from vnuma.analysis.calibration.hard_cases import Case
+from vnuma.analysis.calibration.measure import Rate
+from vnuma.analysis.calibration.planning import PROMISE
+from vnuma.analysis.calibration.rule import found_slower, outcome
+from vnuma.analysis.calibration.truths import SD, Truth, draw, heavy, normal, quiet
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.power import blocks_to_detect
+from vnuma.analysis.variance import ROBUST_QUANTILE, pilot_upper
+
+BLOCKS = 3
+PILOTS = 2000
+EFFECT = 0.01
+STUDIES = 1000
+"""For the true power of each planned number of blocks; an arm each counts."""
+
+
+def lognormal(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Skewed far to one side: exp(N(0,1)), centred, scaled to the standard SD."""
+    scale = math.sqrt((math.e - 1) * math.e)
+    return SD / scale * (np.exp(generator.standard_normal(shape)) - math.exp(0.5))
+
+
+def wild(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Student's t with 2 degrees of freedom, whose SD is infinite; half the standard SD as its scale."""
+    return np.asarray(SD / 2 * generator.standard_t(2, shape))
+
+
+def rarely_slow(generator: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Normal, and one boot in twenty 3% slow."""
+    return normal(generator, shape) + 0.03 * (generator.random(shape) < 0.05)
+
+
+SHAPES = (
+    Truth("t with 3 df", boots=heavy, iterations=quiet),
+    Truth("two arms' SD x 2", iterations=quiet, spread=(1, 1, 1, 1, 2, 2)),
+    Truth("5% slow boots", boots=rarely_slow, iterations=quiet),
+    Truth("lognormal", boots=lognormal, iterations=quiet),
+    Truth("t with 2 df", boots=wild, iterations=quiet),
+)
+
+
+def kept_pilots(truth: Truth, generator: np.random.Generator, pilots: int = PILOTS) -> Rate:
+    """Plans with the pilot's robust upper bound that truly reach 80% power for 1%."""
+    y = draw(truth, BLOCKS, pilots, generator).cells
+    residual = y - y.mean(axis=2, keepdims=True)
+    residual -= residual.mean(axis=1, keepdims=True)
+    df = (BLOCKS - 1) * (truth.columns - 1)
+    planned = [
+        blocks_to_detect(
+            EFFECT,
+            math.sqrt(pilot_upper(float(rss) / df, df, ROBUST_QUANTILE)),
+            truth.arms,
+            truth.references,
+        )
+        for rss in (residual**2).sum(axis=(1, 2))
+    ]
+    reaches = {
+        blocks: blocks is not None and _true_power(truth, blocks, generator) >= PROMISE
+        for blocks in sorted(set(planned), key=lambda blocks: blocks or 0)
+    }
+    return Rate.of(np.array([reaches[blocks] for blocks in planned]))
+
+
+def pilot_cases(pilots: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Scatter other than normal, of which a pilot of 18 cells cannot know."""
+    for truth in SHAPES:
+        rate = kept_pilots(truth, generator, pilots)
+        yield Case("plans from a pilot, other shapes", truth.name, 0.75, rate, at_most=False)
+
+
+def _true_power(truth: Truth, blocks: int, generator: np.random.Generator) -> float:
+    """On studies other than those that the plan was made with."""
+    found = outcome(draw(truth, blocks, STUDIES, generator))
+    return float(found_slower(found, math.log1p(EFFECT)).mean())
