@@ -100,19 +100,20 @@ OF_A_KIND = {
 def kind_branches(tree: ast.AST) -> Iterator[int]:
     """Lines that ask which kind of target, plan or restoration something is."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            asked = node.func.id in {"isinstance", "issubclass"} and OF_A_KIND & set(_names(node.args[1]))
-        elif isinstance(node, ast.Compare):
-            sides = [node.left, *node.comparators]
-            asked = any(_is_kind(part) for side in sides for part in ast.walk(side)) or any(
-                OF_A_KIND & set(_names(side)) for side in sides
-            )
-        elif isinstance(node, ast.MatchClass):
-            asked = OF_A_KIND & set(_names(node.cls))
-        else:
-            asked = isinstance(node, ast.MatchValue) and _is_kind(node.value)
-        if asked:
+        if isinstance(node, ast.expr | ast.pattern) and _asks_kind(node):
             yield node.lineno
+
+
+def _asks_kind(node: ast.expr | ast.pattern) -> bool:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return node.func.id in {"isinstance", "issubclass"} and bool(OF_A_KIND & set(_names(node.args[1])))
+    if isinstance(node, ast.Compare):
+        sides = [node.left, *node.comparators]
+        kinds = any(_is_kind(part) for side in sides for part in ast.walk(side))
+        return kinds or any(OF_A_KIND & set(_names(side)) for side in sides)
+    if isinstance(node, ast.MatchClass):
+        return bool(OF_A_KIND & set(_names(node.cls)))
+    return isinstance(node, ast.MatchValue) and _is_kind(node.value)
 
 
 def _is_kind(node: ast.AST) -> bool:

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from vnuma import lab
 from vnuma.cli.lab import app
-from vnuma.errors import EnvironmentProblem, InputError
+from vnuma.errors import EnvironmentProblem, InputError, UsageError, VnumaError
 
 runner = CliRunner()
 
@@ -40,22 +40,22 @@ def test_faults_are_added_listed_and_taken_back(running: lab.LabState) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "why", "kind"),
     [
-        (["gremlins"], "want one of"),
-        (["slow"], "needs factor"),
-        (["tools_never", "--vm", "nobody"], "no such VM"),
-        (["slow", "--set", "factor"], "want KEY=VALUE"),
-        (["slow", "--clear"], "takes no kind"),
+        (["gremlins"], "want one of", InputError),
+        (["slow"], "needs factor", InputError),
+        (["tools_never", "--vm", "nobody"], "no such VM", InputError),
+        (["slow", "--set", "factor"], "want KEY=VALUE", UsageError),
+        (["slow", "--clear"], "takes no kind", UsageError),
     ],
 )
 def test_a_fault_that_cannot_be_played_is_refused_with_the_reason(
-    running: lab.LabState, words: list[str], why: str
+    running: lab.LabState, words: list[str], why: str, kind: type[VnumaError]
 ) -> None:
     """The lab's own words reach the user, and nothing is set."""
     refused = runner.invoke(app, ["fault", *words])
 
-    assert isinstance(refused.exception, InputError)
+    assert isinstance(refused.exception, kind)
     assert why in str(refused.exception)
     assert lab.faults.listed(running) == []
 
