@@ -87,7 +87,7 @@ def _spans(rows: Iterable[Forecast]) -> Iterator[Span]:
 def _alike(row: Forecast) -> tuple[str, str]:
     """What sizes of one span share; those that no host node can hold are one span."""
     if row.too_wide:
-        return "-", "more vCPUs than cores"
+        return "-", "does not fit"
     others = "".join(f", else {count}" for count in row.prediction.alternatives)
     return f"{row.prediction.vnuma_nodes}{others}", _memory(row)
 

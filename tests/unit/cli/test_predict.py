@@ -75,7 +75,7 @@ def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
     assert shown.code == 0, shown.text
     assert "4-20   1            all         high          local" in shown.out
     assert "21-40  2            22-40 by 2  high if even  local" in shown.out
-    assert "41-80  -            -           -             more vCPUs than cores" in shown.out
+    assert "41-80  -            -           -             does not fit" in shown.out
 
 
 def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
