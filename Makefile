@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-times test-fresh coverage smoke dist bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-times test-fresh coverage smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -84,6 +84,9 @@ lab-learn:  ## make a recording of vnuma doctor --record a golden case (FILE=con
 
 dist: setup-go  ## sdist, wheels, the collection, a bill of materials and SHA256SUMS, into dist/
 	@$(BIN)/python -m tools.dist
+
+wheelhouse: setup-go  ## one archive that installs vnuma where there is no internet, into dist/
+	@$(BIN)/python -m tools.wheelhouse
 
 lock:  ## resolve the dependencies anew (needs uv)
 	tools/relock

@@ -8,6 +8,8 @@ registries as this machine does, whose settings are handed through when it runs.
     python3 -m tools.fresh --account newcomer  as one of them
     python3 -m tools.fresh --quick             as a user: `make setup`, then the lab through pyodbc; with
                                                this machine's pip cache and its built lab
+    python3 -m tools.fresh --offline ARCHIVE   as a user without any network: what `make wheelhouse`
+                                               made, then the demo
 """
 
 from __future__ import annotations
@@ -24,7 +26,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,6 +76,9 @@ class Fresh:
         """The account's folder, as this machine sees it."""
         return self.root / ("root" if self.account == "root" else f"home/{self.account}")
 
+    offline: bool = False
+    """Commands run in a network namespace of their own, which has its loopback and no route."""
+
     def run(self, command: str) -> float:
         """Run a command in the account's folder; how many seconds it took. CalledProcessError."""
         environment = {
@@ -85,7 +90,9 @@ class Fresh:
         }
         print(f"--- {self.account}$ {command}", flush=True)
         start = time.monotonic()
-        inside = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", IN_THE_ROOT, "sh"]
+        spaces = ["--mount", "--pid", *(["--net"] if self.offline else []), "--fork", "--kill-child"]
+        up = "ip link set lo up\n" if self.offline else ""
+        inside = ["unshare", *spaces, "sh", "-c", up + IN_THE_ROOT, "sh"]
         variables = [f"{name}={value}" for name, value in environment.items()]
         subprocess.run(
             [*inside, str(self.root), self.account, command, *variables], stdin=subprocess.DEVNULL, check=True
@@ -218,6 +225,20 @@ def quick(packed: Path, account: str) -> bool:
     return True
 
 
+def offline(packed: Path, account: str, archive: Path) -> bool:
+    """The archive alone: installed and the demo run where no packet leaves."""
+    with fresh_root(packed, account) as fresh:
+        shutil.copy(archive, fresh.root / "srv")
+        apart = replace(fresh, offline=True)
+        install = f"tar -xf /srv/{archive.name} && {archive.stem}/install vnuma"
+        installed = apart.run(install)
+        demo = apart.run("vnuma/bin/vnuma demo")
+        du = ["du", "-sm", str(fresh.home / "vnuma")]
+        took = subprocess.run(du, capture_output=True, text=True, check=True).stdout.split()[0]
+    print(f"--- {account}, offline: installed in {installed:.0f} s, {took} MB; demo in {demo:.0f} s")
+    return True
+
+
 def main() -> int:
     """Run what was asked for; 1 when it failed or took too long, 4 when no root can be made here."""
     parser = argparse.ArgumentParser(description="Set vnuma up on a new machine.")
@@ -227,10 +248,13 @@ def main() -> int:
         "--quick", action="store_true", help="set-up and a connection, with this machine's caches"
     )
     parser.add_argument("--slow", action="store_true", help="a busy machine: measure, and refuse no time")
+    parser.add_argument("--offline", type=Path, metavar="ARCHIVE", help="install this without a network")
     chosen = parser.parse_args()
     accounts = [chosen.account] if chosen.account else list(ACCOUNTS[1:] if chosen.quick else ACCOUNTS)
     try:
         packed = packed_root(chosen.suite)
+        if chosen.offline:
+            return 0 if offline(packed, "newcomer", chosen.offline) else 1
         in_time = [(quick if chosen.quick else whole)(packed, account) for account in accounts]
     except NotPossible as error:
         print(error, file=sys.stderr)

@@ -1,0 +1,123 @@
+"""One archive for a site without internet: `make wheelhouse`.
+
+It holds the wheels of the run-time set as the lock pins them, vnuma's wheel with the lab's program, the
+collection, Debian's unixODBC and FreeTDS, SHA256SUMS, and a script that installs it all into a folder. It is
+for the processor, the Python and, as to ODBC, the Debian release of the machine that it is made on.
+
+    python -m tools.wheelhouse
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tools.dist import ROOT, Release, build_all, run_time_packages
+from tools.setup_odbc import PACKAGES
+from vnuma.errors import EnvironmentProblem
+
+SCRIPT = Path(__file__).with_name("offline-install")
+_SYSTEM = re.compile(r"libc6|libgcc-s1|libcrypt1|gcc-\d+-base|debconf|dpkg|.*-perl.*|perl.*")
+"""Packages that every Debian has, or that no library needs."""
+
+
+def run_time_lock(made: Release) -> str:
+    """The lines of the lock that running needs on this Python, with their hashes."""
+    needed = {ref.partition("/")[2].partition("@")[0] for ref, _, _ in run_time_packages(made)}
+    kept = []
+    for entry in re.split(r"\n(?=\S)", (made.sources / "requirements.lock").read_text(encoding="utf-8")):
+        if "==" not in entry:
+            continue
+        pin = Requirement(entry.splitlines()[0].rstrip("\\ "))
+        if canonicalize_name(pin.name) in needed and (pin.marker is None or pin.marker.evaluate()):
+            kept.append(entry.rstrip())
+    return "\n".join(kept) + "\n"
+
+
+def odbc_packages() -> Iterator[str]:
+    """unixODBC, FreeTDS and each library that they need, whatever this machine has of them."""
+    said = _run(
+        "apt-get",
+        "-oDir::State::status=/dev/null",
+        "--simulate",
+        "--no-install-recommends",
+        "install",
+        *PACKAGES,
+    )
+    for name in re.findall(r"^Inst (\S+)", said, re.MULTILINE):
+        if not _SYSTEM.fullmatch(name):
+            yield name
+
+
+def make(outdir: Path, work: Path) -> Path:
+    """The archive in `outdir`. Raises EnvironmentProblem with the last words of what failed."""
+    built = build_all(work / "built", work)
+    made = Release(work / "sources", _version(built), 0)
+    folder = (
+        work
+        / f"vnuma-{made.version}-offline-py{sys.version_info[0]}{sys.version_info[1]}-{platform.machine()}"
+    )
+    wheels, debs = folder / "wheels", folder / "odbc"
+    for place in (wheels, debs):
+        place.mkdir(parents=True)
+    (folder / "requirements.txt").write_text(run_time_lock(made), encoding="utf-8")
+    pip = (sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes")
+    _run(*pip, "--only-binary", ":all:", "--dest", str(wheels), "-r", str(folder / "requirements.txt"))
+    _run("apt-get", "download", *odbc_packages(), cwd=debs)
+    for file in built:
+        if file.name.endswith(f"_{platform.machine()}.whl") or file.name.startswith("vnuma-vnuma-"):
+            shutil.copy(file, folder)
+    shutil.copy(SCRIPT, folder / "install")
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    sums = (
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.relative_to(folder)}\n" for path in files
+    )
+    (folder / "SHA256SUMS").write_text("".join(sums), encoding="utf-8")
+    archive = outdir / f"{folder.name}.tar"
+    outdir.mkdir(exist_ok=True)
+    with tarfile.open(archive, "w") as tar:
+        tar.add(folder, folder.name)
+    return archive
+
+
+def _version(built: list[Path]) -> str:
+    (sources,) = (path for path in built if re.fullmatch(r"vnuma-[\d.]+\.tar\.gz", path.name))
+    return sources.name.removeprefix("vnuma-").removesuffix(".tar.gz")
+
+
+def _run(*command: str, cwd: Path = ROOT) -> str:
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-8:])
+        raise EnvironmentProblem(f"{command[0]} {command[1]} ended with {done.returncode}:\n{last}")
+    return done.stdout
+
+
+def main() -> int:
+    """Make it; 4 and a sentence when that cannot be done."""
+    if shutil.which("apt-get") is None:
+        print("The archive holds Debian's ODBC packages: make it on Debian or Ubuntu.", file=sys.stderr)
+        return 4
+    try:
+        with tempfile.TemporaryDirectory(prefix="vnuma-wheelhouse-") as folder:
+            archive = make(ROOT / "dist", Path(folder).resolve())
+    except EnvironmentProblem as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(f"{archive.stat().st_size:>12,}  {archive}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
