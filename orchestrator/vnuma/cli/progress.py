@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import USUAL, clock_time, console, duration, folded, plural, simulated_banner, width
+from vnuma.cli.screen import (
+    USUAL,
+    aligned,
+    clock_time,
+    console,
+    duration,
+    folded,
+    plural,
+    simulated_banner,
+    width,
+)
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
 
@@ -19,6 +29,8 @@ if TYPE_CHECKING:
     from vnuma.engine.run.supervise import Watch
 
 HEARTBEAT_S = 600.0
+# Columns for a step without which a table of VMs becomes two lines each.
+_STEP = 32
 _STEPS = {
     "claim": "claim",
     "shutdown": "shutdown and reconfigure",
@@ -43,13 +55,26 @@ def watching() -> Iterator[Watch]:
 class _LiveBlock:
     def __init__(self, live: Live) -> None:
         self._live = live
+        self._drawn: list[str] = []
 
     def show(self, progress: Progress) -> None:
         """Draw the present state."""
         from rich.text import Text
 
-        lines = block_lines(progress, width(sys.stderr) or USUAL)
+        columns = width(sys.stderr) or USUAL
+        lines = block_lines(progress, columns)
+        if max(map(len, self._drawn), default=0) > columns:
+            self._take_away_reflowed(columns)
+        self._drawn = lines
         self._live.update(Text(escaped("\n".join(lines))), refresh=True)  # not markup: [####..]
+
+    def _take_away_reflowed(self, columns: int) -> None:
+        """Clear what a terminal that became narrower has broken into more rows than were drawn."""
+        self._live.stop()
+        more = sum((max(len(line), 1) - 1) // columns for line in self._drawn)
+        sys.stderr.write(f"\x1b[{more}A\x1b[J")
+        self._live.update("")
+        self._live.start()
 
 
 class LineLog:
@@ -71,7 +96,7 @@ class LineLog:
             if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
             self._waiting[vm.name] = vm.waits_for
-            back = step_words(vm) if (vm.step or "").startswith(PUTTING_BACK) else None
+            back = step_words(vm) if _is_put_back(vm) else None
             if back and self._back.get(vm.name) != back:
                 self._print(f"{PUTTING_BACK} vm={vm.name}{back.removeprefix(PUTTING_BACK)}")
             self._back[vm.name] = back
@@ -97,18 +122,26 @@ class LineLog:
 
 
 def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
-    """The live block: one VM in detail, several as a table of a line each, cut off at `columns`."""
+    """The live block: one VM in detail, several as a table, or as two lines each where that is too wide."""
     run = progress.run
     head = [simulated_banner(run.simulated)] if run.simulated else []
-    if len(progress.vms) == 1:
-        return folded("\n".join([*head, *_one(progress, progress.vms[0])]), columns).split("\n")
+    one = len(progress.vms) == 1
+    lines = _one(progress, progress.vms[0]) if one else _several(progress, columns)
+    return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
+
+
+def _several(progress: Progress, columns: int) -> list[str]:
     counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
     ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
-    rows = [f"{run.name}  {counts}  {_left(progress)}{ends}", f"{'VM':12} {'host':12} {'cells':>9}  step"]
-    for vm in progress.vms:
-        done = f"{vm.ended}/{vm.total}"
-        rows.append(f"{vm.name:12} {vm.host:12} {done:>9}  {vm.label or ''} {step_words(vm)}")
-    return [line[:columns] for line in (*head, *rows)]
+    first = f"{progress.run.name}  {counts}  {_left(progress)}{ends}"
+    cells = [
+        (vm.name, vm.host, f"{vm.ended}/{vm.total}", f"{vm.label or ''} {step_words(vm)}".strip())
+        for vm in progress.vms
+    ]
+    rows = [("VM", "host", "cells", "step"), *cells]
+    if sum(max(len(row[column]) for row in rows) + 2 for column in range(3)) + _STEP <= columns:
+        return [first, *aligned(rows, columns)]
+    return [first, *(line for *about, step in cells for line in ("  ".join(about), f"  {step}"))]
 
 
 def _one(progress: Progress, vm: VmProgress) -> list[str]:
@@ -121,15 +154,24 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
     ]
     if vm.left_s is not None:
         lines.append(f"  ends  about {clock_time(vm.left_s)}")
-    if vm.label or vm.waits_for:
+    if vm.label or vm.step or vm.waits_for:
         lines.append(f"  now   {vm.label or '':12} {step_words(vm)}")
     if vm.last:
         lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
     if vm.note:
         lines.append(f"  note  {vm.note}")
-    if progress.run.stop_requested:
-        lines += [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; it is still put back."]
     return lines
+
+
+def _stopping_lines(progress: Progress) -> list[str]:
+    """What a stop does and what another Ctrl-C would; nothing once VMs are put back, which none ends."""
+    if not progress.run.stop_requested or any(map(_is_put_back, progress.vms)):
+        return []
+    return [f"  {stopping_words(progress)}", "  Ctrl-C again: stop now; VMs are still put back."]
+
+
+def _is_put_back(vm: VmProgress) -> bool:
+    return (vm.step or "").startswith(PUTTING_BACK)
 
 
 def stopping_words(progress: Progress) -> str:

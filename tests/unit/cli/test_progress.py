@@ -91,6 +91,20 @@ def test_several_vms_are_a_table_with_whole_names() -> None:
     assert any(line.startswith("sql-warehouse-02 ") and "waiting" in line for line in lines)
 
 
+@pytest.mark.parametrize("columns", [60, 80])
+def test_several_vms_lose_no_word_on_a_narrow_terminal(columns: int) -> None:
+    """Neither a name nor why a step is repeated: what does not fit goes on below."""
+    away = "power_on: vcsa01.example.com:443 has ended our session. Again in 3 s, try 2"
+    other = replace(VM, name="sql-warehouse-production-02", step=away)
+
+    lines = block_lines(Progress(RUN, (VM, other), 8), columns)
+
+    assert max(map(len, lines)) <= columns
+    text = " ".join(" ".join(lines).split())
+    assert "sql-warehouse-production-02 esx01 17/48" in text
+    assert text.endswith("has ended our session. Again in 3 s, try 2")
+
+
 def test_a_stop_that_was_asked_for_is_shown_with_what_follows() -> None:
     """So that nobody presses Ctrl-C four times in fear."""
     lines = shown(Progress(replace(RUN, stop_requested=StopRequest.NOW), (VM,), 8))
@@ -106,6 +120,16 @@ def test_a_log_has_one_line_per_cell_and_none_when_nothing_is_new(capsys: pytest
 
     (line,) = capsys.readouterr().err.splitlines()
     assert line.endswith("cell 17/48 vm=sql16-clone arm=2x8 valid left=15 h 55 min")
+
+
+def test_a_vm_that_is_put_back_says_so_and_not_that_it_stops() -> None:
+    """What another Ctrl-C would do holds no longer."""
+    away = replace(VM, label=None, step="putting back: vc01 does not answer.")
+
+    text = "\n".join(block_lines(Progress(replace(RUN, stop_requested=StopRequest.NOW), (away,), 8)))
+
+    assert "putting back: vc01 does not answer." in text
+    assert "Ctrl-C" not in text
 
 
 def test_a_log_tells_each_repetition_of_putting_back_once(capsys: pytest.CaptureFixture[str]) -> None:
