@@ -1,4 +1,4 @@
-"""The archive for a site without internet: what it pins, and what its script says where something is missing."""
+"""The archive for a site without internet: what it pins, and what its script says where something lacks."""
 
 from __future__ import annotations
 
