@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-times test-fresh coverage smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -52,6 +52,8 @@ test-python:
 test-long:  ## whole studies and further variants, which `make test` leaves out
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m long $(TESTS)
 
+test-slice:  ## a few of the long tests, chosen by the commit (or by SEED), as CI runs them
+	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal --long-slice=$(or $(SEED),$(shell git rev-parse HEAD)) $(TESTS)
 test-times:  ## the tests of `make test` and the slowest 30 of them
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --durations=30 --durations-min=1 $(TESTS)
 

@@ -15,10 +15,27 @@ from hypothesis import settings
 
 from tests.support import postgresql as postgresql_server
 from tests.support.lab import LabHandle, start_lab
+from tests.support.long_slice import chosen
 from vnuma import lab as vnuma_lab
 
 settings.register_profile("vnuma", deadline=None)  # a busy machine is no wrong answer
 settings.load_profile("vnuma")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--long-slice SEED`: only some of the long tests, chosen by the seed."""
+    parser.addoption("--long-slice", metavar="SEED", help="a few long tests, chosen by SEED (a commit)")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Keep the slice's tests alone, where one is asked for."""
+    seed = config.getoption("--long-slice", None)
+    if seed is None:
+        return
+    slice_ = chosen(seed, [item.nodeid for item in items if item.get_closest_marker("long")])
+    config.hook.pytest_deselected(items=[item for item in items if item.nodeid not in slice_])
+    items[:] = [item for item in items if item.nodeid in slice_]
 
 
 class LabFactory(Protocol):
