@@ -73,7 +73,7 @@ def test_remote_pages_are_slower_by_the_published_ratio_and_both_stand_in_the_re
     assert "SQL Server: TcpPort in its registry" in planned
     assert arm["verdict"] == "slower"
     assert 1 / arm["ratio"] == pytest.approx(1.05, abs=0.01)
-    table = vnuma("results", "latest").out
+    table = vnuma("results", "latest", "--all").out
     assert "Shea 2012" in table
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: La
     ran = vnuma("run", path, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 6, ran.text
-    assert "placement_not_proven" in vnuma("results", "latest").out
+    assert "placement_not_proven" in vnuma("results", "latest", "--all").out
     assert (settings_now(running), port_setting(tmp_path, running)) == before
 
 
@@ -135,7 +135,7 @@ def test_a_search_says_that_its_largest_difference_is_a_maximum(
     assert [measured["size"] for measured in analysis["sizes"]] == tried
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
-    for shown in (vnuma("results", "latest").out, as_json, page):
+    for shown in (vnuma("results", "latest", "--all").out, as_json, page):
         assert "maximum over a search" in " ".join(shown.split())
 
 

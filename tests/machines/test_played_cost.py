@@ -59,7 +59,7 @@ def test_remote_pages_are_slower_by_the_published_factor(guest_that_plays: Guest
         assert 1 / arms[form, "remote"]["ratio"] == pytest.approx(PUBLISHED, rel=0.01)
         assert arms[form, "interleaved"]["verdict"] == "slower"
         assert 1 / arms[form, "interleaved"]["ratio"] == pytest.approx((1 + PUBLISHED) / 2, rel=0.02)
-    shown = vnuma("results").out
+    shown = vnuma("results", "--all").out
     assert "EMULATED" in shown
     assert "Closson 2009" in shown
 

@@ -11,7 +11,8 @@ import pytest
 from tests.report.build import ARMS, EFFECTS, GOLDEN_STORY, LABELS, Lost, Story, build, noisy, study_text
 from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun, load_run
-from vnuma.report.terminal.run_text import all_as_text, as_text
+from vnuma.report.model.words import answer
+from vnuma.report.terminal.run_text import all_as_text, as_text, brief_as_text
 from vnuma.store.open import Store
 from vnuma.store.states import Outcome, RunState
 
@@ -266,3 +267,26 @@ def test_everything_includes_the_methods_that_do_not_decide(loaded: Load) -> Non
     assert "none decides" in below
     assert all(f"\n{arm}: Hodges-Lehmann +" in below for arm in ARMS[1:])
     assert max(map(len, text.splitlines())) < 80
+
+
+def test_what_is_shown_without_asking_ends_with_the_answer(loaded: Callable[[Story], LoadedRun]) -> None:
+    """The page's first sentence, below the figures that decide; the others wait for --all."""
+    run = loaded(Story())
+    brief, whole = brief_as_text(run), all_as_text(run)
+    last = " ".join(brief[brief.index("Answer  ") :].split())
+
+    assert last == "Answer " + "".join(words for words, _ in answer(run, run.result.primary[0]))
+    assert "Secondary" in whole
+    assert "Secondary" not in brief
+    assert "all sizes" in brief
+    assert max(map(len, brief.splitlines())) <= 80
+
+
+def test_several_vms_have_an_answer_each(loaded: Callable[[Story], LoadedRun]) -> None:
+    """By name, since one may differ from the other."""
+    brief = brief_as_text(loaded(Story(text=study_text(vms="sql-a, sql-b", forms="client"))))
+
+    assert [line.split()[1] for line in brief.splitlines() if line.startswith("Answer")] == [
+        "sql-a:",
+        "sql-b:",
+    ]

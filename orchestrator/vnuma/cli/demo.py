@@ -40,11 +40,10 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
     import os
 
     from vnuma import assets
-    from vnuma.cli import report, results, run
+    from vnuma.cli import report, run
     from vnuma.cli.screen import say
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
     run.run(str(path), inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
-    results.results("latest")
     report.report("latest")
     say("Next       vnuma init     your own vCenter, on a test clone", sys.stderr)

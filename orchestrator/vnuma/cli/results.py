@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import echo, say
 from vnuma.errors import UsageError
 
 
@@ -46,7 +46,7 @@ def results(
     everything: Annotated[
         bool,
         typer.Option(
-            "--all", help="Below the table also what does not decide: the verdicts by other methods."
+            "--all", help="Also what does not decide: other forms and figures, published ones, other methods."
         ),
     ] = False,
     store: StoreOption = None,
@@ -79,8 +79,11 @@ def results(
         print_samples(opened, loaded, sys.stdout)
         return
     render = {
-        ResultsFormat.TABLE: run_text.all_as_text if everything else run_text.as_text,
+        ResultsFormat.TABLE: run_text.all_as_text if everything else run_text.brief_as_text,
         ResultsFormat.CSV: TABLES[table].of,
         ResultsFormat.JSON: run_text.as_json,
     }
     echo(render[format_](loaded), nl=False)
+    if format_ is ResultsFormat.TABLE and not everything:
+        name = loaded.run.name
+        say(f"More    vnuma results {name} --all    vnuma report {name}", sys.stderr)

@@ -140,6 +140,8 @@ def _supervise(
 ) -> None:
     from vnuma.cli.progress import watching
     from vnuma.engine.run.supervise import supervise
+    from vnuma.report.model.model import load_run
+    from vnuma.report.terminal.run_text import answer_text
 
     if sys.stderr.isatty():
         say("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status", sys.stderr)
@@ -154,6 +156,7 @@ def _supervise(
         raise of_system(error) from error
     ended.raise_for_outcome()
     say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
+    say(answer_text(load_run(store, run_row.name)), sys.stderr)
     say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
 
 

@@ -25,6 +25,7 @@ from vnuma.report.model.trust import (
 )
 from vnuma.report.model.words import (
     ORDER_WORDS,
+    answer,
     banner,
     blindness,
     boots_words,
@@ -58,6 +59,30 @@ def as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
         parts += [part for part in _vm_parts(loaded, vm, width) if part]
     parts.append("\n".join(_wrap(text, "  ", width) for text in _notes(loaded)))
     return "\n\n".join(parts) + "\n"
+
+
+def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
+    """What decides, and how far to trust it; the answer stands last, where a terminal is read."""
+    parts = [_heading(loaded, width)]
+    for vm in loaded.study.vms:
+        own = [analysis for analysis in loaded.result.primary if analysis.vm == vm]
+        size_word, reference = loaded.result.design.size_word, loaded.study.reference
+        parts += [vm] if len(loaded.study.vms) > 1 else []
+        for analysis in own:
+            parts += [_figures(analysis, size_word, width, secondary=False), _verdicts(analysis, width)]
+        parts += [*scaling_text(loaded, vm, width), *saturation_text(loaded, vm, width)]
+        parts += [_trust(loaded, analysis, reference, width) for analysis in own]
+    return "\n\n".join([*filter(None, parts), answer_text(loaded, width)]) + "\n"
+
+
+def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
+    """The first sentence of the report; of several VMs, one each."""
+    several = len(loaded.study.vms) > 1
+    said = (
+        f"{f'{found.vm}: ' if several else ''}{''.join(text for text, _ in answer(loaded, found))}"
+        for found in loaded.result.primary
+    )
+    return "\n".join(_wrap(f"Answer  {text}", " " * 8, width) for text in said)
 
 
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
