@@ -49,6 +49,13 @@ def test_an_unknown_error_says_what_it_likely_was() -> None:
     )
 
 
+def test_a_number_in_a_message_s_words_is_not_its_number() -> None:
+    """As recorded by FreeTDS: message 2627 shows the key's value in parentheses."""
+    text = "[23000] [FreeTDS][SQL Server]The duplicate key value is (18456). (2627) (SQLExecDirectW)"
+
+    assert natives(pyodbc.IntegrityError("23000", text)) == (2627,)
+
+
 def test_a_sentence_has_no_driver_brackets() -> None:
     """What people read is the server's sentence alone, the first one."""
     error = _error("no_such_database")

@@ -17,7 +17,8 @@ from vnuma.errors import (
 from vnuma.sqlserver.client.odbc import pyodbc
 
 _STATE = re.compile(r"[0-9A-Z]{5}")
-_NATIVE = re.compile(r"\((-?\d{1,10})\)")
+_NATIVE = re.compile(r"\((-?\d{1,10})\)(?=\s*(?:\(SQL\w+\)|;\s*\[|$))")
+"""Where a message ends: one of its own words may stand in parentheses too, as the value of a key."""
 _PREFIX = re.compile(r"^(?:\[[^\]]*\]\s*)+")
 _SUFFIX = re.compile(r"\s*\(-?\d+\)\s*(?:\(SQL\w+\))?\s*$")
 
