@@ -17,6 +17,7 @@ from vnuma.domain.study.study_schema import json_schema, markdown
 from vnuma.domain.vm.role import markdown as role_page
 from vnuma.report.archive.raw import dictionary
 from vnuma.report.export.results_schema import results_schema
+from vnuma.sqlserver.contract.page import markdown as beliefs_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +46,11 @@ def test_the_published_results_schema_is_the_models() -> None:
 def test_the_documented_columns_are_those_of_the_tables() -> None:
     """vnuma schema results --format markdown > docs/columns.md"""
     assert (ROOT / "docs/columns.md").read_text(encoding="utf-8") == dictionary()
+
+
+def test_the_documented_beliefs_are_those_that_are_asked() -> None:
+    """vnuma contract > docs/contract.md"""
+    assert (ROOT / "docs/contract.md").read_text(encoding="utf-8") == beliefs_page()
 
 
 def test_the_documented_fields_are_the_models() -> None:

@@ -52,7 +52,7 @@ ROOMS = {
         {"ansible_api"},
     ],
     "domain": [{"vm"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
-    "sqlserver": [{"client"}, {"database"}, {"instance"}],
+    "sqlserver": [{"client"}, {"database"}, {"instance"}, {"contract"}],
     "report": [
         {"model"},
         {"comparison", "published"},

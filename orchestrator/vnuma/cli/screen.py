@@ -47,7 +47,8 @@ def error_text(error: VnumaError) -> str:
 
 
 VERBS = (
-    *("advise", "audit", "baseline", "calibrate", "check", "compare", "demo", "doctor", "evidence", "export"),
+    *("advise", "audit", "baseline", "calibrate", "check", "compare", "contract", "demo", "doctor"),
+    *("evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
     *("restore", "results", "run", "schema", "setup", "status", "stop", "version"),
 )

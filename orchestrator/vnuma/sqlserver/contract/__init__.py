@@ -1,0 +1,1 @@
+"""What vnuma believes of SQL Server, each belief a question that any server can be asked."""

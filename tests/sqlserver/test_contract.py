@@ -1,0 +1,103 @@
+"""What vnuma believes of SQL Server: the lab plays it, and any server can be asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.sqlserver.support import LabFactory, server_of
+from tests.support import tds_server as tds
+from tests.support.cli import vnuma
+from tests.support.lab import LabHandle
+from tests.support.site import write_inventory
+from vnuma.sqlserver.client.connect import SqlServer, connect
+from vnuma.sqlserver.client.driver import discover
+from vnuma.sqlserver.client.query import run, value
+from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked, Verdict
+from vnuma.sqlserver.contract.judge import judge
+from vnuma.sqlserver.database.ownership import ForeignDatabase, major_version
+
+
+@pytest.mark.parametrize("name", BELIEFS)
+def test_the_lab_plays_each_belief(server: SqlServer, name: str) -> None:
+    """Each by itself, on a connection of its own."""
+    with connect(server, "tempdb") as connection:
+        asked = Asked(connection, major_version(connection))
+
+        assert BELIEFS[name].look(asked)
+
+
+def test_our_database_is_gone_afterwards(any_server: SqlServer) -> None:
+    """Every belief holds on the lab, asked in a database of our own."""
+    judged = judge(any_server)
+
+    assert [one for one in judged.beliefs if one.verdict is not Verdict.HELD] == []
+    assert judged.own_database
+    with connect(any_server) as connection:
+        assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 0
+
+
+def test_somebody_else_s_database_of_that_name_is_left_alone(lab: LabFactory) -> None:
+    """It is not ours to ask in, nor to drop."""
+    running = lab()
+    running.wait_for("sql_listening")
+    with connect(server_of(running)) as connection:
+        run(connection, f"CREATE DATABASE {DATABASE}")
+
+        with pytest.raises(ForeignDatabase, match="not touched"):
+            judge(server_of(running))
+
+        assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 1
+
+
+ANSWERS: dict[str, Callable[[str], bytes]] = {
+    "nothing": lambda _: tds.done(),
+    "errors": lambda _: tds.message(102, "Incorrect syntax near 'sys'.", 15) + tds.done(failed=True),
+    "texts": lambda _: tds.texts("x"),
+    "nulls": lambda _: tds.texts(None),
+    "no rows": lambda _: tds.texts(),
+}
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+def test_a_server_that_lacks_everything_gets_an_answer_for_each_belief(name: str) -> None:
+    """None is left out, most are not held, and nothing is a crash."""
+    fake = tds.TdsServer()
+    fake.answer = ANSWERS[name]
+    try:
+        judged = judge(SqlServer("127.0.0.1", fake.port, "sa", "x", discover(), "no"))
+    finally:
+        fake.close()
+
+    assert [one.belief.id for one in judged.beliefs] == list(BELIEFS)
+    assert judged.count(Verdict.HELD) < len(BELIEFS) / 4
+    assert not judged.own_database
+
+
+def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
+    """SQL Server 2016 has no sys.dm_os_host_info, which came with 2017."""
+    running = lab(vms=[{"name": "sql16", "sql": {"version": "13.0.6300.2"}}])
+    running.wait_for("sql_listening")
+
+    found = {one.belief.id: one for one in judge(server_of(running)).beliefs}
+
+    assert found["view.dm_os_host_info"].verdict is Verdict.NOT_EVALUABLE
+    assert found["view.dm_os_sys_info.soft_numa"].verdict is Verdict.HELD
+
+
+def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: LabHandle) -> None:
+    """Verdicts are printed, and the file has what was seen, but no address, name or account."""
+    shared_lab.wait_for("sql_listening")
+    inventory, file = write_inventory(tmp_path, shared_lab), tmp_path / "contract.json"
+
+    ran = vnuma("contract", "--sql", "sql16", "-i", inventory, "--output", file)
+
+    assert ran.code == 0, ran.text
+    assert f"{len(BELIEFS)} held, 0 differ, 0 not evaluable" in ran.text
+    text = file.read_text(encoding="utf-8")
+    assert set(json.loads(text)["beliefs"]) == set(BELIEFS)
+    end = shared_lab.vms["sql16"]
+    assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []
