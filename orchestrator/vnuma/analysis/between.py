@@ -14,8 +14,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.compare import Contrast, Inference, Interval, finite, t_ratio
-from vnuma.analysis.distributions import t_quantile, t_two_sided
+from vnuma.analysis.compare import Contrast, Inference, bonferroni
 from vnuma.analysis.result import CellPoint
 from vnuma.analysis.verdict import Rules, Verdict, Withheld, decide
 from vnuma.domain.workloads.metric import Better
@@ -104,18 +103,4 @@ def _welch(estimate: float, before: Sequence[float], after: Sequence[float], fam
         df = total**2 / sum(
             square**2 / (len(values) - 1) for square, values in zip(squares, (before, after), strict=True)
         )
-    se = math.sqrt(total)
-    t = t_ratio(estimate, se)
-    constant = t_quantile(1 - ALPHA / (2 * family), df)
-    return Inference(
-        basis="own",
-        se=se,
-        df=df,
-        t=finite(t),
-        adjusted_p=0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df)),
-        constant=constant,
-        half_width=constant * se,
-        interval=Interval.around(estimate, constant * se),
-        equivalence=Interval.around(estimate, t_quantile(1 - ALPHA / family, df) * se),
-        unadjusted=Interval.around(estimate, t_quantile(1 - ALPHA / 2, df) * se),
-    )
+    return bonferroni(estimate, math.sqrt(total), df, family, ALPHA)

@@ -227,12 +227,16 @@ def _own(
     """Paired t with Bonferroni on the arm's own differences, at least two."""
     d = paired_differences(full.grid, label, reference)
     estimate, (se, df) = statistics.fmean(d), own_error(full, d, label, reference)
-    se = math.hypot(se, math.sqrt(rounded))
+    return estimate, bonferroni(estimate, math.hypot(se, math.sqrt(rounded)), df, family, alpha)
+
+
+def bonferroni(estimate: float, se: float, df: float, family: int, alpha: float) -> Inference:
+    """An arm's own t, of `family` that hold together at 1 - `alpha`; estimate and SE on the ln scale."""
     t = t_ratio(estimate, se)
     main = t_quantile(1 - alpha / (2 * family), df)
     wide = t_quantile(1 - alpha / family, df)
     p = 0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df))
-    return estimate, _inference("own", estimate, se, df, p, (main, wide), alpha)
+    return _inference("own", estimate, se, df, p, (main, wide), alpha)
 
 
 def own_error(full: Fit, d: Sequence[float], label: str, reference: Sequence[str]) -> tuple[float, float]:

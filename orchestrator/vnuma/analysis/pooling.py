@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vnuma.analysis.compare import Contrast, Inference, Interval, finite, t_ratio
-from vnuma.analysis.distributions import f_upper, t_quantile, t_two_sided
+from vnuma.analysis.compare import Contrast, Interval, bonferroni
+from vnuma.analysis.distributions import f_upper, t_quantile
 from vnuma.analysis.verdict import Rules, Verdict, decide
 
 FEWEST_RUNS = 3
@@ -56,7 +56,7 @@ def pool(arm: str, runs: Sequence[Contrast], family: int, rules: Rules) -> Poole
         arm,
         sum(run.boots for run in runs),
         mean,
-        _inference(mean, sd / math.sqrt(n), n - 1, family),
+        bonferroni(mean, sd / math.sqrt(n), n - 1, family, ALPHA),
         None,
         tuple(estimates),
         step=max(run.step for run in runs),
@@ -67,24 +67,6 @@ def pool(arm: str, runs: Sequence[Contrast], family: int, rules: Rules) -> Poole
         decide(summary, rules, ALPHA),
         Interval.around(mean, t_quantile(1 - ALPHA / 2, n - 1) * sd * math.sqrt(1 + 1 / n)),
         heterogeneity([run.differences for run in runs]),
-    )
-
-
-def _inference(mean: float, se: float, df: int, family: int) -> Inference:
-    """Bonferroni over the arms: a run's arms share their reference."""
-    t = t_ratio(mean, se)
-    constant = t_quantile(1 - ALPHA / (2 * family), df)
-    return Inference(
-        basis="own",
-        se=se,
-        df=df,
-        t=finite(t),
-        adjusted_p=0.0 if math.isinf(t) else min(1.0, family * t_two_sided(t, df)),
-        constant=constant,
-        half_width=constant * se,
-        interval=Interval.around(mean, constant * se),
-        equivalence=Interval.around(mean, t_quantile(1 - ALPHA / family, df) * se),
-        unadjusted=Interval.around(mean, t_quantile(1 - ALPHA / 2, df) * se),
     )
 
 
