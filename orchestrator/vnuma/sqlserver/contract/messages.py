@@ -76,14 +76,14 @@ def _a_call_sends_its_own(asked: Asked) -> str:
     return _executions(asked, "EXEC sys.sp_executesql N'SELECT 1 AS a'", 2)
 
 
-@belief("batch.error_comes_after_rows", f"{_DOCS}connect/odbc/processing-results-odbc")
+@belief("batch.error_comes_after_rows", f"{_DOCS}odbc/reference/syntax/sqlmoreresults-function")
 def _after_rows(asked: Asked) -> str:
     """An error of the second statement comes once the rows of the first are read, from `nextset`."""
     seen = asked.events("SELECT 1 AS a; SELECT 1 / 0 AS b")
     return asked.expect(", ".join(map(str, seen)), "rows 1, error 8134")
 
 
-@belief("batch.error_comes_first", f"{_DOCS}connect/odbc/processing-results-odbc")
+@belief("batch.error_comes_first", f"{_DOCS}odbc/reference/syntax/sqlmoreresults-function")
 def _comes_first(asked: Asked) -> str:
     """An error of the first statement comes from `execute`."""
     seen = asked.events("SELECT 1 / 0 AS b; SELECT 1 AS a")
