@@ -18,7 +18,6 @@ def resource(address: str = f"{KIND}.sql", **values: Any) -> dict[str, Any]:
         "mode": "managed",
         "type": KIND,
         "name": address.rpartition(".")[2].partition("[")[0],
-        "provider_name": "registry.terraform.io/vmware/vsphere",
         "schema_version": 3,
         "values": {**SQL16, **values},
         "sensitive_values": {},
