@@ -79,12 +79,13 @@ class RunTables:
 
     def _frame(self, table: str) -> pd.DataFrame:
         try:
-            return self.arrow(table).to_pandas()
+            import pandas as pd  # noqa: F401 - asked for before pyarrow, which fails otherwise without a name
         except ModuleNotFoundError as error:
             raise EnvironmentProblem(
                 "Frames need pandas, which this Python environment does not have.",
                 fix="pip install pandas; or read run.arrow(name), which needs nothing else.",
             ) from error
+        return self.arrow(table).to_pandas()
 
 
 def open_run(run: str = "latest", *, store: str | None = None) -> RunTables:
