@@ -6,6 +6,7 @@ each column.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from vnuma.engine.lease.context import store_url
@@ -78,13 +79,12 @@ class RunTables:
         return self._frame("waits")
 
     def _frame(self, table: str) -> pd.DataFrame:
-        try:
-            import pandas as pd  # noqa: F401 - asked for before pyarrow, which fails otherwise without a name
-        except ModuleNotFoundError as error:
+        # Asked for here: what pyarrow raises without pandas does not always name it.
+        if find_spec("pandas") is None:
             raise EnvironmentProblem(
                 "Frames need pandas, which this Python environment does not have.",
                 fix="pip install pandas; or read run.arrow(name), which needs nothing else.",
-            ) from error
+            )
         return self.arrow(table).to_pandas()
 
 
