@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +70,10 @@ class Steps:
         """Take the VM over, as a run does at its start and when it is resumed; or the one of that name."""
         target = self.targets[name or self.target.name]
         vm = vm_of_run(self.store, self.run, target)
-        token = take(self.store, self.run, self.study, vm, target, VCenterRetry(PATIENCE_S))
+        taken = take(self.store, self.run, self.study, vm, target, VCenterRetry(PATIENCE_S))
         with self.store.write() as connection:
             runs.set_run_state(connection, self.run.id, RunState.RUNNING)
-        vm = vm_of_run(self.store, self.run, target)
-        return VmContext(self.store, self.run, self.study, vm, target, token, self.home)
+        return replace(taken, home=self.home)
 
     def shape(self, context: VmContext) -> Attempt:
         """Claim the next cell and bring the VM into its shape; it is off then."""

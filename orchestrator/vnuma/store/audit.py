@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select
+from sqlalchemy import Connection, insert, select
 
 from vnuma.store import tables
 
@@ -47,19 +47,11 @@ def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
     )
 
 
-def last_id(conn: Connection) -> int:
-    """Where the log ends now; 0 for an empty one."""
-    return conn.scalar(select(func.max(_audit.id))) or 0
-
-
-def lines(
-    conn: Connection, run_id: int | None = None, *, vm_key: str | None = None, after: int = 0
-) -> tuple[AuditLine, ...]:
-    """Every line in the order in which they were written, or those of one run, VM, or after a `last_id`."""
+def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:
+    """Every line in the order in which they were written, or those of one run or VM."""
     query = (
         select(tables.audit, tables.run.c.name.label("run"))
         .join(tables.run, tables.run.c.id == _audit.run_id, isouter=True)
-        .where(_audit.id > after)
         .order_by(_audit.id)
     )
     if run_id is not None:

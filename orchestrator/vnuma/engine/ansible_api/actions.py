@@ -9,7 +9,7 @@ from time import sleep
 from typing import Any, Literal
 
 from vnuma.domain.study.study import Study
-from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.target import AnyTarget, Target
 from vnuma.engine.cell.boot import boot_cell, ready_cell
@@ -18,7 +18,6 @@ from vnuma.engine.cell.machine_pass import measure_pass
 from vnuma.engine.cell.measure import measure_cell
 from vnuma.engine.cell.shape import Shaped, change_diff, change_document, prediction_document, shape_cell
 from vnuma.engine.lease.attempt import Attempt, attempt_of
-from vnuma.engine.lease.audit import noting
 from vnuma.engine.lease.context import (
     VmContext,
     home_folder,
@@ -51,13 +50,13 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
     token = supervisor_token(target.name)
-    with noting(store, row, vm.vm_key) as made:
-        if token is None:
-            why = nothing_left(store, row, study, vm)
-            if why:
-                return {"changed": False, "claimed": False, "why": why}
-            token = unsupervised.take(store, row, study, vm, target)
-    context = VmContext(store, row, study, vm_of_run(store, row, target), target, token, home_folder())
+    if token is not None:
+        context = VmContext(store, row, study, vm, target, token, home_folder())
+    else:
+        why = nothing_left(store, row, study, vm)
+        if why:
+            return {"changed": False, "claimed": False, "why": why}
+        context = unsupervised.take(store, row, study, vm, target)
     with _working(context):
         claimed = claim(context)
         while isinstance(claimed, NoCell) and not claimed.final:
@@ -69,7 +68,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
         "changed": True,
         "claimed": True,
         "attempt": asdict(Attempt.of(claimed)),
-        "diff": edits_diff(made),
+        "diff": edits_diff(net(context.made)),
     }
 
 
@@ -81,9 +80,8 @@ def nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
 
 def shape(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Bring the VM into the attempt's arm's shape."""
-    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
-        done = shape_cell(context, tried)
-    return shaped_document(done, made)
+    with step_of(run, attempt, target) as (context, tried):
+        return shaped_document(shape_cell(context, tried), net(context.made))
 
 
 def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
@@ -99,36 +97,33 @@ def shaped_document(done: Shaped, made: Iterable[Edit]) -> Document:
 
 def boot(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Power on and wait for Tools."""
-    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+    with step_of(run, attempt, target) as (context, tried):
         boot_cell(context, tried)
-    return {"changed": True, "power": "poweredOn", "diff": edits_diff(made)}
+        return {"changed": True, "power": "poweredOn", "diff": edits_diff(net(context.made))}
 
 
 def ready(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Wait for SQL Server and compare what the guest sees with what the arm needs."""
-    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+    with step_of(run, attempt, target) as (context, tried):
         seen = ready_cell(context, tried)
+        made = net(context.made)
     saw = {"guest": asdict(seen.guest), "server": asdict(seen.server)}
     return {"changed": bool(made), "diff": edits_diff(made), **saw}
 
 
 def measure(run: str, attempt: Mapping[str, Any], target: Target) -> Document:
     """Prepare or verify the study's dataset, then measure the cell."""
-    with step_of(run, attempt, target) as (context, tried), noted(context) as made:
+    with step_of(run, attempt, target) as (context, tried):
         prepared = prepare_cell(context, tried)
         stored = measure_cell(context, tried)
-    return {"changed": True, "dataset": prepared, "samples": stored, "diff": edits_diff(made)}
+        diff = edits_diff(net(context.made))
+    return {"changed": True, "dataset": prepared, "samples": stored, "diff": diff}
 
 
 def measure_machine(run: str, attempt: Mapping[str, Any], target: AnyTarget, shell: Shell) -> Document:
     """Make one pass over a Linux machine."""
     with step_of(run, attempt, target) as (context, tried):
         return {"changed": True, "samples": measure_pass(context, tried, shell)}
-
-
-def noted(context: VmContext) -> AbstractContextManager[list[Edit]]:
-    """What a step changes on its VM, once it has ended."""
-    return noting(context.store, context.run, context.vm.vm_key)
 
 
 def edits_diff(edits: Iterable[Edit]) -> Document:

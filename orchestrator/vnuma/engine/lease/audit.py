@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from vnuma.domain.vm.change import Edit, net
+from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
 from vnuma.engine.lease.context import VmContext, holder, home_folder
 from vnuma.errors import InputError, StoreError, VnumaError
@@ -91,22 +91,7 @@ class Journal:
 
 def journal_of(context: VmContext) -> Journal:
     """The journal of a cell's steps."""
-    return Journal(context.store, context.vm.vm_key, context.vm.name, context.run)
-
-
-@contextmanager
-def noting(store: Store, run: Run, vm_key: str) -> Iterator[list[Edit]]:
-    """A list that holds at the end of the `with` what the run changed on the VM in it, by the audit log.
-
-    A setting that was put back in it is left out, and so is a change that failed.
-    """
-    made: list[Edit] = []
-    with store.read() as connection:
-        begin = audit.last_id(connection)
-    yield made
-    with store.read() as connection:
-        written = audit.lines(connection, run.id, vm_key=vm_key, after=begin)
-    made += net(edits_of(written))
+    return Journal(context.store, context.vm.vm_key, context.vm.name, context.run, made=context.made)
 
 
 def edits_of(written: Iterable[AuditLine]) -> list[Edit]:

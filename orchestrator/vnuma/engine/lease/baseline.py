@@ -58,6 +58,7 @@ def take_over(
     ref: VmRef,
     *,
     guest: Guest,
+    journal: Journal,
 ) -> int:
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
@@ -74,7 +75,7 @@ def take_over(
             vms.save_baseline(connection, vm.id, token, baseline)
         elif baseline != vm.baseline:
             vms.correct_baseline(connection, vm.id, token, baseline)
-    with Journal(store, vm.vm_key, vm.name, run).change("mark", [marking(run, facts)]):
+    with journal.change("mark", [marking(run, facts)]):
         lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
     lease_note.write_note(session, ref, note_text(run))
     return token

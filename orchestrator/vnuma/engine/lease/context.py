@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from sqlalchemy import Connection
 from vnuma import assets
 from vnuma.domain.study.study import Study
 from vnuma.domain.study.study_file import parse_study
+from vnuma.domain.vm.change import Edit
 from vnuma.engine.access.connections import sql_server, vcenter
 from vnuma.engine.access.secrets import Private
 from vnuma.engine.access.target import AnyTarget, Kind
@@ -45,7 +46,10 @@ def store_url(given: str | None = None) -> str:
 
 @dataclass(frozen=True)
 class VmContext:
-    """One VM in one run. `token` is this play's fencing token for the VM."""
+    """One VM in one run. `token` is this play's fencing token for the VM.
+
+    `made` holds what the steps with this context changed, in order: their journals append to it.
+    """
 
     store: Store
     run: Run
@@ -54,6 +58,7 @@ class VmContext:
     target: AnyTarget
     token: int
     home: Path
+    made: list[Edit] = field(default_factory=list)
 
     def fence(self) -> None:
         """Refuse to go on when the VM's lease has moved to another token. Raises LeaseLost."""

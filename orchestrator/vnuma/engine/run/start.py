@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from sqlalchemy import Connection
@@ -15,7 +15,9 @@ from vnuma.engine.access.connections import server_login, vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, SqlTarget
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.instance.settings import guest_of
+from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import take_over
+from vnuma.engine.lease.context import VmContext, home_folder
 from vnuma.engine.lease.vcenter_retry import VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.preflight.findings import refuse_blocked
 from vnuma.engine.preflight.permit import Permit
@@ -120,26 +122,30 @@ def _declare(connection: Connection, study: Study, study_sha256: str, run: Run) 
     facts.add_run_facts(connection, run.id, SCOPE, {"plan": plan, "sha256": hash_of(plan)})
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:
-    """Take one VM or machine of the run over; its fencing token. Raises what `take_over` raises."""
-    return _TAKE[target.kind](store, run, study, vm, target, patience)
+def take(
+    store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry
+) -> VmContext:
+    """Take one VM or machine of the run over; the context that holds it. Raises what `take_over` raises."""
+    free = VmContext(store, run, study, vm, target, token=0, home=home_folder())
+    token = _TAKE[target.kind](free, patience)
+    with store.read() as connection:
+        return replace(free, vm=vms.get_vm(connection, vm.id), token=token)
 
 
-def _take_machine(
-    store: Store, run: Run, _study: Study, vm: Vm, _target: AnyTarget, _patience: VCenterRetry
-) -> int:
-    return take_machine(store, run, vm)
+def _take_machine(free: VmContext, _patience: VCenterRetry) -> int:
+    return take_machine(free.store, free.run, free.vm)
 
 
-def _take_vm(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget, patience: VCenterRetry) -> int:
-    there = target.in_vcenter()
+def _take_vm(free: VmContext, patience: VCenterRetry) -> int:
+    store, there, vm = free.store, free.target.in_vcenter(), free.vm
 
     def once(_tries: int) -> int:
         with store.read() as connection:
             now = vms.get_vm(connection, vm.id)  # an earlier try may have saved its baseline
         with connect(vcenter(there)) as session:
             ref = read.find_vm(session, there.vm)
-            return take_over(store, run, now, session, ref, guest=guest_of(study, there))
+            guest, journal = guest_of(free.study, there), journal_of(free)
+            return take_over(store, free.run, now, session, ref, guest=guest, journal=journal)
 
     return retry_vcenter(once, patience, report_retry(store, vm, "taking over", patience))
 
@@ -155,7 +161,7 @@ def take_all(
         rows = {row.name: row for row in vms.vms_of_run(connection, run.id)}
     tokens = {}
     for name, target in targets.items():
-        tokens[name] = take(store, run, study, rows[name], target, patience)
+        tokens[name] = take(store, run, study, rows[name], target, patience).token
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
     return tokens

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.target import AnyTarget
+from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.supervision import (
     BEAT_S,
     Supervisor,
@@ -30,17 +31,17 @@ from vnuma.store.rows import Run, Vm
 from vnuma.store.states import RunState
 
 
-def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> int:
-    """Lease, mark and baseline for this play, as a supervisor takes them; the fencing token.
+def take(store: Store, run: Run, study: Study, vm: Vm, target: AnyTarget) -> VmContext:
+    """Lease, mark and baseline for this play, as a supervisor takes them; the context that holds the VM.
 
     Raises VmHeld when another process looks after the run, or another run has the VM.
     """
     claim_supervision(store, run, _this_play())
     with heartbeat(store, run, _this_play()):
-        token = take_vm(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
+        taken = take_vm(store, run, study, vm, target, VCenterRetry(study.power.vcenter_retry_s))
     with store.write() as connection:
         runs.set_run_state(connection, run.id, RunState.RUNNING)
-    return token
+    return taken
 
 
 def refuse_if_looked_after(run: Run) -> None:
