@@ -17,14 +17,8 @@ func (b *batch) administer(st tsql.Statement) error {
 	defer b.s.inst.mu.Unlock()
 	switch st := st.(type) {
 	case *tsql.CreateDatabase:
-		if err := b.notInTransaction("CREATE DATABASE", st.Line()); err != nil {
-			return err
-		}
 		return b.s.inst.createDatabase(st)
 	case *tsql.AlterDatabase:
-		if err := b.notInTransaction("ALTER DATABASE", st.Line()); err != nil {
-			return err
-		}
 		return b.alterDatabase(st)
 	case *tsql.AlterServer:
 		return b.s.inst.alterServer(st)
@@ -34,13 +28,6 @@ func (b *batch) administer(st tsql.Statement) error {
 		return b.s.inst.governor.alter(st.Action)
 	}
 	return tsql.Unmodelled(st.Line(), "this statement")
-}
-
-func (b *batch) notInTransaction(statement string, line int) error {
-	if b.s.tx.depth == 0 {
-		return nil
-	}
-	return tsql.Errorf(226, line, "%s statement not allowed within multi-statement transaction.", statement)
 }
 
 // createDatabase adds a database. The caller holds mu.

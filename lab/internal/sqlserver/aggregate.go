@@ -2,8 +2,6 @@ package sqlserver
 
 import (
 	"math/big"
-	"sort"
-	"strings"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -38,9 +36,8 @@ func init() {
 	}
 	aggregates = map[string]func(tds.Type) (tds.Type, func() accumulator, error){
 		"count": counting(typeInt), "count_big": counting(typeBigInt),
-		"sum": sumOf, "avg": averageOf,
+		"sum": sumOf,
 		"min": extremeOf(-1), "max": extremeOf(1),
-		"checksum_agg": checksumAggregate, "string_agg": stringAggregate,
 	}
 }
 
@@ -57,7 +54,6 @@ type total struct {
 	sum      *big.Int // of decimals, at the scale of the argument
 	scale    int
 	float    float64
-	average  bool
 	wideType tds.Type
 }
 
@@ -98,26 +94,18 @@ func (t *total) result() (any, error) {
 	if t.count == 0 {
 		return nil, nil
 	}
-	divisor := int64(1)
-	if t.average {
-		divisor = t.count
-	}
 	switch t.wideType.Kind {
 	case tds.KindFloat:
-		return t.float / float64(divisor), nil
+		return t.float, nil
 	case tds.KindMoney:
-		return tds.Money(t.n / divisor), nil
+		return tds.Money(t.n), nil
 	case tds.KindDecimal:
-		sum := newDecimal(t.sum, t.scale)
-		if t.average {
-			return decimalArithmetic("/", sum, tds.NewDecimal(divisor, 0), t.typ)
-		}
-		return fitDecimal(sum, t.typ)
+		return fitDecimal(newDecimal(t.sum, t.scale), t.typ)
 	}
-	return convert(t.n/divisor, t.typ, 0)
+	return convert(t.n, t.typ, 0)
 }
 
-func totalOf(arg tds.Type, average bool) (tds.Type, func() accumulator, error) {
+func sumOf(arg tds.Type) (tds.Type, func() accumulator, error) {
 	typ := arg
 	switch {
 	case arg.Kind == tds.KindInt64, arg.Kind == tds.KindMoney, arg.Kind == tds.KindFloat:
@@ -127,17 +115,11 @@ func totalOf(arg tds.Type, average bool) (tds.Type, func() accumulator, error) {
 		typ = typeInt
 	case arg.Kind == tds.KindDecimal:
 		typ = decimalType(38, arg.Scale)
-		if average {
-			typ.Scale = max(arg.Scale, 6)
-		}
 	}
 	return typ, func() accumulator {
-		return &total{typ: typ, average: average, wideType: arg, sum: new(big.Int), scale: arg.Scale}
+		return &total{typ: typ, wideType: arg, sum: new(big.Int), scale: arg.Scale}
 	}, nil
 }
-
-func sumOf(arg tds.Type) (tds.Type, func() accumulator, error)     { return totalOf(arg, false) }
-func averageOf(arg tds.Type) (tds.Type, func() accumulator, error) { return totalOf(arg, true) }
 
 type extreme struct {
 	sign int
@@ -157,58 +139,4 @@ func extremeOf(sign int) func(tds.Type) (tds.Type, func() accumulator, error) {
 	return func(arg tds.Type) (tds.Type, func() accumulator, error) {
 		return arg, func() accumulator { return &extreme{sign: sign} }, nil
 	}
-}
-
-type checksums struct {
-	sum   int64
-	count int64
-}
-
-func (c *checksums) add(v any) error {
-	n, err := wholeNumber(v, typeInt)
-	c.sum ^= n
-	c.count++
-	return err
-}
-
-func (c *checksums) result() (any, error) {
-	if c.count == 0 {
-		return nil, nil
-	}
-	return int64(int32(c.sum)), nil
-}
-
-func checksumAggregate(arg tds.Type) (tds.Type, func() accumulator, error) {
-	if !isInteger(arg.Kind) {
-		return arg, nil, tsql.Errorf(8117, 0, "Operand data type %s is invalid for checksum_agg operator.", typeName(arg))
-	}
-	return typeInt, func() accumulator { return &checksums{} }, nil
-}
-
-// joinedText is STRING_AGG: values arrive as rows of text followed by order keys.
-type joinedText struct {
-	rows [][]any
-	keys []sortKey
-	sep  string
-}
-
-func (j *joinedText) add(v any) error {
-	j.rows = append(j.rows, v.([]any))
-	return nil
-}
-
-func (j *joinedText) result() (any, error) {
-	if j.rows == nil {
-		return nil, nil
-	}
-	sort.SliceStable(j.rows, func(a, b int) bool { return compareRows(j.rows[a], j.rows[b], j.keys) < 0 })
-	parts := make([]string, len(j.rows))
-	for i, row := range j.rows {
-		parts[i] = row[0].(string)
-	}
-	return strings.Join(parts, j.sep), nil
-}
-
-func stringAggregate(tds.Type) (tds.Type, func() accumulator, error) {
-	return textType(-1), func() accumulator { return &joinedText{} }, nil
 }

@@ -20,7 +20,6 @@ type response interface {
 	Error(tds.Message)
 	Done(tds.Done)
 	Database(now, before string)
-	Transaction(tds.TxKind)
 	Err() error
 }
 
@@ -46,7 +45,6 @@ type batch struct {
 type variable struct {
 	typ   tds.Type
 	value any
-	table *table
 }
 
 // run is what plans and expressions need of the statement that they belong to.
@@ -205,14 +203,11 @@ var continuing = map[int32]bool{8134: true, 2627: true, 2601: true, 515: true, 8
 // fail reports an error, or hands it to the enclosing TRY.
 func (b *batch) fail(st tsql.Statement, err *tsql.Error, times bool, started time.Time) error {
 	b.s.lastError, b.s.rowCount = err.Number, 0
-	if b.s.options.xactAbort && b.s.tx.depth > 0 {
-		b.s.rollback()
-		b.w.Transaction(tds.TxRollback)
-	}
 	if b.try > 0 {
 		return err
 	}
 	b.open = true
+	b.s.failed++
 	b.w.Error(message(err))
 	if times {
 		b.info(executionTimes(outcome{}.measured(started)))

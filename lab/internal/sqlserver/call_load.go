@@ -18,7 +18,7 @@ type procedureStat struct {
 	count                   int64
 	worker, elapsed         float64
 	lastWorker, lastElapsed float64
-	cached, last            time.Time
+	last                    time.Time
 }
 
 // callLoad is what short calls do to the server since the boot. Guarded by Instance.mu.
@@ -63,9 +63,6 @@ func (b *batch) executed(p *userProcedure) {
 		t = i.load.next(i, b.s.id, p.work.reads)
 	}
 	at := i.clock.now()
-	if p.ran.count == 0 {
-		p.ran.cached = at
-	}
 	p.ran.count++
 	p.ran.last, p.ran.lastWorker, p.ran.lastElapsed = at, t.Worker, t.Worker
 	p.ran.worker += t.Worker

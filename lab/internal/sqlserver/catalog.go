@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -31,7 +32,7 @@ type schema struct {
 	name string
 }
 
-// table is a stored table: a user table, a temporary table or a table variable.
+// table is a stored table: a user table or a temporary table.
 type table struct {
 	id              int
 	db              *database
@@ -42,11 +43,10 @@ type table struct {
 	memoryOptimized bool
 	schemaOnly      bool
 	rows            *store
-	product         *product    // instead of rows
-	looped          []*loopRows // besides rows
-	repeated        *repeated   // instead of rows
+	product         *product  // instead of rows
+	counted         int64     // besides rows: those that are known by their number alone
+	repeated        *repeated // instead of rows
 	unique          []*uniqueKey
-	identity        int64 // last value given
 }
 
 // product is the content of SELECT ... INTO of a cross join: its rows follow from the two sides.
@@ -63,7 +63,6 @@ type tableColumn struct {
 	declared string // type as declared, for sys.types
 	def      tsql.ColumnDef
 	fallback *scalar // DEFAULT
-	computed tsql.Expr
 }
 
 func newDatabase(id int, name string, now time.Time) *database {
@@ -121,22 +120,14 @@ func (db *database) newObjectID() int {
 	return db.nextID
 }
 
-func (db *database) hasMemoryOptimizedFilegroup() bool {
-	for _, g := range db.filegroups {
-		if g.MemoryOptimized {
-			for _, f := range db.files {
-				if strings.EqualFold(f.Filegroup, g.Name) {
-					return true
-				}
-			}
-		}
-	}
-	return false
+// isMemoryOptimized tells whether a file is a container of memory-optimised data.
+func (db *database) isMemoryOptimized(f tsql.File) bool {
+	return slices.ContainsFunc(db.filegroups, func(g tsql.Filegroup) bool { return g.MemoryOptimized && strings.EqualFold(f.Filegroup, g.Name) })
 }
 
 // fullName is how messages name a table.
 func (t *table) fullName() string {
-	if t.db == nil || strings.HasPrefix(t.name, "#") || strings.HasPrefix(t.name, "@") {
+	if t.db == nil || strings.HasPrefix(t.name, "#") {
 		return t.name
 	}
 	return t.schema + "." + t.name
@@ -149,11 +140,7 @@ func (t *table) count() int64 {
 	if t.repeated != nil {
 		return t.repeated.count()
 	}
-	n := int64(t.rows.rows)
-	for _, s := range t.looped {
-		n += s.count()
-	}
-	return n
+	return int64(t.rows.rows) + t.counted
 }
 
 func (t *table) plainColumns() []column {
@@ -177,13 +164,13 @@ func (t *table) place(name string) int {
 // empty is a store for rows of the table.
 func (t *table) empty() *store { return newStore(t.plainColumns()) }
 
-// expand turns a product, recurring rows or the rows of loops into plain rows, before they are changed.
+// expand turns a product or recurring rows into plain rows, before they are changed.
 func (t *table) expand() error {
 	if t.repeated != nil {
 		t.rows, t.repeated = t.repeated.expanded(), nil
 	}
 	if t.product == nil {
-		return t.expandLoops()
+		return nil
 	}
 	p, rows := t.product, t.empty()
 	buffer := make([]any, len(p.places))

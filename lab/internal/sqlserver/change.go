@@ -10,7 +10,6 @@ type change struct {
 	table *table
 	where *scalar
 	sets  map[int]scalar
-	top   *scalar
 	run   *run
 }
 
@@ -44,12 +43,7 @@ func (b *batch) remove(st *tsql.Delete) (outcome, error) {
 	r := b.newRun()
 	var ch *change
 	err := b.compile(r, func(c *compiler) (err error) {
-		if ch, err = c.change(st.Target, st.Where); err != nil || st.Top == nil {
-			return err
-		}
-		s, err := c.expr(st.Top)
-		s = converted(s, typeBigInt)
-		ch.top = &s
+		ch, err = c.change(st.Target, st.Where)
 		return err
 	})
 	if err != nil {
@@ -63,7 +57,7 @@ func (c *compiler) change(target tsql.Name, where tsql.Expr) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.run.use.table(t, nil)
+	c.run.use.table(t)
 	ch := &change{table: t, sets: map[int]scalar{}, run: c.run}
 	if where != nil {
 		cond, err := c.with(&scope{columns: aliasColumns(t)}).expr(where)
@@ -101,7 +95,6 @@ func (b *batch) apply(ch *change, command uint16) (outcome, error) {
 		ch.table.replace(before)
 		return outcome{}, err
 	}
-	b.s.remember(func() { ch.table.replace(before) })
 	b.s.rowCount = n
 	return counted(command, n), nil
 }
@@ -109,20 +102,15 @@ func (b *batch) apply(ch *change, command uint16) (outcome, error) {
 func (ch *change) before() (*store, error) {
 	ch.run.inst.mu.Lock()
 	defer ch.run.inst.mu.Unlock()
+	if ch.table.counted > 0 {
+		return nil, errCounted
+	}
 	err := ch.table.expand()
 	return ch.table.rows, err
 }
 
 // rows are the rows after the change, and how many were changed.
 func (ch *change) rows(before *store) (*store, int64, error) {
-	limit := int64(-1)
-	if ch.top != nil {
-		v, err := ch.top.eval(&frame{run: ch.run})
-		if err != nil {
-			return nil, 0, err
-		}
-		limit, _ = v.(int64)
-	}
 	after := ch.table.empty()
 	var n int64
 	fr := &frame{run: ch.run, row: make([]any, len(before.cells))}
@@ -132,10 +120,7 @@ func (ch *change) rows(before *store) (*store, int64, error) {
 				return nil, 0, err
 			}
 		}
-		hit, err := limit < 0 || n < limit, error(nil)
-		if hit {
-			hit, err = ch.hits(before, i, fr)
-		}
+		hit, err := ch.hits(before, i, fr)
 		switch {
 		case err != nil:
 			return nil, 0, err
@@ -179,44 +164,5 @@ func (ch *change) changed(after *store, fr *frame) error {
 			return err
 		}
 	}
-	if err := ch.table.compute(out, &frame{run: fr.run}); err != nil {
-		return err
-	}
 	return after.add(out)
-}
-
-func (b *batch) truncate(st *tsql.Truncate) (outcome, error) {
-	r := b.newRun()
-	var t *table
-	err := b.compile(r, func(c *compiler) (err error) {
-		t, err = r.stored(st.Target)
-		if err == nil && t.memoryOptimized {
-			err = tsql.Errorf(10794, st.Line(), "The statement 'TRUNCATE TABLE' is not supported with memory optimized tables.")
-		}
-		return err
-	})
-	if err != nil {
-		return outcome{}, err
-	}
-	b.s.inst.mu.Lock()
-	defer b.s.inst.mu.Unlock()
-	if err := t.expand(); err != nil {
-		return outcome{}, err
-	}
-	before := t.rows
-	t.replace(t.empty())
-	t.identity = t.firstIdentity()
-	b.s.remember(func() { t.replace(before) })
-	b.s.rowCount = 0
-	return outcome{done: &tds.Done{}}, nil
-}
-
-// firstIdentity is the value before the first that an identity column gives.
-func (t *table) firstIdentity() int64 {
-	for _, c := range t.columns {
-		if c.def.Identity {
-			return c.def.Seed - c.def.Step
-		}
-	}
-	return 0
 }

@@ -42,7 +42,7 @@ type scope struct {
 	columns []column
 	outer   *scope
 	// replace maps an expression (as tsql.Format writes it) to a column that already holds its value:
-	// group keys, aggregates and window functions.
+	// group keys and aggregates.
 	replace map[string]int
 	before  *scope // with GROUP BY: the names that may not be used any more
 	used    bool   // an expression of a subquery resolved a column here

@@ -15,7 +15,7 @@ func (b *batch) define(st tsql.Statement) error {
 	b.s.rowCount = 0
 	switch st := st.(type) {
 	case *tsql.CreateTable:
-		t, err := b.newTable(st, st)
+		t, err := b.newTable(st)
 		if err != nil {
 			return err
 		}
@@ -40,7 +40,7 @@ func (b *batch) define(st tsql.Statement) error {
 // locate gives a new table its database, schema and name.
 func (b *batch) locate(t *table, n tsql.Name) error {
 	t.name, t.schema = n.Object(), "dbo"
-	if strings.HasPrefix(t.name, "#") || strings.HasPrefix(t.name, "@") {
+	if strings.HasPrefix(t.name, "#") {
 		return nil
 	}
 	inst := b.s.inst
@@ -62,28 +62,23 @@ func (b *batch) locate(t *table, n tsql.Name) error {
 	return nil
 }
 
-// newTable builds a table from its definition; located is nil for a table variable.
-func (b *batch) newTable(def, located *tsql.CreateTable) (*table, error) {
+// newTable builds a table from its definition.
+func (b *batch) newTable(def *tsql.CreateTable) (*table, error) {
 	t := &table{created: now(), memoryOptimized: def.MemoryOptimized, schemaOnly: def.SchemaOnly, name: def.Name.Object(), indexes: def.Indexes}
-	if located != nil {
-		if err := b.locate(t, def.Name); err != nil {
-			return nil, err
-		}
+	if err := b.locate(t, def.Name); err != nil {
+		return nil, err
 	}
 	for _, c := range def.Columns {
 		if err := b.addColumn(t, c); err != nil {
 			return nil, err
 		}
 	}
-	if err := b.computeColumns(t); err != nil {
-		return nil, err
-	}
 	for i := range t.indexes {
 		if err := t.addIndex(&t.indexes[i]); err != nil {
 			return nil, err
 		}
 	}
-	t.rows, t.identity = t.empty(), t.firstIdentity()
+	t.rows = t.empty()
 	return t, b.checkMemoryOptimized(t, def.Line())
 }
 
@@ -92,15 +87,13 @@ func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
 		return tsql.Errorf(2705, 0, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.",
 			def.Name, t.name)
 	}
-	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def, computed: def.Computed, declared: def.Type.Name}
-	if def.Computed == nil {
-		var err error
-		if c.typ, err = resolveType(def.Type, 1); err != nil {
-			if failure := asSQL(err, 0); failure.Number == 243 {
-				err = tsql.Errorf(2715, def.Type.Line, "Column, parameter, or variable #%d: Cannot find data type %s.", len(t.columns)+1, def.Type.Name)
-			}
-			return err
+	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def, declared: def.Type.Name}
+	var err error
+	if c.typ, err = resolveType(def.Type, 1); err != nil {
+		if failure := asSQL(err, 0); failure.Number == 243 {
+			err = tsql.Errorf(2715, def.Type.Line, "Column, parameter, or variable #%d: Cannot find data type %s.", len(t.columns)+1, def.Type.Name)
 		}
+		return err
 	}
 	if def.Default != nil {
 		r := b.newRun()
@@ -113,26 +106,6 @@ func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
 		}
 	}
 	t.columns = append(t.columns, c)
-	return nil
-}
-
-// computeColumns compiles the computed columns over the plain ones.
-func (b *batch) computeColumns(t *table) error {
-	for i := range t.columns {
-		c := &t.columns[i]
-		if c.computed == nil {
-			continue
-		}
-		r := b.newRun()
-		err := b.compile(r, func(cc *compiler) error {
-			s, err := cc.with(&scope{columns: t.plainColumns()}).expr(c.computed)
-			c.fallback, c.typ, c.nullable, c.declared = &s, s.typ, true, typeName(s.typ)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -165,7 +138,7 @@ func (b *batch) checkMemoryOptimized(t *table, line int) error {
 	}
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
-	if !t.db.hasMemoryOptimizedFilegroup() {
+	if !slices.ContainsFunc(t.db.files, t.db.isMemoryOptimized) {
 		return tsql.Errorf(41337, line, "Cannot create memory optimized tables. To create memory optimized tables, the database must "+
 			"have a MEMORY_OPTIMIZED_FILEGROUP that is online and has at least one container.")
 	}
@@ -213,13 +186,11 @@ func (b *batch) addTable(t *table) error {
 		tempdb := s.inst.lookup("tempdb")
 		t.id = -tempdb.newObjectID()
 		s.temp[key] = t
-		s.remember(func() { delete(s.temp, key) })
 		return nil
 	}
 	key := fold(t.schema + "." + t.name)
 	t.id = t.db.newObjectID()
 	t.db.tables[key] = t
-	s.remember(func() { delete(t.db.tables, key) })
 	return nil
 }
 
@@ -232,7 +203,6 @@ func (b *batch) createSchema(st *tsql.CreateSchema) error {
 		return tsql.Errorf(2714, st.Line(), "There is already an object named '%s' in the database.", st.Name)
 	}
 	db.schemas[key] = &schema{id: len(db.schemas) + 1, name: st.Name}
-	b.s.remember(func() { delete(db.schemas, key) })
 	return nil
 }
 
@@ -296,7 +266,7 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 		if err != nil {
 			return missing("procedure")
 		}
-		s.dropProcedure(p)
+		delete(p.db.procedures, p.key())
 		return nil
 	}
 	t, err := r.stored(n)
@@ -312,14 +282,10 @@ func (b *batch) drop(st *tsql.Drop, n tsql.Name) error {
 
 func (s *Session) dropTable(t *table) {
 	if t.db == nil {
-		key := fold(t.name)
-		delete(s.temp, key)
-		s.remember(func() { s.temp[key] = t })
+		delete(s.temp, fold(t.name))
 		return
 	}
-	key := fold(t.schema + "." + t.name)
-	delete(t.db.tables, key)
-	s.remember(func() { t.db.tables[key] = t })
+	delete(t.db.tables, fold(t.schema+"."+t.name))
 }
 
 func (s *Session) dropSchema(name string) error {
@@ -336,9 +302,6 @@ func (s *Session) dropDatabase(name string) error {
 	db := s.inst.lookup(name)
 	if db.system() {
 		return tsql.Errorf(3708, 0, "Cannot drop the database '%s' because it is a system database.", db.name)
-	}
-	if s.tx.depth > 0 {
-		return tsql.Errorf(226, 0, "DROP DATABASE statement not allowed within multi-statement transaction.")
 	}
 	for _, other := range s.inst.sessions {
 		if other.db == db && (other == s || db.option("USER_ACCESS", "MULTI_USER") != "SINGLE_USER") {

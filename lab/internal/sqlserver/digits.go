@@ -58,8 +58,6 @@ func digitIn(x tsql.Expr, column string) *digit {
 			}
 		case *tsql.ColumnRef:
 			alone = alone && fold(x.Object()) != column
-		case *tsql.Call:
-			alone = alone && !volatile[fold(x.Name.Object())]
 		case *tsql.Subquery, *tsql.VarRef:
 			alone = false
 		}

@@ -19,8 +19,6 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return b.update(st)
 	case *tsql.Delete:
 		return b.remove(st)
-	case *tsql.Truncate:
-		return b.truncate(st)
 	case *tsql.CreateTable, *tsql.CreateIndex, *tsql.CreateSchema, *tsql.CreateProcedure, *tsql.Drop:
 		return outcome{done: &tds.Done{}}, b.define(st)
 	case *tsql.CreateDatabase, *tsql.AlterDatabase, *tsql.AlterServer, *tsql.ResourcePool, *tsql.ResourceGovernor:
@@ -35,8 +33,6 @@ func (b *batch) execute(st tsql.Statement) (outcome, error) {
 		return b.setOption(st)
 	case *tsql.Exec:
 		return b.exec(st)
-	case *tsql.Transaction:
-		return outcome{}, b.transaction(st)
 	case *tsql.Accepted:
 		b.s.rowCount = 0
 		if err := b.s.requireStatement(st); err != nil {
@@ -94,7 +90,7 @@ func (b *batch) compile(r *run, work func(c *compiler) error) error {
 	if err != nil {
 		return err
 	}
-	return r.use.check(b.s)
+	return r.use.check()
 }
 
 // value computes an expression without columns.
@@ -122,7 +118,7 @@ func (b *batch) text(x tsql.Expr) (string, error) {
 // assign sets a variable, converting to its type.
 func (b *batch) assign(name string, v any) error {
 	target, ok := b.vars[name]
-	if !ok || target.table != nil {
+	if !ok {
 		return tsql.Errorf(137, 0, "Must declare the scalar variable \"%s\".", name)
 	}
 	converted, err := convert(v, target.typ, 0)
@@ -136,17 +132,11 @@ func (b *batch) declare(st *tsql.Declare) error {
 			return tsql.Errorf(134, st.Line(), "The variable name '%s' has already been declared. Variable names must be unique "+
 				"within a query batch or stored procedure.", d.Name)
 		}
-		v := &variable{}
-		var err error
-		if d.Table != nil {
-			v.table, err = b.newTable(d.Table, nil)
-		} else {
-			v.typ, err = resolveType(d.Type, 1)
-		}
+		typ, err := resolveType(d.Type, 1)
 		if err != nil {
 			return err
 		}
-		b.vars[d.Name] = v
+		b.vars[d.Name] = &variable{typ: typ}
 		if d.Init == nil {
 			continue
 		}
@@ -292,32 +282,5 @@ func (b *batch) waitFor(st *tsql.WaitFor) error {
 		return tsql.Errorf(148, st.Line(), "Incorrect time syntax in time string '%s' used with WAITFOR.", text)
 	}
 	b.s.inst.pace(at.Sub(at.Truncate(24*time.Hour)), b.ctx.Done())
-	return nil
-}
-
-// transaction is BEGIN, COMMIT or ROLLBACK as a statement.
-func (b *batch) transaction(st *tsql.Transaction) error {
-	s := b.s
-	s.rowCount = 0
-	if st.Kind == "BEGIN" {
-		s.tx.depth++
-		if s.tx.depth == 1 {
-			b.w.Transaction(tds.TxBegin)
-		}
-		return nil
-	}
-	if s.tx.depth == 0 {
-		number := map[string]int32{"COMMIT": 3902, "ROLLBACK": 3903}[st.Kind]
-		return tsql.Errorf(number, st.Line(), "The %s TRANSACTION request has no corresponding BEGIN TRANSACTION.", st.Kind)
-	}
-	if st.Kind == "ROLLBACK" {
-		s.rollback()
-		b.w.Transaction(tds.TxRollback)
-		return nil
-	}
-	s.commit()
-	if s.tx.depth == 0 {
-		b.w.Transaction(tds.TxCommit)
-	}
 	return nil
 }

@@ -23,8 +23,7 @@ func meta(least, most int, t tds.Type, eval func(r *run, a []string) any) functi
 }
 
 var metaFunctions = map[string]function{
-	"serverproperty":     meta(1, 1, textType(4000), func(r *run, a []string) any { return r.inst.serverProperty(a[0]) }),
-	"databasepropertyex": meta(2, 2, textType(4000), func(r *run, a []string) any { return r.inst.databaseProperty(a[0], a[1]) }),
+	"serverproperty": meta(1, 1, textType(4000), func(r *run, a []string) any { return r.inst.serverProperty(a[0]) }),
 	"db_id": meta(0, 1, typeInt, func(r *run, a []string) any {
 		if len(a) == 0 {
 			return int64(r.s.db.id)
@@ -42,9 +41,6 @@ var metaFunctions = map[string]function{
 		}
 		return r.objectID(a[0], kind)
 	}),
-	"object_name": {least: 1, most: 2, args: typeInt, result: always(typeSysname), eval: func(r *run, a []any) (any, error) {
-		return r.objectName(a[0].(int64)), nil
-	}},
 	"schema_id": meta(0, 1, typeInt, func(r *run, a []string) any {
 		name := "dbo"
 		if len(a) > 0 {
@@ -55,29 +51,8 @@ var metaFunctions = map[string]function{
 		}
 		return nil
 	}),
-	"schema_name": {most: 1, args: typeInt, result: always(typeSysname), eval: func(r *run, a []any) (any, error) {
-		r.inst.mu.Lock()
-		defer r.inst.mu.Unlock()
-		id := int64(1)
-		if len(a) > 0 {
-			id = a[0].(int64)
-		}
-		for _, s := range r.s.db.schemas {
-			if int64(s.id) == id {
-				return s.name, nil
-			}
-		}
-		return nil, nil
-	}},
-	"columnproperty":     meta(3, 3, typeInt, func(r *run, a []string) any { return r.columnProperty(a[0], a[1], a[2]) }),
 	"col_length":         meta(2, 2, typeSmallInt, func(r *run, a []string) any { return r.columnLength(a[0], a[1]) }),
 	"connectionproperty": meta(1, 1, textType(4000), func(r *run, a []string) any { return r.s.connectionProperty(a[0]) }),
-	"suser_sname":        loginName, "suser_name": loginName, "original_login": loginName, "system_user": loginName,
-	"user_name":    meta(0, 1, typeSysname, func(*run, []string) any { return "dbo" }),
-	"session_user": meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
-	"user":         meta(0, 0, typeSysname, func(*run, []string) any { return "dbo" }),
-	"host_name":    meta(0, 0, typeSysname, func(r *run, _ []string) any { return r.s.login.Host }),
-	"app_name":     meta(0, 0, typeSysname, func(r *run, _ []string) any { return r.s.login.App }),
 	"has_dbaccess": meta(1, 1, typeInt, func(r *run, a []string) any {
 		db := r.inst.lookup(a[0])
 		if db == nil {
@@ -92,23 +67,10 @@ var metaFunctions = map[string]function{
 		}
 		return int64(boolInt(!r.s.limited() || fold(a[0]) == "public"))
 	}),
-	"is_member": meta(1, 1, typeInt, func(_ *run, a []string) any {
-		if strings.HasPrefix(fold(a[0]), "db_") {
-			return int64(1)
-		}
-		return nil
-	}),
-	"rowcount_big":    {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
-	"xact_state":      {result: always(typeSmallInt), eval: func(r *run, _ []any) (any, error) { return min(int64(r.s.tx.depth), 1), nil }},
-	"error_number":    caught(typeInt, func(e *tsql.Error) any { return int64(e.Number) }),
-	"error_message":   caught(textType(4000), func(e *tsql.Error) any { return e.Text }),
-	"error_severity":  caught(typeInt, func(e *tsql.Error) any { return int64(e.Class) }),
-	"error_state":     caught(typeInt, func(e *tsql.Error) any { return int64(e.State) }),
-	"error_line":      caught(typeInt, func(e *tsql.Error) any { return int64(e.Line) }),
-	"error_procedure": caught(typeSysname, func(*tsql.Error) any { return nil }),
+	"rowcount_big":  {result: always(typeBigInt), eval: func(r *run, _ []any) (any, error) { return r.s.rowCount, nil }},
+	"error_number":  caught(typeInt, func(e *tsql.Error) any { return int64(e.Number) }),
+	"error_message": caught(textType(4000), func(e *tsql.Error) any { return e.Text }),
 }
-
-var loginName = meta(0, 1, typeSysname, func(r *run, _ []string) any { return r.s.login.User })
 
 var serverRoles = map[string]bool{"sysadmin": true, "public": true, "serveradmin": true, "securityadmin": true, "setupadmin": true,
 	"processadmin": true, "diskadmin": true, "dbcreator": true, "bulkadmin": true}
@@ -156,20 +118,12 @@ func (i *Instance) serverProperty(name string) any {
 		return "SQL_Latin1_General_CP1_CI_AS"
 	case "isxtpsupported":
 		return bit(i.supportsXTP())
-	case "isfulltextinstalled":
-		return "1"
 	case "ishadrenabled":
 		return bit(i.config.Use.Hadr || len(i.config.Use.AvailabilityGroup) > 0)
 	case "isclustered":
 		return bit(i.config.Use.Clustered)
-	case "isintegratedsecurityonly", "issingleuser", "islocaldb":
-		return "0"
 	case "instancedefaultdatapath", "instancedefaultlogpath":
 		return path
-	case "processid":
-		return "4242"
-	case "hadrmanagerstatus":
-		return "2"
 	}
 	return nil
 }
@@ -199,31 +153,6 @@ func textOf(n int64) string {
 		panic(err)
 	}
 	return s
-}
-
-// databaseProperty is DATABASEPROPERTYEX(database, property).
-func (i *Instance) databaseProperty(database, name string) any {
-	db := i.lookup(database)
-	if db == nil {
-		return nil
-	}
-	switch fold(name) {
-	case "status":
-		return i.state(db)
-	case "recovery":
-		return db.option("RECOVERY", "FULL")
-	case "updateability":
-		return db.option("UPDATEABILITY", "READ_WRITE")
-	case "useraccess":
-		return db.option("USER_ACCESS", "MULTI_USER")
-	case "collation":
-		return "SQL_Latin1_General_CP1_CI_AS"
-	case "isxtpsupported":
-		return "1"
-	case "isautoclose", "isautoshrink", "isparameterizationforced":
-		return "0"
-	}
-	return nil
 }
 
 // hasPermission is what HAS_PERMS_BY_NAME answers: NULL for an unknown name.
@@ -315,30 +244,8 @@ func (r *run) objectID(name, kind string) any {
 		}
 		return nil
 	}
-	if t, err := r.stored(*n); err == nil && !strings.HasPrefix(n.Object(), "@") {
+	if t, err := r.stored(*n); err == nil {
 		return int64(t.id)
-	}
-	return nil
-}
-
-// objectName is OBJECT_NAME(id) in the current database.
-func (r *run) objectName(id int64) any {
-	r.inst.mu.Lock()
-	defer r.inst.mu.Unlock()
-	for _, t := range r.s.db.sortedTables() {
-		if int64(t.id) == id {
-			return t.name
-		}
-	}
-	for _, p := range r.s.db.procedures {
-		if int64(p.id) == id {
-			return p.name
-		}
-	}
-	for _, v := range views {
-		if int64(v.id) == id {
-			return v.name
-		}
 	}
 	return nil
 }
@@ -353,31 +260,6 @@ func (r *run) columnsOf(id int64) []column {
 	for _, t := range r.s.db.tables {
 		if int64(t.id) == id {
 			return t.plainColumns()
-		}
-	}
-	return nil
-}
-
-func (r *run) columnProperty(id, name, property string) any {
-	n, err := wholeNumber(id, typeInt)
-	if err != nil {
-		return nil
-	}
-	for i, c := range r.columnsOf(n) {
-		if !strings.EqualFold(c.name, name) {
-			continue
-		}
-		switch fold(property) {
-		case "columnid", "ordinal":
-			return int64(i + 1)
-		case "allowsnull":
-			return boolInt(c.nullable)
-		case "precision":
-			return int64(c.typ.Precision)
-		case "scale":
-			return int64(c.typ.Scale)
-		case "isidentity", "iscomputed", "isrowguidcol":
-			return int64(0)
 		}
 	}
 	return nil

@@ -17,7 +17,7 @@ func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
 		return c.apply(f, nil), nil
 	}
 	v := c.run.batch.vars[x.Name]
-	if v == nil || v.table != nil {
+	if v == nil {
 		return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
 	}
 	return scalar{typ: v.typ, nullable: true, eval: func(*frame) (any, error) { return v.value, nil }}, nil
@@ -29,24 +29,11 @@ func global(t tds.Type, eval func(r *run) any) function {
 
 // globals are the @@ functions.
 var globals = map[string]function{
-	"@@version":     global(textType(300), func(r *run) any { return r.inst.banner() }),
-	"@@error":       global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
-	"@@rowcount":    global(typeInt, func(r *run) any { return r.s.rowCount }),
-	"@@spid":        global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
-	"@@servername":  global(typeSysname, func(r *run) any { return r.inst.serverName() }),
-	"@@servicename": global(typeSysname, func(*run) any { return "MSSQLSERVER" }),
-	"@@trancount":   global(typeInt, func(r *run) any { return int64(r.s.tx.depth) }),
-	"@@language":    global(typeSysname, func(r *run) any { return r.s.options.language }),
-	"@@max_precision": global(typeTinyInt, func(*run) any {
-		return int64(38)
-	}),
-	"@@microsoftversion": global(typeInt, func(r *run) any {
-		return int64(r.inst.version.major)<<24 | int64(r.inst.version.minor)<<16 | int64(r.inst.version.build)
-	}),
+	"@@version":      global(textType(300), func(r *run) any { return r.inst.banner() }),
+	"@@error":        global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
+	"@@rowcount":     global(typeInt, func(r *run) any { return r.s.rowCount }),
+	"@@spid":         global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
+	"@@servername":   global(typeSysname, func(r *run) any { return r.inst.serverName() }),
 	"@@lock_timeout": global(typeInt, func(r *run) any { return r.s.options.lockTimeout }),
-	"@@textsize":     global(typeInt, func(r *run) any { return r.s.options.textSize }),
 	"@@nestlevel":    global(typeInt, func(r *run) any { return int64(r.batch.nesting) }),
-	"@@options":      global(typeInt, func(*run) any { return int64(5496) }),
-	"@@datefirst":    global(typeTinyInt, func(*run) any { return int64(7) }),
-	"@@procid":       global(typeInt, func(*run) any { return int64(0) }),
 }

@@ -10,12 +10,8 @@ import (
 func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 	name := fold(call.Name.Object())
 	a := &aggregate{name: name, call: call, at: c, distinct: call.Distinct, nullable: !strings.HasPrefix(name, "count")}
-	wantArgs := 1
-	if name == "string_agg" {
-		wantArgs = 2
-	}
-	if call.Star != (len(call.Args) == 0) || call.Star && a.nullable || !call.Star && len(call.Args) != wantArgs {
-		return nil, tsql.Errorf(174, call.Name.Line, "The %s function requires %d argument(s).", call.Name.Object(), wantArgs)
+	if call.Star != (len(call.Args) == 0) || call.Star && a.nullable || !call.Star && len(call.Args) != 1 {
+		return nil, tsql.Errorf(174, call.Name.Line, "The %s function requires 1 argument(s).", call.Name.Object())
 	}
 	argType := typeInt
 	if !call.Star {
@@ -26,39 +22,8 @@ func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 		a.arg, argType = &arg, arg.typ
 	}
 	var err error
-	if a.typ, a.fresh, err = aggregates[name](argType); err != nil {
-		return nil, err
-	}
-	if name == "string_agg" {
-		err = c.stringAgg(a, call)
-	}
+	a.typ, a.fresh, err = aggregates[name](argType)
 	return a, err
-}
-
-func (c *compiler) stringAgg(a *aggregate, call *tsql.Call) error {
-	separator, ok := call.Args[1].(*tsql.TextLit)
-	if !ok {
-		return tsql.Errorf(8733, call.Name.Line, "Separator parameter for STRING_AGG must be a string literal or variable.")
-	}
-	parts := []scalar{converted(*a.arg, textType(-1))}
-	var keys []sortKey
-	for i, item := range call.Within {
-		key, err := c.expr(item.X)
-		if err != nil {
-			return err
-		}
-		parts = append(parts, key)
-		keys = append(keys, sortKey{column: i + 1, desc: item.Desc})
-	}
-	a.fresh = func() accumulator { return &joinedText{keys: keys, sep: separator.Value} }
-	a.arg = &scalar{typ: a.typ, nullable: true, eval: func(f *frame) (any, error) {
-		row, err := evaluate(parts, f, make([]any, len(parts)))
-		if err != nil || row[0] == nil {
-			return nil, err
-		}
-		return row, nil
-	}}
-	return nil
 }
 
 // feed gives one row to the accumulator, as often as it is there.
@@ -135,7 +100,7 @@ func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
 		row, ok, err = p.overScan()
 	}
 	if !ok && err == nil {
-		row, ok = p.overLoops()
+		row, ok = p.overCounted()
 	}
 	switch {
 	case err != nil:

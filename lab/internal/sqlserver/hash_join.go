@@ -116,7 +116,7 @@ func (c *chains) each(row []any, columns []int, visit func(row int) error) error
 
 // byHash is the table on the right of a join that is looked up by hash; nil when there is none.
 func (p *joinPlan) byHash() *scanPlan {
-	if p.kind != "INNER" || p.equal == nil {
+	if p.outer || p.equal == nil {
 		return nil
 	}
 	return scanOf(p.right)
@@ -145,10 +145,10 @@ func (p *joinPlan) candidates(f *frame) (func(left []any, visit func(right []any
 	}, err
 }
 
-// eachTimes is an inner join; of other kinds every row comes by itself. A hash only finds candidates: the
+// eachTimes is an inner join; of an outer one every row comes by itself. A hash only finds candidates: the
 // condition decides.
 func (p *joinPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
-	if p.kind != "INNER" {
+	if p.outer {
 		return p.nested(f, func(row []any) error { return yield(row, 1) })
 	}
 	candidates, err := p.candidates(f)
@@ -177,7 +177,7 @@ func (p *joinPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
 
 // each hands over every row of the join.
 func (p *joinPlan) each(f *frame, yield func([]any) error) error {
-	if p.kind != "INNER" {
+	if p.outer {
 		return p.nested(f, yield)
 	}
 	return p.eachTimes(f, func(row []any, times int64) error {

@@ -31,11 +31,9 @@ func (b *batch) insert(st *tsql.Insert) (outcome, error) {
 	}
 	b.s.inst.mu.Lock()
 	defer b.s.inst.mu.Unlock()
-	undo, err := in.table.insert(rows)
-	if err != nil {
+	if err := in.table.insert(rows); err != nil {
 		return outcome{}, err
 	}
-	b.s.remember(undo)
 	if in.table.memoryOptimized {
 		b.s.inst.place()
 	}
@@ -49,7 +47,7 @@ func (c *compiler) insert(st *tsql.Insert) (*insertPlan, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.run.use.table(t, []string{"SNAPSHOT"}) // writing needs no hint
+	c.run.use.table(t)
 	targets, err := targetColumns(t, st.Columns)
 	if err != nil {
 		return nil, err
@@ -89,14 +87,12 @@ func countMismatch(have, want int, listed bool) error {
 		"SELECT values must match the number of INSERT columns.")
 }
 
-// targetColumns are the places of the named columns, or of all that can be given a value.
+// targetColumns are the places of the named columns, or of all.
 func targetColumns(t *table, names []string) ([]int, error) {
 	var out []int
 	if names == nil {
-		for i, c := range t.columns {
-			if !c.def.Identity && c.computed == nil {
-				out = append(out, i)
-			}
+		for i := range t.columns {
+			out = append(out, i)
 		}
 		return out, nil
 	}
@@ -108,10 +104,6 @@ func targetColumns(t *table, names []string) ([]int, error) {
 			return nil, tsql.Errorf(207, 0, "Invalid column name '%s'.", name)
 		case seen[i]:
 			return nil, tsql.Errorf(264, 0, "The column name '%s' is specified more than once in the SET clause or column list of an INSERT.", name)
-		case t.columns[i].def.Identity:
-			return nil, tsql.Errorf(544, 0, "Cannot insert explicit value for identity column in table '%s' when IDENTITY_INSERT is set to OFF.", t.name)
-		case t.columns[i].computed != nil:
-			return nil, tsql.Errorf(271, 0, "The column \"%s\" cannot be modified because it is either a computed column or is the result of a UNION operator.", name)
 		}
 		seen[i] = true
 		out = append(out, i)
@@ -158,9 +150,6 @@ func (in *insertPlan) build() (*store, error) {
 			}
 			row[i] = v
 		}
-		if err := in.table.compute(row, fr); err != nil {
-			return err
-		}
 		return rows.add(row)
 	})
 	return rows, err
@@ -172,10 +161,6 @@ func (in *insertPlan) cell(i int, given []any, fr *frame) (any, error) {
 	var v any
 	var err error
 	switch {
-	case c.computed != nil:
-		return nil, nil
-	case c.def.Identity:
-		return in.table.nextIdentity(in.run.inst, c.def.Step), nil
 	case in.from[i] >= 0:
 		v = given[in.from[i]]
 	case c.fallback != nil:
@@ -184,13 +169,6 @@ func (in *insertPlan) cell(i int, given []any, fr *frame) (any, error) {
 		}
 	}
 	return in.table.fit(c, v, in.run.inst.version)
-}
-
-func (t *table) nextIdentity(inst *Instance, step int64) int64 {
-	inst.mu.Lock()
-	defer inst.mu.Unlock()
-	t.identity += step
-	return t.identity
 }
 
 // fit converts a value for a column and refuses NULL and text that is too long.
@@ -210,20 +188,4 @@ func (t *table) fit(c *tableColumn, v any, ver version) (any, error) {
 		return nil, tsql.Errorf(8152, 0, "String or binary data would be truncated.")
 	}
 	return convert(v, c.typ, 0)
-}
-
-// compute fills the computed columns of a row.
-func (t *table) compute(row []any, fr *frame) error {
-	for i, c := range t.columns {
-		if c.computed == nil || c.fallback == nil {
-			continue
-		}
-		fr.row = row
-		v, err := c.fallback.eval(fr)
-		if err != nil {
-			return err
-		}
-		row[i] = v
-	}
-	return nil
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"net"
 	"strconv"
 	"strings"
@@ -71,8 +70,7 @@ type Instance struct {
 	softNUMANow bool         // the same, in use since the start
 	affinity    string       // of ALTER SERVER CONFIGURATION
 	bound       map[int]bool // the CPUs that it allows, nil = all
-	guids       *rand.Rand
-	stats       []queryStat // of cross joins since the boot, the latest last
+	stats       []queryStat  // of cross joins since the boot, the latest last
 	load        callLoad
 	clock       guestClock // guards itself
 	locks       map[string]*appLock
@@ -110,7 +108,6 @@ func New(cfg Config) (*Instance, error) {
 	}
 	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, logins: map[string]guest.LoginCount{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.clock.ahead = cfg.ClockAhead
-	i.guids = rand.New(rand.NewPCG(uint64(cfg.Seed), 1))
 	now := time.Now().UTC()
 	if err := i.keepPorts(); err != nil {
 		return nil, err
@@ -299,17 +296,6 @@ func (i *Instance) state(db *database) string {
 		return "RECOVERING"
 	}
 	return db.option("STATE", "ONLINE")
-}
-
-func (i *Instance) newGUID() [16]byte {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	var g [16]byte
-	for n := range g {
-		g[n] = byte(i.guids.Uint32())
-	}
-	g[6], g[8] = g[6]&0x0f|0x40, g[8]&0x3f|0x80
-	return g
 }
 
 // pace waits as long as the time scale says that a modelled time takes.

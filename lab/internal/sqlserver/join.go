@@ -10,16 +10,13 @@ type crossPlan struct {
 	outerRows, innerRows int64 // of the last run
 }
 
-func (p *crossPlan) columns() []column { return joinColumns(p.left, p.right, "CROSS") }
+func (p *crossPlan) columns() []column { return joinColumns(p.left, p.right, false) }
 
-func joinColumns(left, right plan, kind string) []column {
-	out := append([]column(nil), left.columns()...)
-	out = append(out, right.columns()...)
-	for i := range out {
-		fromLeft := i < len(left.columns())
-		if kind == "FULL" || kind == "LEFT" && !fromLeft || kind == "RIGHT" && fromLeft || kind == "OUTER APPLY" && !fromLeft {
-			out[i].nullable = true
-		}
+// joinColumns are the columns of both sides; those of the right one may be NULL in an outer join.
+func joinColumns(left, right plan, outer bool) []column {
+	out := append(append([]column(nil), left.columns()...), right.columns()...)
+	for i := len(left.columns()); outer && i < len(out); i++ {
+		out[i].nullable = true
 	}
 	return out
 }
@@ -48,16 +45,16 @@ func (p *crossPlan) each(f *frame, yield func([]any) error) error {
 	})
 }
 
-// joinPlan is an INNER, LEFT, RIGHT or FULL join, by nested loops unless a hash will do.
+// joinPlan is an INNER or LEFT join, by nested loops unless a hash will do.
 type joinPlan struct {
-	kind        string
+	outer       bool // LEFT
 	left, right plan
 	on          scalar
 	equal       *equalities // nil: nested loops
 	run         *run
 }
 
-func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.kind) }
+func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.outer) }
 
 func (p *joinPlan) nested(f *frame, yield func([]any) error) error {
 	inner, err := collect(p.right, f)
@@ -67,11 +64,10 @@ func (p *joinPlan) nested(f *frame, yield func([]any) error) error {
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
 	fr := &frame{outer: f, run: p.run, row: buffer}
-	matchedInner := make([]bool, len(inner))
-	err = p.left.each(f, func(row []any) error {
+	return p.left.each(f, func(row []any) error {
 		copy(buffer, row)
 		matched := false
-		for i, in := range inner {
+		for _, in := range inner {
 			copy(buffer[width:], in)
 			v, err := p.on.eval(fr)
 			if err != nil {
@@ -80,68 +76,16 @@ func (p *joinPlan) nested(f *frame, yield func([]any) error) error {
 			if v != true {
 				continue
 			}
-			matched, matchedInner[i] = true, true
+			matched = true
 			if err := yield(buffer); err != nil {
 				return err
 			}
 		}
-		if !matched && (p.kind == "LEFT" || p.kind == "FULL") {
+		if !matched {
 			clear(buffer[width:])
 			return yield(buffer)
 		}
 		return p.run.ended()
-	})
-	if err != nil || p.kind != "RIGHT" && p.kind != "FULL" {
-		return err
-	}
-	return unmatched(inner, matchedInner, buffer, width, yield)
-}
-
-// unmatched hands over the inner rows that no outer row met.
-func unmatched(inner [][]any, matched []bool, buffer []any, width int, yield func([]any) error) error {
-	clear(buffer[:width])
-	for i, in := range inner {
-		if matched[i] {
-			continue
-		}
-		copy(buffer[width:], in)
-		if err := yield(buffer); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// applyPlan runs its right side once per left row, which that side can see.
-type applyPlan struct {
-	left, right plan
-	outer       bool
-	run         *run
-}
-
-func (p *applyPlan) columns() []column {
-	if p.outer {
-		return joinColumns(p.left, p.right, "OUTER APPLY")
-	}
-	return joinColumns(p.left, p.right, "CROSS")
-}
-
-func (p *applyPlan) each(f *frame, yield func([]any) error) error {
-	width := len(p.left.columns())
-	buffer := make([]any, width+len(p.right.columns()))
-	return p.left.each(f, func(row []any) error {
-		copy(buffer, row)
-		found := false
-		err := p.right.each(&frame{row: row, outer: f, run: p.run}, func(in []any) error {
-			found = true
-			copy(buffer[width:], in)
-			return yield(buffer)
-		})
-		if err != nil || found || !p.outer {
-			return err
-		}
-		clear(buffer[width:])
-		return yield(buffer)
 	})
 }
 
@@ -156,8 +100,6 @@ func (c *compiler) tableRef(ref tsql.TableRef) (plan, error) {
 			return nil, err
 		}
 		return aliased(p, ref.Alias, ref.Columns, ref.Query.Line)
-	case *tsql.TableFunction:
-		return c.tableFunction(ref)
 	case *tsql.Join:
 		return c.join(ref)
 	}
@@ -169,10 +111,6 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	if j.Kind == "CROSS APPLY" || j.Kind == "OUTER APPLY" {
-		right, err := c.with(&scope{columns: left.columns(), outer: c.scope}).tableRef(j.Right)
-		return &applyPlan{left: left, right: right, outer: j.Kind == "OUTER APPLY", run: c.run}, err
-	}
 	right, err := c.tableRef(j.Right)
 	if err != nil {
 		return nil, err
@@ -183,7 +121,7 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 	if j.Kind == "CROSS" {
 		return &crossPlan{left: left, right: right, run: c.run}, nil
 	}
-	p := &joinPlan{kind: j.Kind, left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
+	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
 	p.on, err = c.with(&scope{columns: p.columns(), outer: c.scope}).expr(j.On)
 	return p, err
 }

@@ -85,15 +85,11 @@ func inputsOf(p plan) []plan {
 		return []plan{p.input}
 	case *aggregatePlan:
 		return []plan{p.input}
-	case *windowPlan:
-		return []plan{p.input}
 	case *crossPlan:
 		return []plan{p.left, p.right}
 	case *joinPlan:
 		return []plan{p.left, p.right}
-	case *applyPlan:
-		return []plan{p.left, p.right}
-	case *setPlan:
+	case *unionPlan:
 		return []plan{p.left, p.right}
 	}
 	return nil

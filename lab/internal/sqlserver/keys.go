@@ -95,10 +95,10 @@ func (u *uniqueKey) merged(o *keyOrder, s *store, from int, fresh []int32) (out 
 	return &keyOrder{rows: rows}, duplicate
 }
 
-// insert adds rows after checking keys; it gives the function that takes them back.
-func (t *table) insert(rows *store) (undo func(), err error) {
+// insert adds rows after checking keys.
+func (t *table) insert(rows *store) error {
 	if err := t.expand(); err != nil {
-		return nil, err
+		return err
 	}
 	before := t.rows
 	after := before.with(rows)
@@ -106,7 +106,7 @@ func (t *table) insert(rows *store) (undo func(), err error) {
 	for i, u := range t.unique {
 		order, duplicate := u.extended(u.inOrder(before), after, before.rows)
 		if duplicate != noDuplicate {
-			return nil, u.duplicate(t, after, duplicate)
+			return u.duplicate(t, after, duplicate)
 		}
 		orders[i] = order
 	}
@@ -114,12 +114,12 @@ func (t *table) insert(rows *store) (undo func(), err error) {
 	for i, u := range t.unique {
 		u.order = orders[i]
 	}
-	return func() { t.replace(before) }, nil
+	return nil
 }
 
 // replace puts other rows in place of all; stores handed out before stay as they were.
 func (t *table) replace(rows *store) {
-	t.product, t.repeated, t.looped = nil, nil, nil
+	t.product, t.repeated, t.counted = nil, nil, 0
 	t.rows = rows.clipped()
 	for _, u := range t.unique {
 		u.order = nil

@@ -3,8 +3,7 @@ package sqlserver
 import "vnuma.dev/lab/internal/cost"
 
 func init() {
-	addView("sys.dm_os_spinlock_stats", "", `name nvarchar(256), collisions bigint, spins bigint, spins_per_collision real,
-		sleep_time bigint, backoffs bigint`, spinlockStats)
+	addView("sys.dm_os_spinlock_stats", "", "name nvarchar(256), collisions bigint, spins bigint, backoffs bigint", spinlockStats)
 }
 
 // logCache are the counters of what writes to the log, since the boot.
@@ -37,12 +36,7 @@ var otherSpinlocks = []struct {
 func spinlockStats(v *viewContext) []viewRow {
 	row := func(name string, spins int64) viewRow {
 		collisions := spins / spinsPerCollision
-		each := 0.0
-		if collisions > 0 {
-			each = float64(spins) / float64(collisions)
-		}
-		return viewRow{"name": name, "collisions": collisions, "spins": spins, "spins_per_collision": each, "sleep_time": collisions / 100,
-			"backoffs": collisions / collisionsPerSleep}
+		return viewRow{"name": name, "collisions": collisions, "spins": spins, "backoffs": collisions / collisionsPerSleep}
 	}
 	l := v.inst().logCache
 	out := []viewRow{row("LOGCACHE_ACCESS", int64(l.spins))}

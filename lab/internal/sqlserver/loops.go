@@ -4,56 +4,74 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// A loop of millions of inserts is not run pass by pass. One that only counts and inserts,
+// A loop of millions of inserts is not run pass by pass. Of one that only counts and inserts,
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// with values that grow by the same step in every pass, is understood from its statements: its rows are kept as what they follow from,
-// its variables get their last values, and its time is that of the cost model. Every other loop runs as written.
+// the first passes are run as written. Of the rows of all others their number alone is kept, their time is that of the
+// cost model, and the variables get their last values. Every other loop runs as written.
 
-// fewestPasses is when a loop is long enough not to be run pass by pass.
-const fewestPasses = 1000
+const (
+	fewestPasses = 1000 // from which on a loop is long enough not to be run pass by pass
+	runPasses    = 2    // of such a loop, which show whether its rows break a key
+)
 
 // counting is a loop that only counts and inserts.
 type counting struct {
 	passes  int64
 	steps   map[string]int64 // what each variable grows by a pass
 	inserts []*tsql.Insert
-	before  []map[string]int64 // of each insert: what the variables have grown by in the pass before it
 }
 
-// countLoop does the work of a counting loop at once; ok is false for any other, of which nothing was done.
-func (b *batch) countLoop(st *tsql.While) (ok bool, err error) {
+// countLoop does the work of a counting loop at once. Where it returns false the loop is to be run as written, from where
+// its variables stand.
+func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	loop := b.understand(st)
 	told := !b.s.options.noCount && (b.procedure == nil || !b.procedure.def.Native) // the client is told of every pass
-	if loop == nil || told || b.s.options.statisticsTime || b.s.tx.depth > 0 {
+	if loop == nil || told || b.s.options.statisticsTime {
 		return false, nil
 	}
-	var made []*loopRows
-	var tables []*table
-	for n := range loop.inserts {
-		t, s := b.rowsOf(loop, n)
-		if s == nil {
-			return false, nil
-		}
-		made, tables = append(made, s), append(tables, t)
+	adds := b.rowsOfAPass(loop)
+	if adds == nil {
+		return false, nil
 	}
-	return b.addRows(loop, tables, made)
+	failed := b.s.failed
+	for range runPasses {
+		if err := b.statement(st.Body); err != nil || b.jump != "" {
+			return b.jump != "", err
+		}
+	}
+	if b.s.failed > failed {
+		return false, nil
+	}
+	return true, b.addRows(loop, adds)
 }
 
-// addRows puts all rows of a loop in place, or none.
-func (b *batch) addRows(loop *counting, tables []*table, made []*loopRows) (bool, error) {
+// rowsOfAPass is how many rows a pass adds to each table; nil when one of them is not a table of a database.
+func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
+	adds := map[*table]int64{}
+	r := b.newRun()
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	for _, in := range loop.inserts {
+		t, err := r.stored(in.Target)
+		if err != nil || t.db == nil {
+			return nil
+		}
+		adds[t] += int64(len(source(in).(*tsql.Values).Rows))
+	}
+	return adds
+}
+
+// addRows counts the rows of the passes that are not run.
+func (b *batch) addRows(loop *counting, adds map[*table]int64) error {
 	inst := b.s.inst
 	inst.mu.Lock()
-	for n, t := range tables {
-		if t.product != nil || !t.mayAdd(made[n]) {
-			for k := range n {
-				tables[k].looped = tables[k].looped[:len(tables[k].looped)-1]
-			}
-			inst.mu.Unlock()
-			return false, nil
+	for t, rows := range adds {
+		t.counted += (loop.passes - runPasses) * rows
+		if t.memoryOptimized {
+			inst.place()
 		}
-		t.looped = append(t.looped, made[n])
 	}
 	inserts := loop.passes * int64(len(loop.inserts))
 	commits := inserts
@@ -65,21 +83,17 @@ func (b *batch) addRows(loop *counting, tables []*table, made []*loopRows) (bool
 	case native:
 		commits = 1 // the atomic block is one transaction
 	}
-	if tables[0].memoryOptimized {
-		inst.place()
-	}
 	before := b.s.worked
 	b.s.costOf(inserts, native, commits)
 	worked := b.s.worked - before
 	inst.mu.Unlock()
 	for name, step := range loop.steps {
-		if err := b.assign(name, b.vars[name].value.(int64)+step*loop.passes); err != nil {
-			return true, err
+		if err := b.assign(name, b.vars[name].value.(int64)+step*(loop.passes-runPasses)); err != nil {
+			return err
 		}
 	}
-	b.s.rowCount = int64(len(made[len(made)-1].first))
 	inst.pace(worked, b.ctx.Done())
-	return true, nil
+	return nil
 }
 
 // understand reads a loop's statements; nil when it does more than count and insert.
@@ -92,11 +106,10 @@ func (b *batch) understand(st *tsql.While) *counting {
 	for _, s := range body {
 		switch s := s.(type) {
 		case *tsql.Insert:
-			grown := map[string]int64{}
-			for name, step := range loop.steps {
-				grown[name] = step
+			if values, ok := source(s).(*tsql.Values); !ok || values == nil {
+				return nil
 			}
-			loop.inserts, loop.before = append(loop.inserts, s), append(loop.before, grown)
+			loop.inserts = append(loop.inserts, s)
 		case *tsql.SetVariable:
 			step, ok := b.stepOf(s)
 			if _, twice := loop.steps[s.Name]; !ok || twice {
@@ -107,7 +120,7 @@ func (b *batch) understand(st *tsql.While) *counting {
 			return nil
 		}
 	}
-	if len(loop.inserts) == 0 || !b.count(loop, st.Cond) || loop.passes < fewestPasses || !b.affine(loop) {
+	if len(loop.inserts) == 0 || !b.count(loop, st.Cond) || loop.passes < fewestPasses {
 		return nil
 	}
 	return loop
@@ -161,128 +174,33 @@ func (b *batch) count(loop *counting, cond tsql.Expr) bool {
 	return true
 }
 
-// affine tells whether every value that the loop inserts grows by the same step in every pass.
-func (b *batch) affine(loop *counting) bool {
-	for _, in := range loop.inserts {
-		values, ok := source(in).(*tsql.Values)
-		if !ok {
-			return false
-		}
-		for _, row := range values.Rows {
-			for _, x := range row {
-				if x != nil && !grows(x, loop.steps) {
-					return false
-				}
-			}
-		}
-	}
-	return true
+// countedPlan stands for a table of whose rows some are known by their number alone.
+type countedPlan struct {
+	cols []column
+	rows int64
 }
 
-// grows tells whether an expression is a sum of variables and constants, with products by constants.
-func grows(x tsql.Expr, steps map[string]int64) bool {
-	moves := func(x tsql.Expr) bool {
-		found := false
-		tsql.Walk(x, func(x tsql.Expr) bool {
-			v, ok := x.(*tsql.VarRef)
-			_, step := steps[nameOf(v)]
-			found = found || ok && step
-			return true
-		})
-		return found
-	}
-	switch x := x.(type) {
-	case *tsql.NumberLit, *tsql.TextLit, *tsql.NullLit, *tsql.VarRef:
-		return true
-	case *tsql.Unary:
-		return x.Op != "~" && grows(x.X, steps)
-	case *tsql.Arith:
-		switch x.Op {
-		case "+", "-":
-			return grows(x.L, steps) && grows(x.R, steps)
-		case "*":
-			return grows(x.L, steps) && grows(x.R, steps) && !(moves(x.L) && moves(x.R))
-		}
-	}
-	return false
-}
+func (p *countedPlan) columns() []column { return p.cols }
 
-func nameOf(v *tsql.VarRef) string {
-	if v == nil {
-		return ""
-	}
-	return v.Name
-}
+func (p *countedPlan) each(*frame, func([]any) error) error { return errCounted }
 
-// rowsOf computes an insert's rows in the first pass, the second and the last, as the server would, with all its
-// conversions and checks; nil when they do not grow evenly or one of them fails.
-func (b *batch) rowsOf(loop *counting, n int) (*table, *loopRows) {
-	var t *table
-	var passes [3][][]any
-	for k, pass := range []int64{0, 1, loop.passes - 1} {
-		in, rows := b.rowsOfPass(loop, n, pass)
-		if rows == nil {
-			return nil, nil
-		}
-		t, passes[k] = in.table, rows
-	}
-	s := &loopRows{first: passes[0], times: loop.passes}
-	for r, row := range passes[0] {
-		steps := make([]int64, len(row))
-		for i, v := range row {
-			from, whole := v.(int64)
-			to, stays := passes[1][r][i].(int64)
-			if !whole || !stays {
-				continue
-			}
-			steps[i] = to - from
-			if passes[2][r][i] != from+steps[i]*(loop.passes-1) {
-				return nil, nil
-			}
-		}
-		s.step = append(s.step, steps)
-	}
-	return t, s
-}
+var errCounted = tsql.Unmodelled(0, "what is in the rows of a loop of inserts: it knows their number alone")
 
-// rowsOfPass are an insert's rows in one pass, with the variables as they are then.
-func (b *batch) rowsOfPass(loop *counting, n int, pass int64) (*insertPlan, [][]any) {
-	vars := map[string]*variable{}
-	for name, v := range b.vars {
-		vars[name] = v
-		if step, moves := loop.steps[name]; moves {
-			moved := *v
-			moved.value = v.value.(int64) + step*pass + loop.before[n][name]
-			vars[name] = &moved
+// overCounted is COUNT(*) over such a table; ok is false when the query asks for anything else.
+func (p *aggregatePlan) overCounted() (row []any, ok bool) {
+	input := p.input
+	for renamed, is := input.(*renamedPlan); is; renamed, is = input.(*renamedPlan) {
+		input = renamed.plan
+	}
+	all, is := input.(*countedPlan)
+	if !is || p.grouped {
+		return nil, false
+	}
+	for _, a := range p.aggregates {
+		if a.arg != nil {
+			return nil, false
 		}
+		row = append(row, all.rows)
 	}
-	then := b.within(vars)
-	then.procedure = b.procedure
-	r := then.newRun()
-	var in *insertPlan
-	if err := then.compile(r, func(c *compiler) (err error) {
-		in, err = c.insert(loop.inserts[n])
-		return err
-	}); err != nil || in.table.identityColumn() || in.table.db == nil {
-		return nil, nil
-	}
-	made, err := in.build()
-	if err != nil {
-		return nil, nil
-	}
-	rows := make([][]any, made.rows)
-	for k := range rows {
-		rows[k] = make([]any, len(in.table.columns))
-		made.read(k, rows[k])
-	}
-	return in, rows
-}
-
-func (t *table) identityColumn() bool {
-	for _, c := range t.columns {
-		if c.def.Identity {
-			return true
-		}
-	}
-	return false
+	return row, true
 }

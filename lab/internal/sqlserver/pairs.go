@@ -23,7 +23,7 @@ func (a *aggregate) checksummed() *summedChecksum {
 		return nil
 	}
 	call, ok := cast.X.(*tsql.Call)
-	if !ok || call.Star || call.Over != nil {
+	if !ok || call.Star {
 		return nil
 	}
 	name := fold(call.Name.Object())
@@ -156,6 +156,3 @@ func productOf(p plan) *crossPlan {
 	}
 	return nil
 }
-
-// volatile functions give another value on every call.
-var volatile = map[string]bool{"newid": true, "rand": true, "newsequentialid": true}

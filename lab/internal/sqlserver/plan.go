@@ -3,7 +3,6 @@ package sqlserver
 import (
 	"errors"
 	"sort"
-	"strings"
 )
 
 // plan is a compiled source of rows.
@@ -248,34 +247,17 @@ func places(n int) []int {
 	return out
 }
 
-// setPlan is UNION ALL, EXCEPT and INTERSECT of inputs of one shape.
-type setPlan struct {
-	op          string
+// unionPlan is UNION ALL of inputs of one shape.
+type unionPlan struct {
 	left, right plan
 	cols        []column
 }
 
-func (p *setPlan) columns() []column { return p.cols }
+func (p *unionPlan) columns() []column { return p.cols }
 
-func (p *setPlan) each(f *frame, yield func([]any) error) error {
-	if strings.HasPrefix(p.op, "UNION") {
-		if err := p.left.each(f, yield); err != nil {
-			return err
-		}
-		return p.right.each(f, yield)
-	}
-	right := map[string]bool{}
-	all := places(len(p.cols))
-	if err := p.right.each(f, func(row []any) error {
-		right[rowKey(row, all)] = true
-		return nil
-	}); err != nil {
+func (p *unionPlan) each(f *frame, yield func([]any) error) error {
+	if err := p.left.each(f, yield); err != nil {
 		return err
 	}
-	return (&distinctPlan{p.left}).each(f, func(row []any) error {
-		if right[rowKey(row, all)] != (p.op == "INTERSECT") {
-			return nil
-		}
-		return yield(row)
-	})
+	return p.right.each(f, yield)
 }

@@ -153,54 +153,33 @@ func either(a, b scalar) scalar {
 }
 
 func (c *compiler) like(x *tsql.Like) (scalar, error) {
-	operand, err := c.expr(x.X)
+	operand, pattern, err := c.operands(x.X, x.Pattern)
 	if err != nil {
 		return scalar{}, err
-	}
-	pattern, err := c.expr(x.Pattern)
-	if err != nil {
-		return scalar{}, err
-	}
-	escape := constant(textType(1), "")
-	if x.Escape != nil {
-		if escape, err = c.expr(x.Escape); err != nil {
-			return scalar{}, err
-		}
 	}
 	text := textType(-1)
-	operand, pattern, escape = converted(operand, text), converted(pattern, text), converted(escape, text)
 	cache := map[string]*regexp.Regexp{}
-	return test(func(f *frame) (any, error) {
-		var values [3]string
-		for i, s := range []scalar{operand, pattern, escape} {
-			v, err := s.eval(f)
-			if err != nil || v == nil {
-				return nil, err
-			}
-			values[i] = v.(string)
-		}
-		key := values[1] + "\x00" + values[2]
-		if cache[key] == nil {
-			compiled, err := regexp.Compile(likePattern(values[1], values[2]))
+	both := ofBoth(converted(operand, text), converted(pattern, text), typeBit, func(a, b any) (any, error) {
+		pattern := b.(string)
+		if cache[pattern] == nil {
+			compiled, err := regexp.Compile(likePattern(pattern))
 			if err != nil {
 				return false, nil // an unfinished class matches nothing
 			}
-			cache[key] = compiled
+			cache[pattern] = compiled
 		}
-		return cache[key].MatchString(values[0]) != x.Not, nil
-	}), nil
+		return cache[pattern].MatchString(a.(string)) != x.Not, nil
+	})
+	return test(both.eval), nil
 }
 
 // likePattern is a LIKE pattern as a regular expression.
-func likePattern(pattern, escape string) string {
+func likePattern(pattern string) string {
 	var b strings.Builder
 	b.WriteString("(?is)^")
 	runes := []rune(pattern)
 	for i := 0; i < len(runes); i++ {
 		switch r := runes[i]; {
-		case escape != "" && string(r) == escape && i+1 < len(runes):
-			i++
-			b.WriteString(regexp.QuoteMeta(string(runes[i])))
 		case r == '%':
 			b.WriteString(".*")
 		case r == '_':

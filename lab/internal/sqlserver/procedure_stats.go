@@ -2,8 +2,8 @@ package sqlserver
 
 func init() {
 	addView("sys.dm_exec_procedure_stats", "", `database_id int, object_id int, type char(2)?, type_desc nvarchar(60)?,
-		sql_handle varbinary(64), plan_handle varbinary(64), cached_time datetime?, last_execution_time datetime?, execution_count bigint,
-		total_worker_time bigint, last_worker_time bigint, total_elapsed_time bigint, last_elapsed_time bigint`, procedureStats)
+		last_execution_time datetime?, execution_count bigint, total_worker_time bigint, last_worker_time bigint,
+		total_elapsed_time bigint, last_elapsed_time bigint`, procedureStats)
 }
 
 // procedureStats has a row for each procedure that ran since the boot, as long as its plan is cached.
@@ -15,8 +15,7 @@ func procedureStats(v *viewContext) []viewRow {
 				continue
 			}
 			out = append(out, viewRow{"database_id": db.id, "object_id": p.id, "type": "P ", "type_desc": "SQL_STORED_PROCEDURE",
-				"sql_handle": []byte{3, 0, byte(db.id), byte(p.id)}, "plan_handle": []byte{5, 0, byte(db.id), byte(p.id)},
-				"cached_time": p.ran.cached, "last_execution_time": p.ran.last, "execution_count": p.ran.count,
+				"last_execution_time": p.ran.last, "execution_count": p.ran.count,
 				"total_worker_time": int64(p.ran.worker), "last_worker_time": int64(p.ran.lastWorker),
 				"total_elapsed_time": int64(p.ran.elapsed), "last_elapsed_time": int64(p.ran.lastElapsed)})
 		}

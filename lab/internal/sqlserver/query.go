@@ -35,7 +35,7 @@ func (c *compiler) query(q *tsql.Query, outer *scope) (plan, error) {
 	return p, nil
 }
 
-// body compiles a body with the ORDER BY and OFFSET of its query.
+// body compiles a body with the ORDER BY of its query.
 func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
 	switch b := b.(type) {
 	case *tsql.Select:
@@ -46,8 +46,8 @@ func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
 			return nil, err
 		}
 		return c.outputOrder(p, q)
-	case *tsql.SetOperation:
-		p, err := c.setOperation(b)
+	case *tsql.Union:
+		p, err := c.union(b)
 		if err != nil {
 			return nil, err
 		}
@@ -89,7 +89,7 @@ func (c *compiler) values(v *tsql.Values) (plan, error) {
 	return p, nil
 }
 
-func (c *compiler) setOperation(s *tsql.SetOperation) (plan, error) {
+func (c *compiler) union(s *tsql.Union) (plan, error) {
 	none := &tsql.Query{}
 	left, err := c.body(s.Left, none)
 	if err != nil {
@@ -103,14 +103,14 @@ func (c *compiler) setOperation(s *tsql.SetOperation) (plan, error) {
 		return nil, tsql.Errorf(205, 0, "All queries combined using a UNION, INTERSECT or EXCEPT operator must have an equal "+
 			"number of expressions in their target lists.")
 	}
-	p := &setPlan{op: s.Op, cols: append([]column(nil), left.columns()...)}
+	p := &unionPlan{cols: append([]column(nil), left.columns()...)}
 	for i, col := range right.columns() {
 		p.cols[i].typ = unify(p.cols[i].typ, col.typ)
 		p.cols[i].nullable = p.cols[i].nullable || col.nullable
 		p.cols[i].table = ""
 	}
 	p.left, p.right = c.coerced(left, p.cols), c.coerced(right, p.cols)
-	if s.Op == "UNION" {
+	if !s.All {
 		return &distinctPlan{p}, nil
 	}
 	return p, nil
@@ -131,7 +131,7 @@ func (c *compiler) coerced(p plan, cols []column) plan {
 	return &projectPlan{input: p, exprs: exprs, cols: cols, run: c.run}
 }
 
-// outputOrder applies ORDER BY and OFFSET where only the output columns can be named.
+// outputOrder applies ORDER BY where only the output columns can be named.
 func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
 	if q.OrderBy == nil {
 		return p, nil
@@ -148,7 +148,7 @@ func (c *compiler) outputOrder(p plan, q *tsql.Query) (plan, error) {
 		}
 		keys = append(keys, sortKey{column: i, desc: item.Desc})
 	}
-	return c.limit(&sortPlan{input: p, keys: keys, run: c.run}, nil, q, keys)
+	return &sortPlan{input: p, keys: keys, run: c.run}, nil
 }
 
 // outputPlace finds an ORDER BY item among output columns: by number or by name; -1 when it is neither.
@@ -173,36 +173,14 @@ func outputPlace(x tsql.Expr, cols []column) (int, error) {
 	return -1, nil
 }
 
-// limit puts TOP, or OFFSET and FETCH, over a plan.
-func (c *compiler) limit(p plan, top *tsql.Top, q *tsql.Query, order []sortKey) (plan, error) {
-	at := c.with(&scope{outer: c.scope})
-	number := func(x tsql.Expr) (*scalar, error) {
-		if x == nil {
-			return nil, nil
-		}
-		s, err := at.expr(x)
-		s = converted(s, typeBigInt)
-		return &s, err
-	}
-	l := &limitPlan{input: p, run: c.run}
-	var err error
-	if top != nil {
-		l.percent = top.Percent
-		if top.WithTies {
-			l.ties = order
-		}
-		l.take, err = number(top.N)
-		if sorting, ok := p.(*sortPlan); ok {
-			sorting.top = true
-		}
-		return l, err
-	}
-	if q.Offset == nil {
+// limit puts TOP over a plan.
+func (c *compiler) limit(p plan, top tsql.Expr) (plan, error) {
+	if top == nil {
 		return p, nil
 	}
-	if l.skip, err = number(q.Offset); err != nil {
-		return nil, err
+	take, err := c.with(&scope{outer: c.scope}).expr(top)
+	if sorting, ok := p.(*sortPlan); ok {
+		sorting.top = true
 	}
-	l.take, err = number(q.Fetch)
-	return l, err
+	return &limitPlan{input: p, take: converted(take, typeBigInt), run: c.run}, err
 }

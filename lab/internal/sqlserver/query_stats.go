@@ -10,10 +10,9 @@ import (
 )
 
 func init() {
-	addView("sys.dm_exec_query_stats", "", `sql_handle varbinary(64), plan_handle varbinary(64), creation_time datetime?,
-		last_execution_time datetime?, execution_count bigint, total_worker_time bigint, last_worker_time bigint,
-		total_elapsed_time bigint, last_elapsed_time bigint, query_hash binary(8)?, query_plan_hash binary(8)?,
-		total_rows bigint?, last_rows bigint?, last_dop bigint@13.0.0, last_grant_kb bigint@13.0.0`, execQueryStats)
+	addView("sys.dm_exec_query_stats", "", `last_execution_time datetime?, execution_count bigint, total_worker_time bigint,
+		last_worker_time bigint, total_elapsed_time bigint, last_elapsed_time bigint, query_hash binary(8)?, query_plan_hash binary(8)?,
+		last_rows bigint?, last_dop bigint@13.0.0, last_grant_kb bigint@13.0.0`, execQueryStats)
 }
 
 // queryStat is what the plan cache knows of one statement. The lab keeps them for what its cost model times: cross
@@ -22,7 +21,6 @@ type queryStat struct {
 	query, plan  string // hashes in hex
 	outer, inner int64
 	degree       int
-	created      time.Time
 	last         time.Time
 	count, rows  int64
 	lastTiming   cost.Timing
@@ -30,7 +28,7 @@ type queryStat struct {
 }
 
 func queryStatOf(st *tsql.SelectStatement, p plan, r *run, t cost.Timing) queryStat {
-	q := queryStat{created: r.now, last: r.now, count: 1, lastTiming: t, totalTiming: t}
+	q := queryStat{last: r.now, count: 1, lastTiming: t, totalTiming: t}
 	q.query, q.plan = hashesOf(rootOf(st, p, r))
 	q.degree = degreeOf(st, p, r)
 	cross, aggregated := storedProduct(p)
@@ -52,7 +50,7 @@ func (i *Instance) remember(q queryStat) {
 	defer i.mu.Unlock()
 	for n, old := range i.stats {
 		if old.plan == q.plan && old.outer == q.outer && old.inner == q.inner {
-			q.created, q.count = old.created, old.count+1
+			q.count = old.count + 1
 			q.totalTiming.CPUMicros += old.totalTiming.CPUMicros
 			q.totalTiming.ElapsedMicros += old.totalTiming.ElapsedMicros
 			i.stats = slices.Delete(i.stats, n, n+1)
@@ -64,13 +62,11 @@ func (i *Instance) remember(q queryStat) {
 
 func execQueryStats(v *viewContext) []viewRow {
 	var out []viewRow
-	for n, q := range v.inst().stats {
-		out = append(out, viewRow{"sql_handle": []byte{2, 0, 0, 0, byte(n)}, "plan_handle": []byte{6, 0, 0, 0, byte(n)},
-			"creation_time": q.created, "last_execution_time": q.last, "execution_count": q.count,
+	for _, q := range v.inst().stats {
+		out = append(out, viewRow{"last_execution_time": q.last, "execution_count": q.count,
 			"total_worker_time": q.totalTiming.CPUMicros, "last_worker_time": q.lastTiming.CPUMicros,
 			"total_elapsed_time": q.totalTiming.ElapsedMicros, "last_elapsed_time": q.lastTiming.ElapsedMicros,
-			"query_hash": fromHex(q.query), "query_plan_hash": fromHex(q.plan), "total_rows": q.rows * q.count, "last_rows": q.rows,
-			"last_dop": q.degree, "last_grant_kb": 0})
+			"query_hash": fromHex(q.query), "query_plan_hash": fromHex(q.plan), "last_rows": q.rows, "last_dop": q.degree, "last_grant_kb": 0})
 	}
 	return out
 }

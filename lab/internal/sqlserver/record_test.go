@@ -56,7 +56,6 @@ func (r *record) Done(d tds.Done) {
 }
 
 func (r *record) Database(now, _ string) { r.add("database %s", now) }
-func (r *record) Transaction(tds.TxKind) {}
 func (r *record) Err() error             { return r.failure }
 
 // text shows the rows of the last result, cells by commas and rows by bars.
@@ -158,8 +157,9 @@ GO
 CREATE TABLE dbo.b (id int NOT NULL PRIMARY KEY NONCLUSTERED HASH WITH (BUCKET_COUNT = 1000), w bigint NOT NULL)
 	WITH (MEMORY_OPTIMIZED = ON, DURABILITY = SCHEMA_ONLY)
 GO
-INSERT INTO dbo.a SELECT TOP (3000) n, n % 7, CASE WHEN n % 2 = 0 THEN N'even' END FROM (SELECT ROW_NUMBER() OVER (ORDER BY (SELECT NULL)) AS n
-	FROM sys.all_objects AS x CROSS JOIN sys.all_objects AS y) AS numbers
+WITH digit (d) AS (SELECT v.d FROM (VALUES (0), (1), (2), (3), (4), (5), (6), (7), (8), (9)) AS v (d)),
+	number (n) AS (SELECT 1 + a.d + 10 * b.d + 100 * c.d + 1000 * e.d FROM digit AS a CROSS JOIN digit AS b CROSS JOIN digit AS c CROSS JOIN digit AS e)
+INSERT INTO dbo.a SELECT n, n % 7, CASE WHEN n % 2 = 0 THEN N'even' END FROM number WHERE n <= 3000
 GO
 INSERT INTO dbo.b SELECT id, id * CAST(3 AS bigint) FROM dbo.a`
 

@@ -200,10 +200,6 @@ func commonDivisor(x tsql.Expr, column string, divisor int64) int64 {
 			if fold(x.Object()) == column {
 				divisor = 0
 			}
-		case *tsql.Call:
-			if volatile[fold(x.Name.Object())] {
-				divisor = 0
-			}
 		case *tsql.Subquery, *tsql.VarRef:
 			divisor = 0
 		}

@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"slices"
 	"strings"
 
 	"vnuma.dev/lab/internal/tsql"
@@ -11,7 +10,7 @@ func invalidObject(n tsql.Name) error {
 	return tsql.Errorf(208, n.Line, "Invalid object name '%s'.", strings.Join(n.Parts, "."))
 }
 
-// table compiles a named source: CTE, table variable, temporary table, system view or user table.
+// table compiles a named source: CTE, temporary table, system view or user table.
 func (c *compiler) table(ref *tsql.Table) (plan, error) {
 	n := ref.Name
 	alias := ref.Alias
@@ -38,7 +37,7 @@ func (c *compiler) table(ref *tsql.Table) (plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.run.use.table(t, ref.Hints)
+	c.run.use.table(t)
 	return aliased(c.scan(t), alias, nil, n.Line)
 }
 
@@ -49,23 +48,16 @@ func (c *compiler) scan(t *table) plan {
 	if t.repeated != nil {
 		return &repeatedPlan{cols: t.plainColumns(), table: t, of: t.repeated, run: c.run}
 	}
-	rows := &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
-	if len(t.looped) > 0 {
-		return &loopRowsPlan{cols: t.plainColumns(), rows: rows, looped: slices.Clone(t.looped), run: c.run}
+	if t.counted > 0 {
+		return &countedPlan{cols: t.plainColumns(), rows: t.count()}
 	}
-	return rows
+	return &scanPlan{cols: t.plainColumns(), table: t, rows: t.rows, run: c.run}
 }
 
 // stored finds a table by name. The caller holds Instance.mu.
 func (r *run) stored(n tsql.Name) (*table, error) {
 	object := n.Object()
-	switch {
-	case strings.HasPrefix(object, "@"):
-		if v := r.batch.vars[object]; v != nil && v.table != nil {
-			return v.table, nil
-		}
-		return nil, tsql.Errorf(1087, n.Line, "Must declare the table variable \"%s\".", object)
-	case strings.HasPrefix(object, "#"):
+	if strings.HasPrefix(object, "#") {
 		if t := r.s.temp[fold(object)]; t != nil {
 			return t, nil
 		}

@@ -93,8 +93,8 @@ func TestOtherWaysToListen(t *testing.T) {
 		}
 		s := login(t, i, "master")
 		got := must(t, s, "SELECT value_data FROM sys.dm_server_registry WHERE value_name = 'ListenOnAllIPs'").text()
-		ports := must(t, s, `SELECT IIF(MAX(IIF(value_name = 'TcpPort', LEN(value_data), 0)) > 0, '1', ''),
-			IIF(MAX(IIF(value_name = 'TcpDynamicPorts', LEN(value_data), 0)) > 0, '1', '0') FROM sys.dm_server_registry HAVING COUNT(*) > 0`).text()
+		ports := must(t, s, `SELECT MAX(CASE WHEN value_name = 'TcpPort' AND value_data <> '' THEN '1' ELSE '' END),
+			MAX(CASE WHEN value_name = 'TcpDynamicPorts' AND value_data <> '' THEN '1' ELSE '0' END) FROM sys.dm_server_registry HAVING COUNT(*) > 0`).text()
 		if ports != "" {
 			got += "|" + ports
 		}

@@ -6,7 +6,7 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// selectBlock compiles one SELECT: sources, filter, groups, windows, columns, order, limits.
+// selectBlock compiles one SELECT: sources, filter, groups, columns, order, limits.
 func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
 	input, err := c.from(s)
 	if err != nil {
@@ -14,7 +14,7 @@ func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
 	}
 	b := &block{sel: s, q: q, run: c.run, input: input}
 	b.at = c.with(&scope{columns: input.columns(), outer: c.scope})
-	for _, step := range []func() error{b.where, b.group, b.windows, b.project, b.order} {
+	for _, step := range []func() error{b.where, b.group, b.project, b.order} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (b *block) where() error {
 	return err
 }
 
-// listed are the expressions that may hold aggregates and window functions.
+// listed are the expressions that may hold aggregates.
 func (b *block) listed() []tsql.Expr {
 	var out []tsql.Expr
 	for _, item := range b.sel.Items {
@@ -87,14 +87,14 @@ func (b *block) listed() []tsql.Expr {
 	return out
 }
 
-// calls finds the outermost function calls that pass a test, each once.
-func (b *block) calls(wanted func(*tsql.Call) bool) []*tsql.Call {
+// aggregates finds the calls of aggregate functions, each once.
+func (b *block) aggregates() []*tsql.Call {
 	var out []*tsql.Call
 	seen := map[string]bool{}
 	for _, x := range b.listed() {
 		tsql.Walk(x, func(x tsql.Expr) bool {
 			call, ok := x.(*tsql.Call)
-			if !ok || !wanted(call) {
+			if !ok || len(call.Name.Parts) > 1 || aggregates[fold(call.Name.Object())] == nil {
 				return true
 			}
 			if key := tsql.Format(call); !seen[key] {
@@ -107,15 +107,9 @@ func (b *block) calls(wanted func(*tsql.Call) bool) []*tsql.Call {
 	return out
 }
 
-func isAggregate(call *tsql.Call) bool {
-	return call.Over == nil && len(call.Name.Parts) == 1 && aggregates[fold(call.Name.Object())] != nil
-}
-
-func isWindow(call *tsql.Call) bool { return call.Over != nil }
-
 // group builds the aggregation, when there is one; afterwards only keys and aggregates can be named.
 func (b *block) group() error {
-	calls := b.calls(isAggregate)
+	calls := b.aggregates()
 	if len(calls) == 0 && b.sel.GroupBy == nil && b.sel.Having == nil {
 		return nil
 	}
@@ -165,25 +159,6 @@ func (b *block) name(after *scope, x tsql.Expr, key scalar, i int) {
 	col := b.input.columns()[key.ref-1]
 	after.replace[tsql.Format(&tsql.ColumnRef{Name: tsql.Name{Parts: []string{col.name}}})] = i
 	after.replace[tsql.Format(&tsql.ColumnRef{Name: tsql.Name{Parts: []string{col.table, col.name}}})] = i
-}
-
-// windows adds a column for every window function.
-func (b *block) windows() error {
-	for _, call := range b.calls(isWindow) {
-		p, err := b.at.window(call, b.input)
-		if err != nil {
-			return err
-		}
-		after := *b.at.scope
-		after.columns = p.columns()
-		after.replace = map[string]int{}
-		for key, i := range b.at.scope.replace {
-			after.replace[key] = i
-		}
-		after.replace[tsql.Format(call)] = len(after.columns) - 1
-		b.input, b.at = p, b.at.with(&after)
-	}
-	return nil
 }
 
 // project compiles the select list.
@@ -298,7 +273,7 @@ func (b *block) finish(c *compiler) (plan, error) {
 	if b.keys != nil && !b.readInOrder() {
 		p = &sortPlan{input: p, keys: b.keys, run: b.run}
 	}
-	p, err := c.limit(p, b.sel.Top, b.q, b.keys)
+	p, err := c.limit(p, b.sel.Top)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package sqlserver
 
 import (
 	"context"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -21,9 +20,8 @@ type Session struct {
 	options options
 
 	lastError int32
+	failed    int // statements, outside of TRY
 	rowCount  int64
-	tx        transaction
-	random    *rand.Rand // of RAND with a seed
 
 	// node and the following say where its worker runs; they stay as the login found them.
 	node   int  // SQLOS node
@@ -63,15 +61,6 @@ func defaultOptions() options {
 	return options{isolation: "READ COMMITTED", language: "US_ENGLISH", lockTimeout: -1, textSize: 2147483647}
 }
 
-// transaction is the state of an explicit transaction and how to undo it.
-type transaction struct {
-	depth   int
-	undo    []func()
-	xtp     bool      // a memory-optimised table was touched
-	user    *database // the user database that was touched
-	crossed bool      // more than one was
-}
-
 func newSession(i *Instance, id int, l tds.Login, db *database) *Session {
 	return &Session{inst: i, id: id, login: l, db: db, opened: time.Now().UTC(), temp: map[string]*table{}, options: defaultOptions()}
 }
@@ -79,52 +68,13 @@ func newSession(i *Instance, id int, l tds.Login, db *database) *Session {
 // Database is the current database.
 func (s *Session) Database() string { return s.db.name }
 
-// Close ends the session: an open transaction is rolled back.
+// Close ends the session.
 func (s *Session) Close() {
-	s.rollback()
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
 	delete(s.inst.sessions, s.id)
 	s.inst.load.leave(s.inst, s.id)
 	s.inst.releaseLocks(s)
-}
-
-// Transaction follows a request of the driver.
-func (s *Session) Transaction(kind tds.TxKind) {
-	switch kind {
-	case tds.TxBegin:
-		s.tx.depth++
-	case tds.TxCommit:
-		s.commit()
-	case tds.TxRollback:
-		s.rollback()
-	}
-}
-
-// commit ends the outermost transaction, or one nesting level.
-func (s *Session) commit() {
-	if s.tx.depth > 1 {
-		s.tx.depth--
-		return
-	}
-	s.tx = transaction{}
-}
-
-// rollback undoes everything since the outermost begin.
-func (s *Session) rollback() {
-	s.inst.mu.Lock()
-	defer s.inst.mu.Unlock()
-	for n := len(s.tx.undo) - 1; n >= 0; n-- {
-		s.tx.undo[n]()
-	}
-	s.tx = transaction{}
-}
-
-// remember keeps an undo step while a transaction is open.
-func (s *Session) remember(undo func()) {
-	if s.tx.depth > 0 && undo != nil {
-		s.tx.undo = append(s.tx.undo, undo)
-	}
 }
 
 // Batch runs a language batch with its parameters.

@@ -178,8 +178,6 @@ func (d *drawing) operator(p plan, runs int64) operator {
 		return d.node("Table Scan", "Table Scan", p.of.count(), runs)
 	case *valuesPlan:
 		return d.node("Constant Scan", "Constant Scan", int64(len(p.rows)), runs)
-	case *seriesPlan:
-		return d.node("Table-valued function", "Table-valued function", 0, runs)
 	case *projectPlan:
 		if productOf(p.input) != nil || onlyColumns(p.exprs) {
 			return d.operator(p.input, runs)
@@ -188,10 +186,11 @@ func (d *drawing) operator(p plan, runs int64) operator {
 	case *crossPlan:
 		return d.product(p)
 	case *joinPlan:
+		logical := map[bool]string{true: "Left Outer Join", false: "Inner Join"}[p.outer]
 		if p.byHash() != nil {
-			return d.node("Hash Match", "Inner Join", 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
+			return d.node("Hash Match", logical, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
 		}
-		return d.node("Nested Loops", p.kind, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
+		return d.node("Nested Loops", logical, 0, runs, d.operator(p.left, runs), d.operator(p.right, runs))
 	case *limitPlan:
 		return d.limit(p, runs)
 	case *aggregatePlan:
@@ -209,12 +208,8 @@ func simpleOperator(p plan) (physical, logical string) {
 		return "Sort", "Sort"
 	case *distinctPlan:
 		return "Sort", "Distinct Sort"
-	case *windowPlan:
-		return "Sequence Project", "Compute Scalar"
-	case *setPlan:
+	case *unionPlan:
 		return "Concatenation", "Concatenation"
-	case *applyPlan:
-		return "Nested Loops", "Inner Join"
 	}
 	return "", ""
 }

@@ -70,14 +70,14 @@ func TestColumnsRefuseOtherTypes(t *testing.T) {
 	}
 }
 
-// A reader keeps the rows that it saw, whatever is inserted, undone and inserted again.
+// A reader keeps the rows that it saw, whatever is inserted, deleted and inserted again.
 func TestReadersKeepTheirRows(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, "CREATE TABLE t (id int NOT NULL PRIMARY KEY, x nvarchar(10) NULL)")
 	must(t, s, "INSERT INTO t VALUES (1, N'one'); INSERT INTO t VALUES (2, NULL); INSERT INTO t VALUES (3, N'three')")
-	must(t, s, "BEGIN TRANSACTION; INSERT INTO t VALUES (4, N'four')")
+	must(t, s, "INSERT INTO t VALUES (4, N'four')")
 	seen := s.db.find("", "t").rows
-	must(t, s, "ROLLBACK; INSERT INTO t VALUES (5, N'five'); UPDATE t SET x = N'other'; DELETE FROM t WHERE id = 1")
+	must(t, s, "DELETE FROM t WHERE id = 4; INSERT INTO t VALUES (5, N'five'); UPDATE t SET x = N'other'; DELETE FROM t WHERE id = 1")
 	row := make([]any, 2)
 	for i, want := range [][]any{{int64(1), "one"}, {int64(2), nil}, {int64(3), "three"}, {int64(4), "four"}} {
 		if seen.read(i, row); seen.rows != 4 || !reflect.DeepEqual(row, want) {
@@ -106,7 +106,7 @@ func TestKeysInAnyOrder(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if _, err := tab.insert(batch); (err != nil) != clash {
+		if err := tab.insert(batch); (err != nil) != clash {
 			t.Fatalf("inserting %v: %v", fresh, err)
 		}
 		if !clash {
@@ -133,10 +133,10 @@ func TestChecksumOfATable(t *testing.T) {
 	const columns = "(SalesOrderID, SalesOrderDetailID, CarrierTrackingNumber, OrderQty, ProductID, SpecialOfferID, UnitPrice, " +
 		"UnitPriceDiscount, LineTotal, rowguid, ModifiedDate)"
 	sums := func() string {
-		whole := must(t, s, "SELECT COUNT_BIG(*), SUM(CAST(BINARY_CHECKSUM"+columns+" AS bigint)), CHECKSUM_AGG(CHECKSUM"+columns+
-			") FROM Sales.SalesOrderDetail").text()
-		byRow := must(t, s, "SELECT COUNT_BIG(*), SUM(CAST(BINARY_CHECKSUM"+columns+" AS bigint)), CHECKSUM_AGG(CHECKSUM"+columns+
-			") FROM Sales.SalesOrderDetail WHERE SalesOrderID > 0").text()
+		whole := must(t, s, "SELECT COUNT_BIG(*), SUM(CAST(BINARY_CHECKSUM"+columns+" AS bigint)), SUM(CAST(CHECKSUM"+columns+
+			" AS bigint)) FROM Sales.SalesOrderDetail").text()
+		byRow := must(t, s, "SELECT COUNT_BIG(*), SUM(CAST(BINARY_CHECKSUM"+columns+" AS bigint)), SUM(CAST(CHECKSUM"+columns+
+			" AS bigint)) FROM Sales.SalesOrderDetail WHERE SalesOrderID > 0").text()
 		if whole != byRow || strings.Contains(whole, "NULL") {
 			t.Errorf("from columns %s, row by row %s", whole, byRow)
 		}
@@ -144,7 +144,7 @@ func TestChecksumOfATable(t *testing.T) {
 	}
 	before := sums()
 	for _, change := range []string{"ModifiedDate = DATEADD(day, 1, ModifiedDate)", "UnitPrice = UnitPrice + 0.0001",
-		"CarrierTrackingNumber = N'x'", "LineTotal = -LineTotal", "rowguid = NEWID()", "OrderQty = OrderQty + 1"} {
+		"CarrierTrackingNumber = N'x'", "LineTotal = -LineTotal", "rowguid = '00000000-0000-0000-0000-0000000000FF'", "OrderQty = OrderQty + 1"} {
 		must(t, s, "UPDATE Sales.SalesOrderDetail SET "+change+" WHERE SalesOrderDetailID = 77")
 		after := sums()
 		if after == before {

@@ -9,12 +9,6 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func init() {
-	addView("sys.procedures", "", `name sysname, object_id int, schema_id int, parent_object_id int, type char(2), type_desc nvarchar(60),
-		create_date datetime, modify_date datetime, is_ms_shipped bit`, procedureObjects)
-	addView("sys.sql_modules", "", `object_id int, definition nvarchar(max)?, is_schema_bound bit, uses_native_compilation bit@12.0.0`, sqlModules)
-}
-
 // userProcedure is a procedure of a user's database. Its definition never changes: ALTER makes another.
 type userProcedure struct {
 	id           int
@@ -60,11 +54,11 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 			return err
 		}
 	}
-	return b.s.keep(p)
+	return p.keep()
 }
 
 // keep puts a procedure where its name says. The caller holds Instance.mu.
-func (s *Session) keep(p *userProcedure) error {
+func (p *userProcedure) keep() error {
 	before := p.db.procedures[p.key()]
 	switch {
 	case before == nil && p.def.MustExist:
@@ -77,22 +71,12 @@ func (s *Session) keep(p *userProcedure) error {
 		p.id = p.db.newObjectID()
 	}
 	p.db.procedures[p.key()] = p
-	s.remember(func() {
-		if delete(p.db.procedures, p.key()); before != nil {
-			p.db.procedures[p.key()] = before
-		}
-	})
 	return nil
 }
 
 // taken tells whether a table or procedure has the name. The caller holds Instance.mu.
 func (db *database) taken(schema, name string) bool {
 	return db.find(schema, name) != nil || db.procedures[fold(schema+"."+name)] != nil
-}
-
-func (s *Session) dropProcedure(p *userProcedure) {
-	delete(p.db.procedures, p.key())
-	s.remember(func() { p.db.procedures[p.key()] = p })
 }
 
 // procedure finds a user's procedure. The caller holds Instance.mu.
@@ -149,8 +133,6 @@ func (p *userProcedure) checkNative(r *run) error {
 			if values, ok := source(st).(*tsql.Values); ok && len(values.Rows) > 1 {
 				failure = unsupported(st.Line(), "feature 'row value constructors'")
 			}
-		case *tsql.Transaction:
-			failure = unsupported(st.Line(), "statement '"+st.Kind+" TRANSACTION'")
 		case *tsql.SelectStatement, *tsql.Update, *tsql.Delete, *tsql.Declare, *tsql.SetVariable, *tsql.While, *tsql.If, *tsql.Block, *tsql.Jump:
 		default:
 			failure = tsql.Unmodelled(st.Line(), "this statement in a natively compiled procedure")
@@ -299,17 +281,8 @@ func (db *database) sortedProcedures() []*userProcedure {
 func procedureObjects(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, p := range v.db.sortedProcedures() {
-		out = append(out, viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "parent_object_id": 0,
-			"type": "P ", "type_desc": "SQL_STORED_PROCEDURE", "create_date": p.created, "modify_date": p.created, "is_ms_shipped": false})
-	}
-	return out
-}
-
-func sqlModules(v *viewContext) []viewRow {
-	var out []viewRow
-	for _, p := range v.db.sortedProcedures() {
-		out = append(out, viewRow{"object_id": p.id, "definition": p.def.Text, "is_schema_bound": p.def.SchemaBinding,
-			"uses_native_compilation": p.def.Native})
+		out = append(out, viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "type": "P ",
+			"type_desc": "SQL_STORED_PROCEDURE", "create_date": p.created})
 	}
 	return out
 }

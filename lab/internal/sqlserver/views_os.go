@@ -8,42 +8,29 @@ import (
 
 func init() {
 	addView("sys.dm_os_sys_info", "", `cpu_ticks bigint, ms_ticks bigint, cpu_count int, hyperthread_ratio int,
-		physical_memory_kb bigint, virtual_memory_kb bigint, committed_kb bigint, committed_target_kb bigint,
-		stack_size_in_bytes int, os_quantum bigint, max_workers_count int, scheduler_count int, scheduler_total_count int,
+		physical_memory_kb bigint, committed_kb bigint, committed_target_kb bigint, max_workers_count int, scheduler_count int,
 		sqlserver_start_time_ms_ticks bigint, sqlserver_start_time datetime, affinity_type int, affinity_type_desc nvarchar(60),
-		process_kernel_time_ms bigint, process_user_time_ms bigint, time_source int, time_source_desc nvarchar(60),
-		virtual_machine_type int, virtual_machine_type_desc nvarchar(60), softnuma_configuration int@13.0.0,
-		softnuma_configuration_desc nvarchar(60)@13.0.0, process_physical_affinity nvarchar(3072)@14.0.0,
-		sql_memory_model int@13.0.4001, sql_memory_model_desc nvarchar(60)@13.0.4001, socket_count int@13.0.5026,
-		cores_per_socket int@13.0.5026, numa_node_count int@13.0.5026, container_type int@15.0.0,
-		container_type_desc nvarchar(60)@15.0.0`, sysInfo)
-	addView("sys.dm_os_nodes", "", `node_id smallint, node_state_desc nvarchar(256), memory_object_address varbinary(8),
-		memory_node_id smallint, cpu_affinity_mask bigint, online_scheduler_count smallint, idle_scheduler_count smallint,
-		active_worker_count int, avg_load_balance int, timer_task_affinity_mask bigint, permanent_task_affinity_mask bigint,
-		resource_monitor_state bit, online_scheduler_mask bigint, processor_group smallint, cpu_count int@13.0.5026`, osNodes)
-	addView("sys.dm_os_memory_nodes", "", `memory_node_id smallint, virtual_address_space_reserved_kb bigint,
-		virtual_address_space_committed_kb bigint, locked_page_allocations_kb bigint, pages_kb bigint,
-		shared_memory_reserved_kb bigint, shared_memory_committed_kb bigint, cpu_affinity_mask bigint,
-		online_scheduler_mask bigint, processor_group smallint, foreign_committed_kb bigint, target_kb bigint@13.0.0`, memoryNodes)
-	addView("sys.dm_os_schedulers", "", `scheduler_address varbinary(8), parent_node_id int, scheduler_id int, cpu_id int,
-		status nvarchar(60), is_online bit, is_idle bit, preemptive_switches_count int, context_switches_count int,
-		current_tasks_count int, runnable_tasks_count int, current_workers_count int, active_workers_count int,
-		work_queue_count bigint, load_factor int, total_cpu_usage_ms bigint@13.0.5026`, schedulers)
-	addView("sys.dm_os_memory_clerks", "", `memory_clerk_address varbinary(8), type nvarchar(60), name nvarchar(256),
-		memory_node_id smallint, pages_kb bigint, virtual_memory_reserved_kb bigint, virtual_memory_committed_kb bigint,
-		awe_allocated_kb bigint, page_size_in_bytes bigint`, memoryClerks)
-	addView("sys.dm_os_ring_buffers", "", `ring_buffer_address varbinary(8), ring_buffer_type nvarchar(60), timestamp bigint,
-		record nvarchar(max)?`, ringBuffers)
+		process_kernel_time_ms bigint, process_user_time_ms bigint, virtual_machine_type_desc nvarchar(60),
+		softnuma_configuration int@13.0.0, softnuma_configuration_desc nvarchar(60)@13.0.0, sql_memory_model int@13.0.4001,
+		sql_memory_model_desc nvarchar(60)@13.0.4001, socket_count int@13.0.5026, cores_per_socket int@13.0.5026,
+		numa_node_count int@13.0.5026`, sysInfo)
+	addView("sys.dm_os_nodes", "", `node_id smallint, node_state_desc nvarchar(256), memory_node_id smallint, cpu_affinity_mask bigint,
+		online_scheduler_count smallint, processor_group smallint, cpu_count int@13.0.5026`, osNodes)
+	addView("sys.dm_os_memory_nodes", "", `memory_node_id smallint, pages_kb bigint, cpu_affinity_mask bigint, processor_group smallint,
+		foreign_committed_kb bigint, target_kb bigint@13.0.0`, memoryNodes)
+	addView("sys.dm_os_schedulers", "", `parent_node_id int, scheduler_id int, cpu_id int, status nvarchar(60), is_online bit,
+		total_cpu_usage_ms bigint@13.0.5026`, schedulers)
+	addView("sys.dm_os_memory_clerks", "", "type nvarchar(60), name nvarchar(256), memory_node_id smallint, pages_kb bigint", memoryClerks)
+	addView("sys.dm_os_ring_buffers", "", "ring_buffer_type nvarchar(60), timestamp bigint, record nvarchar(max)?", ringBuffers)
 	addView("sys.dm_os_performance_counters", "", `object_name nchar(128), counter_name nchar(128), instance_name nchar(128)?,
-		cntr_value bigint, cntr_type int`, performanceCounters)
-	addView("sys.dm_os_wait_stats", "", `wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint,
-		max_wait_time_ms bigint, signal_wait_time_ms bigint`, waitStats)
-	addView("sys.dm_os_host_info", "14.0.0", `host_platform nvarchar(256), host_distribution nvarchar(256), host_release nvarchar(256)`,
+		cntr_value bigint`, performanceCounters)
+	addView("sys.dm_os_wait_stats", "", waits, waitStats)
+	addView("sys.dm_os_host_info", "14.0.0", "host_platform nvarchar(256)",
 		func(v *viewContext) []viewRow {
 			if v.inst().config.Linux {
-				return []viewRow{{"host_platform": "Linux", "host_distribution": "Ubuntu", "host_release": "22.04"}}
+				return []viewRow{{"host_platform": "Linux"}}
 			}
-			return []viewRow{{"host_platform": "Windows", "host_distribution": "Windows Server 2016 Standard", "host_release": "10.0"}}
+			return []viewRow{{"host_platform": "Windows"}}
 		})
 }
 
@@ -70,18 +57,16 @@ func sysInfo(v *viewContext) []viewRow {
 		affinity, affinityDesc = 1, "MANUAL"
 	}
 	up, calls := i.up().Milliseconds(), i.load
-	workers := 512 + max(b.VCPUs-4, 0)*16
 	return []viewRow{{
 		"cpu_ticks": i.msTicks() * 2_300_000, "ms_ticks": i.msTicks(), "cpu_count": b.VCPUs, "hyperthread_ratio": b.CoresPerSocket,
-		"physical_memory_kb": b.MemoryMB * 1024, "virtual_memory_kb": int64(137438953344), "committed_kb": i.targetKB() / 20,
-		"committed_target_kb": i.targetKB(), "stack_size_in_bytes": 2093056, "os_quantum": 4, "max_workers_count": workers,
-		"scheduler_count": len(i.usableSchedulers()), "scheduler_total_count": b.VCPUs + 12, "sqlserver_start_time_ms_ticks": guestUpMS,
-		"sqlserver_start_time": i.started, "affinity_type": affinity, "affinity_type_desc": affinityDesc,
-		"process_kernel_time_ms": 200 + up/500 + int64(calls.interrupt/1000), "process_user_time_ms": 900 + up/200 + int64(calls.worker/1000), "time_source": 0,
-		"time_source_desc": "QUERY_PERFORMANCE_COUNTER", "virtual_machine_type": 1, "virtual_machine_type_desc": "HYPERVISOR",
-		"softnuma_configuration": softNUMA, "softnuma_configuration_desc": softNUMADesc, "process_physical_affinity": "",
-		"sql_memory_model": 1, "sql_memory_model_desc": "CONVENTIONAL", "socket_count": b.Sockets, "cores_per_socket": b.CoresPerSocket,
-		"numa_node_count": len(i.topology.nodes), "container_type": 0, "container_type_desc": "NONE",
+		"physical_memory_kb": b.MemoryMB * 1024, "committed_kb": i.targetKB() / 20, "committed_target_kb": i.targetKB(),
+		"max_workers_count": 512 + max(b.VCPUs-4, 0)*16, "scheduler_count": len(i.usableSchedulers()),
+		"sqlserver_start_time_ms_ticks": guestUpMS, "sqlserver_start_time": i.started, "affinity_type": affinity,
+		"affinity_type_desc": affinityDesc, "process_kernel_time_ms": 200 + up/500 + int64(calls.interrupt/1000),
+		"process_user_time_ms": 900 + up/200 + int64(calls.worker/1000), "virtual_machine_type_desc": "HYPERVISOR",
+		"softnuma_configuration": softNUMA, "softnuma_configuration_desc": softNUMADesc, "sql_memory_model": 1,
+		"sql_memory_model_desc": "CONVENTIONAL", "socket_count": b.Sockets, "cores_per_socket": b.CoresPerSocket,
+		"numa_node_count": len(i.topology.nodes),
 	}}
 }
 
@@ -100,11 +85,8 @@ func osNodes(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
 	row := func(id, memoryNode, online, cpus int, mask int64, state string) viewRow {
-		return viewRow{"node_id": id, "node_state_desc": state, "memory_object_address": []byte{0, 0, 2, byte(id), 0x60, 0x40, 0, 0x40},
-			"memory_node_id": memoryNode, "cpu_affinity_mask": mask, "online_scheduler_count": online, "idle_scheduler_count": online,
-			"active_worker_count": 4 * online, "avg_load_balance": 1, "timer_task_affinity_mask": mask,
-			"permanent_task_affinity_mask": mask, "resource_monitor_state": false, "online_scheduler_mask": mask, "processor_group": 0,
-			"cpu_count": cpus}
+		return viewRow{"node_id": id, "node_state_desc": state, "memory_node_id": memoryNode, "cpu_affinity_mask": mask,
+			"online_scheduler_count": online, "processor_group": 0, "cpu_count": cpus}
 	}
 	for n, node := range i.topology.nodes {
 		out = append(out, row(n, node.memoryNode, i.onlineCPUs(node), len(node.cpus), node.mask(), "ONLINE"))
@@ -115,17 +97,17 @@ func osNodes(v *viewContext) []viewRow {
 func memoryNodes(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
-	count := max(i.topology.memoryNodes, 1)
-	for n := range i.topology.memoryNodes {
-		pages := i.targetKB()/20/int64(count) + int64(math.Round(float64(i.xtpKB())*i.topology.xtpShare[n])) + i.pool.on(n)*pageKB
-		out = append(out, viewRow{"memory_node_id": n, "virtual_address_space_reserved_kb": int64(100_000_000),
-			"virtual_address_space_committed_kb": pages, "locked_page_allocations_kb": 0, "pages_kb": pages, "shared_memory_reserved_kb": 0,
-			"shared_memory_committed_kb": 0, "cpu_affinity_mask": 0, "online_scheduler_mask": 0, "processor_group": 0,
-			"foreign_committed_kb": 0, "target_kb": i.targetKB() / int64(count)})
+	row := func(id int, pages, target int64) {
+		out = append(out, viewRow{"memory_node_id": id, "pages_kb": pages, "cpu_affinity_mask": 0, "processor_group": 0,
+			"foreign_committed_kb": 0, "target_kb": target})
 	}
-	return append(out, viewRow{"memory_node_id": dacNode, "virtual_address_space_reserved_kb": 0, "virtual_address_space_committed_kb": 20,
-		"locked_page_allocations_kb": 0, "pages_kb": 20, "shared_memory_reserved_kb": 0, "shared_memory_committed_kb": 0,
-		"cpu_affinity_mask": 0, "online_scheduler_mask": 0, "processor_group": 0, "foreign_committed_kb": 0, "target_kb": 0})
+	count := int64(max(i.topology.memoryNodes, 1))
+	for n := range i.topology.memoryNodes {
+		xtp := int64(math.Round(float64(i.xtpKB()) * i.topology.xtpShare[n]))
+		row(n, i.targetKB()/20/count+xtp+i.pool.on(n)*pageKB, i.targetKB()/count)
+	}
+	row(dacNode, 20, 0)
+	return out
 }
 
 // hiddenScheduler is the id of the first scheduler that no user's work runs on.
@@ -135,10 +117,7 @@ func schedulers(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
 	row := func(node, id, cpu int, status string, online bool) viewRow {
-		return viewRow{"scheduler_address": []byte{0, 0, 1, byte(id), 0x60, 0x40, 0, byte(id >> 16)}, "parent_node_id": node, "scheduler_id": id,
-			"cpu_id": cpu, "status": status, "is_online": online, "is_idle": true, "preemptive_switches_count": 0,
-			"context_switches_count": 100, "current_tasks_count": 2, "runnable_tasks_count": 0, "current_workers_count": 4,
-			"active_workers_count": 2, "work_queue_count": 0, "load_factor": 2, "total_cpu_usage_ms": 0}
+		return viewRow{"parent_node_id": node, "scheduler_id": id, "cpu_id": cpu, "status": status, "is_online": online, "total_cpu_usage_ms": 0}
 	}
 	id := 0
 	for n, node := range i.topology.nodes {
@@ -197,9 +176,7 @@ func memoryClerks(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
 	add := func(kind, name string, node int, kb int64) {
-		out = append(out, viewRow{"memory_clerk_address": []byte{0, 0, 3, byte(len(out)), 0x60, 0x40, 0, 0x40}, "type": kind, "name": name,
-			"memory_node_id": node, "pages_kb": kb, "virtual_memory_reserved_kb": 0, "virtual_memory_committed_kb": 0,
-			"awe_allocated_kb": 0, "page_size_in_bytes": 8192})
+		out = append(out, viewRow{"type": kind, "name": name, "memory_node_id": node, "pages_kb": kb})
 	}
 	for n := range i.topology.memoryNodes {
 		add("MEMORYCLERK_SQLBUFFERPOOL", "Default", n, 20480)
@@ -225,7 +202,7 @@ func ringBuffers(v *viewContext) []viewRow {
 	minutes := int64(i.up() / time.Minute)
 	for n := max(minutes-255, 0); n <= minutes; n++ {
 		at := guestUpMS + n*60_000
-		out = append(out, viewRow{"ring_buffer_address": []byte{0, 0, 5, 0}, "ring_buffer_type": "RING_BUFFER_SCHEDULER_MONITOR",
+		out = append(out, viewRow{"ring_buffer_type": "RING_BUFFER_SCHEDULER_MONITOR",
 			"timestamp": at, "record": fmt.Sprintf(`<Record id="%d" type ="RING_BUFFER_SCHEDULER_MONITOR" time ="%d"><SchedulerMonitorEvent>`+
 				`<SystemHealth><ProcessUtilization>0</ProcessUtilization><SystemIdle>%d</SystemIdle><UserModeTime>312500</UserModeTime>`+
 				`<KernelModeTime>156250</KernelModeTime><PageFaults>120</PageFaults><WorkingSetDelta>0</WorkingSetDelta>`+
@@ -237,26 +214,28 @@ func ringBuffers(v *viewContext) []viewRow {
 func performanceCounters(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
-	add := func(object, counter, instance string, value int64, kind int) {
-		out = append(out, viewRow{"object_name": "SQLServer:" + object, "counter_name": counter, "instance_name": instance,
-			"cntr_value": value, "cntr_type": kind})
+	add := func(object, counter, instance string, value int64) {
+		out = append(out, viewRow{"object_name": "SQLServer:" + object, "counter_name": counter, "instance_name": instance, "cntr_value": value})
 	}
 	for n := range i.topology.memoryNodes {
 		node := fmt.Sprintf("%03d", n)
-		add("Buffer Node", "Database pages", node, 2560+i.pool.on(n), 65792)
-		add("Buffer Node", "Page life expectancy", node, i.up().Milliseconds()/1000, 65792)
-		add("Buffer Node", "Local node page lookups/sec", node, i.pool.lookups[n].local, 272696576)
-		add("Buffer Node", "Remote node page lookups/sec", node, i.pool.lookups[n].remote, 272696576)
+		add("Buffer Node", "Database pages", node, 2560+i.pool.on(n))
+		add("Buffer Node", "Page life expectancy", node, i.up().Milliseconds()/1000)
+		add("Buffer Node", "Local node page lookups/sec", node, i.pool.lookups[n].local)
+		add("Buffer Node", "Remote node page lookups/sec", node, i.pool.lookups[n].remote)
 	}
-	add("SQL Statistics", "Batch Requests/sec", "", i.load.requests+i.otherRequests(), 272696576)
-	add("General Statistics", "User Connections", "", int64(len(i.sessions)), 65792)
-	add("Memory Manager", "Target Server Memory (KB)", "", i.targetKB(), 65792)
-	add("Memory Manager", "Total Server Memory (KB)", "", i.targetKB()/20, 65792)
+	add("SQL Statistics", "Batch Requests/sec", "", i.load.requests+i.otherRequests())
+	add("General Statistics", "User Connections", "", int64(len(i.sessions)))
+	add("Memory Manager", "Target Server Memory (KB)", "", i.targetKB())
+	add("Memory Manager", "Total Server Memory (KB)", "", i.targetKB()/20)
 	return out
 }
 
+// waits are the columns of what is waited for.
+const waits = "wait_type nvarchar(60), waiting_tasks_count bigint, wait_time_ms bigint, signal_wait_time_ms bigint"
+
 func waitRow(kind string, tasks, ms int64) viewRow {
-	return viewRow{"wait_type": kind, "waiting_tasks_count": tasks, "wait_time_ms": ms, "max_wait_time_ms": min(ms, 5), "signal_wait_time_ms": ms / 100}
+	return viewRow{"wait_type": kind, "waiting_tasks_count": tasks, "wait_time_ms": ms, "signal_wait_time_ms": ms / 100}
 }
 
 func waitStats(v *viewContext) []viewRow {

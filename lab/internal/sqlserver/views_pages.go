@@ -1,10 +1,10 @@
 package sqlserver
 
 func init() {
-	addView("sys.dm_os_buffer_descriptors", "", `database_id int?, file_id int?, page_id int?, page_level int?, allocation_unit_id bigint?,
-		page_type nvarchar(60)?, row_count int?, free_space_in_bytes int?, is_modified bit?, numa_node int?`, bufferDescriptors)
-	addView("sys.allocation_units", "", `allocation_unit_id bigint, type tinyint, type_desc nvarchar(60)?, container_id bigint,
-		data_space_id int?, total_pages bigint, used_pages bigint, data_pages bigint`, allocationUnits)
+	addView("sys.dm_os_buffer_descriptors", "", "database_id int?, file_id int?, allocation_unit_id bigint?, numa_node int?", bufferDescriptors)
+	addView("sys.allocation_units", "", "allocation_unit_id bigint, type tinyint, type_desc nvarchar(60)?, container_id bigint", allocationUnits)
+	addView("sys.dm_tcp_listener_states", "11.0.0", `ip_address nvarchar(48), port int, type tinyint, type_desc nvarchar(20), state tinyint,
+		state_desc nvarchar(16), start_time datetime`, listenerStates)
 }
 
 // allocationUnit is the number of a table's rows in the database's allocation units.
@@ -32,8 +32,7 @@ func bufferDescriptors(v *viewContext) []viewRow {
 		for _, t := range db.sortedTables() {
 			for node, pages := range v.inst().pool.pages[t] {
 				if pages > 0 {
-					out = append(out, viewRow{"database_id": db.id, "file_id": 1, "page_level": 0, "allocation_unit_id": allocationUnit(t),
-						"page_type": "DATA_PAGE", "is_modified": false, "numa_node": node, timesKey: pages})
+					out = append(out, viewRow{"database_id": db.id, "file_id": 1, "allocation_unit_id": allocationUnit(t), "numa_node": node, timesKey: pages})
 				}
 			}
 		}
@@ -44,23 +43,16 @@ func bufferDescriptors(v *viewContext) []viewRow {
 func allocationUnits(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, t := range v.db.sortedTables() {
-		pages := t.pages()
-		out = append(out, viewRow{"allocation_unit_id": allocationUnit(t), "type": 1, "type_desc": "IN_ROW_DATA", "container_id": container(t),
-			"data_space_id": 1, "total_pages": pages, "used_pages": pages, "data_pages": pages})
+		out = append(out, viewRow{"allocation_unit_id": allocationUnit(t), "type": 1, "type_desc": "IN_ROW_DATA", "container_id": container(t)})
 	}
 	return out
-}
-
-func init() {
-	addView("sys.dm_tcp_listener_states", "11.0.0", `listener_id int, ip_address nvarchar(48), is_ipv4 bit, port int, type tinyint,
-		type_desc nvarchar(20), state tinyint, state_desc nvarchar(16), start_time datetime`, listenerStates)
 }
 
 func listenerStates(v *viewContext) []viewRow {
 	i := v.inst()
 	var out []viewRow
-	for n, port := range i.ports {
-		out = append(out, viewRow{"listener_id": n + 1, "ip_address": "0.0.0.0", "is_ipv4": true, "port": port.number, "type": 0,
+	for _, port := range i.ports {
+		out = append(out, viewRow{"ip_address": "0.0.0.0", "port": port.number, "type": 0,
 			"type_desc": "TSQL", "state": 0, "state_desc": "ONLINE", "start_time": i.started})
 	}
 	return out

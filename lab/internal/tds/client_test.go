@@ -18,13 +18,12 @@ const patience = 20 * time.Second
 
 // script is an engine whose sessions do what a test says.
 type script struct {
-	refuse       *Message
-	batch        func(ctx context.Context, text string, params []Param, w *Writer)
-	call         func(ctx context.Context, procedure string, params []Param, w *Writer)
-	transactions chan TxKind
-	closed       chan struct{}
-	opened       int
-	mu           sync.Mutex
+	refuse *Message
+	batch  func(ctx context.Context, text string, params []Param, w *Writer)
+	call   func(ctx context.Context, procedure string, params []Param, w *Writer)
+	closed chan struct{}
+	opened int
+	mu     sync.Mutex
 }
 
 func (s *script) Open(Login) (Session, *Message) {
@@ -48,8 +47,6 @@ func (s scripted) Batch(ctx context.Context, text string, params []Param, w *Wri
 func (s scripted) Call(ctx context.Context, procedure string, params []Param, w *Writer) {
 	s.call(ctx, procedure, params, w)
 }
-
-func (s scripted) Transaction(kind TxKind) { s.transactions <- kind }
 
 func (s scripted) Close() {
 	if s.closed != nil {

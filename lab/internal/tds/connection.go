@@ -37,7 +37,6 @@ type connection struct {
 	login     loginRequest
 	session   Session
 	prepared  prepared
-	tx        transaction
 }
 
 // request is a message on its way through the server.
@@ -236,11 +235,11 @@ func (c *connection) reply(tokens []byte) error {
 
 // response begins the response to a request.
 func (c *connection) response(r *request) *Writer {
-	return &Writer{ending: r.ending, out: c.out, server: c.server.options.ServerName, cut: c.cut, tx: &c.tx,
+	return &Writer{ending: r.ending, out: c.out, server: c.server.options.ServerName, cut: c.cut,
 		DropAfter: c.server.options.DropAfterRows, inProcedure: r.kind == packetRPC}
 }
 
-// answer runs a batch, a call or a transaction request.
+// answer runs a batch or a call.
 func (c *connection) answer(r *request) error {
 	w := c.response(r)
 	if r.status&(statusReset|statusResetKeep) != 0 {
@@ -273,11 +272,7 @@ func (c *connection) perform(r *request, w *Writer) error {
 	case packetRPC:
 		return c.performCalls(r, w)
 	case packetTransaction:
-		tm, err := parseTransaction(r.data)
-		if err != nil {
-			return err
-		}
-		c.transact(tm, w)
+		w.Error(notSupported("transactions of more than one statement: connect with autocommit"))
 	default:
 		w.Error(notSupported("bulk loads"))
 	}
@@ -317,7 +312,7 @@ func (c *connection) end(w *Writer) error {
 // restart gives the connection a fresh session of the same login, as connection pools ask for.
 func (c *connection) restart() *Message {
 	c.session.Close()
-	c.session, c.prepared, c.tx.current = closedSession{}, prepared{}, 0
+	c.session, c.prepared = closedSession{}, prepared{}
 	session, refusal := c.server.engine.Open(c.login.Login)
 	if refusal != nil {
 		return refusal

@@ -37,9 +37,6 @@ const (
 	envLanguage   = 2
 	envPacketSize = 4
 	envCollation  = 7
-	envBegin      = 8
-	envCommit     = 9
-	envRollback   = 10
 	envReset      = 18
 )
 

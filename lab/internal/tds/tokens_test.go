@@ -21,7 +21,7 @@ func TestTokens(t *testing.T) {
 			"ab30001c0e0000010009000a00200043005000550020007c013dd800de034c004100420005640062006f002e00700007000000"},
 		{"DONE", appendDone(nil, tokenDone, doneMore|doneCount, CommandSelect, 9_000_000), "fd1100c1004054890000000000"},
 		{"ENVCHANGE of texts", appendEnvText(nil, envDatabase, "new", "old"), "e30f0001036e0065007700036f006c006400"},
-		{"ENVCHANGE of bytes", appendEnvBytes(nil, envBegin, []byte{1, 0, 0, 0, 0, 0, 0, 0}, nil), "e30b000808010000000000000000"},
+		{"ENVCHANGE of bytes", appendEnvBytes(nil, envReset, []byte{1, 0, 0, 0, 0, 0, 0, 0}, nil), "e30b001208010000000000000000"},
 		{"LOGINACK", appendLoginAck(nil, version74, productVersion("16.0.4135.4")),
 			"ad32000174000004144d006900630072006f0073006f00660074002000530051004c00200053006500720076006500720010001027"},
 		{"COLMETADATA", appendColumns(nil, columns),

@@ -1,5 +1,5 @@
 // Package tds serves the TDS 7.4 protocol of SQL Server: packets, login, batches, remote procedure calls,
-// transaction requests, attention and results. It knows nothing of SQL; an Engine does.
+// attention and results. It knows nothing of SQL; an Engine does.
 //
 // Layout and values of the messages follow Microsoft's open specification MS-TDS.
 package tds
@@ -47,21 +47,9 @@ type Session interface {
 	Batch(ctx context.Context, text string, params []Param, w *Writer)
 	// Call runs a remote procedure call by name, as the client wrote it: [sys].sp_datatype_info_100.
 	Call(ctx context.Context, procedure string, params []Param, w *Writer)
-	// Transaction follows a transaction manager request, which is how drivers begin, commit and roll back.
-	Transaction(kind TxKind)
 	// Close is called once, when the connection has ended.
 	Close()
 }
-
-// TxKind is what a transaction manager request asks for.
-type TxKind int
-
-// Transaction requests.
-const (
-	TxBegin TxKind = iota + 1
-	TxCommit
-	TxRollback
-)
 
 // Kind is a family of SQL Server data types.
 type Kind int

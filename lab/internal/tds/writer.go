@@ -23,7 +23,6 @@ type Writer struct {
 	out    *packetWriter
 	server string // name in messages
 	cut    func() // ends the connection at once
-	tx     *transaction
 
 	inProcedure bool // DONEINPROC instead of DONE
 	columns     []Column
@@ -162,13 +161,6 @@ func (w *Writer) Done(d Done) {
 // Database tells that the current database changed; SQL Server sends INFO 5701 after it.
 func (w *Writer) Database(now, before string) {
 	w.token(func(b []byte) []byte { return appendEnvText(b, envDatabase, now, before) })
-}
-
-// Transaction tells that the text began the outermost transaction, committed it or rolled it back.
-func (w *Writer) Transaction(kind TxKind) {
-	if change := w.tx.follow(kind); change != nil {
-		w.token(func(b []byte) []byte { return append(b, change...) })
-	}
 }
 
 // ReturnStatus sets what a procedure returns; 0 unless called.

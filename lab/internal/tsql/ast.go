@@ -87,10 +87,10 @@ type (
 		Query *Query
 		Not   bool
 	}
-	// Like is x [NOT] LIKE pattern [ESCAPE e].
+	// Like is x [NOT] LIKE pattern.
 	Like struct {
-		X, Pattern, Escape Expr
-		Not                bool
+		X, Pattern Expr
+		Not        bool
 	}
 	// Exists is EXISTS (query).
 	Exists struct{ Query *Query }
@@ -107,14 +107,12 @@ type (
 		Style Expr
 		Try   bool
 	}
-	// Call is a function, aggregate or window function.
+	// Call is a function or aggregate.
 	Call struct {
 		Name     Name
 		Args     []Expr
 		Star     bool // COUNT(*)
 		Distinct bool
-		Over     *Window
-		Within   []OrderItem // STRING_AGG ... WITHIN GROUP (ORDER BY ...)
 	}
 	// Subquery is a scalar subquery.
 	Subquery struct{ Query *Query }
@@ -122,12 +120,6 @@ type (
 
 // When is one branch of CASE.
 type When struct{ Cond, Then Expr }
-
-// Window is OVER (PARTITION BY ... ORDER BY ...).
-type Window struct {
-	Partition []Expr
-	Order     []OrderItem
-}
 
 // OrderItem is one key of ORDER BY.
 type OrderItem struct {
@@ -156,13 +148,11 @@ func (*Cast) expr()      {}
 func (*Call) expr()      {}
 func (*Subquery) expr()  {}
 
-// Query is a query expression with its CTEs, order, offset and hints.
+// Query is a query expression with its CTEs, order and hints.
 type Query struct {
 	With    []CTE
 	Body    Body
 	OrderBy []OrderItem
-	Offset  Expr
-	Fetch   Expr
 	Hints   Hints
 	Line    int
 }
@@ -181,7 +171,7 @@ type CTE struct {
 	Query   *Query
 }
 
-// Body is a SELECT, a set operation or a VALUES list.
+// Body is a SELECT, a UNION or a VALUES list.
 type Body interface{ body() }
 
 // Bodies.
@@ -189,7 +179,7 @@ type (
 	// Select is one SELECT ... block.
 	Select struct {
 		Distinct bool
-		Top      *Top
+		Top      Expr // of TOP (n), nil without
 		Items    []Item
 		Into     *Name
 		From     []TableRef // more than one: comma-joined
@@ -198,9 +188,9 @@ type (
 		Having   Expr
 		Line     int
 	}
-	// SetOperation is UNION [ALL], EXCEPT or INTERSECT.
-	SetOperation struct {
-		Op          string // UNION, UNION ALL, EXCEPT, INTERSECT
+	// Union is UNION [ALL].
+	Union struct {
+		All         bool
 		Left, Right Body
 	}
 	// Values is VALUES (...), (...).
@@ -209,16 +199,10 @@ type (
 	Nested struct{ Query *Query }
 )
 
-func (*Select) body()       {}
-func (*SetOperation) body() {}
-func (*Values) body()       {}
-func (*Nested) body()       {}
-
-// Top is TOP (n) [PERCENT] [WITH TIES].
-type Top struct {
-	N                 Expr
-	Percent, WithTies bool
-}
+func (*Select) body() {}
+func (*Union) body()  {}
+func (*Values) body() {}
+func (*Nested) body() {}
 
 // Item is one entry of a select list: an expression, a star or an assignment.
 type Item struct {
@@ -238,7 +222,6 @@ type (
 	Table struct {
 		Name  Name
 		Alias string
-		Hints []string
 	}
 	// Derived is (query) AS alias (columns).
 	Derived struct {
@@ -246,13 +229,7 @@ type (
 		Alias   string
 		Columns []string
 	}
-	// TableFunction is name(args) AS alias.
-	TableFunction struct {
-		Call    *Call
-		Alias   string
-		Columns []string
-	}
-	// Join is a join; Kind is INNER, LEFT, RIGHT, FULL, CROSS, CROSS APPLY or OUTER APPLY.
+	// Join is a join; Kind is INNER, LEFT or CROSS.
 	Join struct {
 		Kind        string
 		Left, Right TableRef
@@ -260,7 +237,6 @@ type (
 	}
 )
 
-func (*Table) tableRef()         {}
-func (*Derived) tableRef()       {}
-func (*TableFunction) tableRef() {}
-func (*Join) tableRef()          {}
+func (*Table) tableRef()   {}
+func (*Derived) tableRef() {}
+func (*Join) tableRef()    {}

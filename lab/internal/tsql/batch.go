@@ -36,13 +36,12 @@ var readers map[string]statementReader
 func init() {
 	readers = map[string]statementReader{
 		"SELECT": readQuery, "WITH": readQuery,
-		"INSERT": readInsert, "UPDATE": readUpdate, "DELETE": readDelete, "TRUNCATE": readTruncate,
+		"INSERT": readInsert, "UPDATE": readUpdate, "DELETE": readDelete,
 		"CREATE": readCreate, "ALTER": readAlter, "DROP": readDrop,
 		"DECLARE": readDeclare, "SET": readSet, "IF": readIf, "WHILE": readWhile, "BEGIN": readBegin,
 		"BREAK": readJump, "CONTINUE": readJump, "RETURN": readJump,
 		"PRINT": readPrint, "RAISERROR": readRaiseError, "THROW": readThrow,
 		"EXEC": readExec, "EXECUTE": readExec, "USE": readUse,
-		"COMMIT": readTransaction, "ROLLBACK": readTransaction,
 		"GRANT": readAccepted, "CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
 		"WAITFOR": readWaitFor, "BACKUP": readBackup,
 	}
@@ -107,13 +106,10 @@ func readDeclare(p *parser, line at) Statement {
 
 func (p *parser) declaration() Declaration {
 	p.must(p.peek().Kind == Variable)
-	line := p.peek().Line
 	d := Declaration{Name: lower(p.next().Text)}
 	p.word("AS")
-	if p.word("TABLE") != "" {
-		d.Table = &CreateTable{at: at(line), Name: Name{Parts: []string{d.Name}, Line: line}}
-		p.tableBody(d.Table)
-		return d
+	if p.is("TABLE") {
+		panic(Unmodelled(p.peek().Line, "table variables"))
 	}
 	d.Type = p.typeName()
 	if p.symbol("=") {
@@ -206,9 +202,8 @@ func readWhile(p *parser, line at) Statement {
 func readBegin(p *parser, line at) Statement {
 	p.next()
 	switch {
-	case p.word("TRAN", "TRANSACTION") != "":
-		p.transactionName()
-		return &Transaction{at: line, Kind: "BEGIN"}
+	case p.is("TRAN", "TRANSACTION"):
+		panic(Unmodelled(int(line), "transactions of more than one statement"))
 	case p.word("TRY") != "":
 		return p.tryCatch(line)
 	}
@@ -225,20 +220,6 @@ func (p *parser) tryCatch(line at) Statement {
 	t.Catch = p.blockUntil("END")
 	p.must(p.phrase("END CATCH"))
 	return t
-}
-
-func (p *parser) transactionName() {
-	if p.isName() && readers[p.peek().Upper] == nil {
-		p.next()
-	}
-}
-
-func readTransaction(p *parser, line at) Statement {
-	kind := p.next().Upper
-	if p.word("TRAN", "TRANSACTION", "WORK") != "" {
-		p.transactionName()
-	}
-	return &Transaction{at: line, Kind: kind}
 }
 
 func readJump(p *parser, line at) Statement {

@@ -116,11 +116,8 @@ func (p *parser) index(x IndexDef) IndexDef {
 
 func (p *parser) column(t *CreateTable) {
 	c := ColumnDef{Name: p.identifier(), Nullable: true}
-	if p.word("AS") != "" {
-		c.Computed = p.expr()
-		p.word("PERSISTED")
-		t.Columns = append(t.Columns, c)
-		return
+	if p.is("AS") {
+		panic(Unmodelled(p.peek().Line, "computed columns"))
 	}
 	c.Type = p.typeName()
 	for p.columnOption(t, &c) {
@@ -140,8 +137,6 @@ func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 	case p.word("NULL") != "", p.word("ROWGUIDCOL", "SPARSE") != "":
 	case p.word("COLLATE") != "":
 		p.identifier()
-	case p.word("IDENTITY") != "":
-		p.identity(c)
 	case p.word("DEFAULT") != "":
 		c.Default = p.expr()
 	case p.is("PRIMARY", "UNIQUE"):
@@ -154,22 +149,12 @@ func (p *parser) columnOption(t *CreateTable, c *ColumnDef) bool {
 			x.Columns = []string{c.Name}
 		}
 		t.Indexes = append(t.Indexes, x)
-	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED"):
+	case p.is("CHECK", "REFERENCES", "MASKED", "GENERATED", "IDENTITY"):
 		panic(Unmodelled(p.peek().Line, "the column option %s", p.peek().Upper))
 	default:
 		return false
 	}
 	return true
-}
-
-func (p *parser) identity(c *ColumnDef) {
-	c.Identity, c.Nullable, c.Seed, c.Step = true, false, 1, 1
-	if p.symbol("(") {
-		c.Seed = p.integer()
-		p.expectSymbol(",")
-		c.Step = p.integer()
-		p.expectSymbol(")")
-	}
 }
 
 func (p *parser) tableOptions(t *CreateTable) {

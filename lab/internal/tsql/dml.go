@@ -3,7 +3,7 @@ package tsql
 func readInsert(p *parser, line at) Statement {
 	p.expect("INSERT")
 	p.word("INTO")
-	s := &Insert{at: line, Target: p.target()}
+	s := &Insert{at: line, Target: p.name()}
 	p.tableHints()
 	if p.isSymbol("(") && !p.nestedQuery() {
 		s.Columns = p.nameList()
@@ -21,23 +21,14 @@ func readInsert(p *parser, line at) Statement {
 	return s
 }
 
-// target is a table name or a table variable.
-func (p *parser) target() Name {
-	if t := p.peek(); t.Kind == Variable {
-		p.next()
-		return Name{Parts: []string{lower(t.Text)}, Line: t.Line}
-	}
-	return p.name()
-}
-
 func readUpdate(p *parser, line at) Statement {
 	p.next()
 	if p.word("STATISTICS") != "" {
-		p.target()
+		p.name()
 		p.skipStatement()
 		return &Accepted{at: line, What: "UPDATE STATISTICS"}
 	}
-	s := &Update{at: line, Target: p.target()}
+	s := &Update{at: line, Target: p.name()}
 	p.tableHints()
 	p.expect("SET")
 	for {
@@ -60,11 +51,8 @@ func readUpdate(p *parser, line at) Statement {
 func readDelete(p *parser, line at) Statement {
 	p.next()
 	s := &Delete{at: line}
-	if p.word("TOP") != "" {
-		s.Top = p.top().N
-	}
 	p.word("FROM")
-	s.Target = p.target()
+	s.Target = p.name()
 	p.tableHints()
 	if p.is("FROM", "OUTPUT") {
 		panic(Unmodelled(p.peek().Line, "DELETE ... %s", p.peek().Upper))
@@ -73,10 +61,4 @@ func readDelete(p *parser, line at) Statement {
 		s.Where = p.expr()
 	}
 	return s
-}
-
-func readTruncate(p *parser, line at) Statement {
-	p.next()
-	p.expect("TABLE")
-	return &Truncate{at: line, Target: p.target()}
 }

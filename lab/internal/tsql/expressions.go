@@ -79,11 +79,7 @@ func (p *parser) in(x Expr, not bool) Expr {
 }
 
 func (p *parser) like(x Expr, not bool) Expr {
-	l := &Like{X: x, Not: not, Pattern: p.sum()}
-	if p.word("ESCAPE") != "" {
-		l.Escape = p.sum()
-	}
-	return l
+	return &Like{X: x, Not: not, Pattern: p.sum()}
 }
 
 func (p *parser) exprList() []Expr {
@@ -294,31 +290,10 @@ func (p *parser) call(n Name) *Call {
 		c.Args = p.exprList()
 	}
 	p.expectSymbol(")")
-	if p.phrase("WITHIN GROUP") {
-		p.expectSymbol("(")
-		c.Within = p.orderBy()
-		p.expectSymbol(")")
-	}
-	if p.word("OVER") != "" {
-		c.Over = p.window()
+	if p.is("OVER", "WITHIN") {
+		panic(Unmodelled(p.peek().Line, "%s with an %s clause", n.Object(), p.peek().Upper))
 	}
 	return c
-}
-
-func (p *parser) window() *Window {
-	w := &Window{}
-	p.expectSymbol("(")
-	if p.phrase("PARTITION BY") {
-		w.Partition = p.exprList()
-	}
-	if p.is("ORDER") {
-		w.Order = p.orderBy()
-	}
-	if p.is("ROWS", "RANGE") {
-		panic(Unmodelled(p.peek().Line, "a window frame (%s)", p.peek().Upper))
-	}
-	p.expectSymbol(")")
-	return w
 }
 
 func (p *parser) orderBy() []OrderItem {

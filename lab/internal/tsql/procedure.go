@@ -56,7 +56,6 @@ func (p *parser) parameters(s *CreateProcedure) {
 	bracketed := p.symbol("(")
 	for p.peek().Kind == Variable {
 		d := Parameter{Declaration: p.declaration()}
-		p.must(d.Table == nil)
 		d.Output = p.word("OUTPUT", "OUT") != ""
 		s.Parameters = append(s.Parameters, d)
 		if !p.symbol(",") {

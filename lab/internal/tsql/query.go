@@ -4,7 +4,7 @@ import "strings"
 
 func lower(s string) string { return strings.ToLower(s) }
 
-// query reads [WITH ...] body [ORDER BY ...] [OFFSET ... FETCH ...] [OPTION (...)].
+// query reads [WITH ...] body [ORDER BY ...] [OPTION (...)].
 func (p *parser) query() *Query {
 	p.enter()
 	defer p.leave()
@@ -15,29 +15,14 @@ func (p *parser) query() *Query {
 	q.Body = p.union()
 	if p.is("ORDER") {
 		q.OrderBy = p.orderBy()
-		p.offset(q)
 	}
-	if p.is("FOR") && p.isAt(1, "XML", "JSON", "BROWSE") {
-		panic(Unmodelled(p.peek().Line, "FOR %s", p.peekAt(1).Upper))
+	if p.is("FOR", "OFFSET", "EXCEPT", "INTERSECT") {
+		panic(Unmodelled(p.peek().Line, "%s in a query", p.peek().Upper))
 	}
 	if p.word("OPTION") != "" {
 		q.Hints = p.hints()
 	}
 	return q
-}
-
-func (p *parser) offset(q *Query) {
-	if p.word("OFFSET") == "" {
-		return
-	}
-	q.Offset = p.expr()
-	p.expect("ROW", "ROWS")
-	if p.word("FETCH") != "" {
-		p.expect("NEXT", "FIRST")
-		q.Fetch = p.expr()
-		p.expect("ROW", "ROWS")
-		p.expect("ONLY")
-	}
 }
 
 func (p *parser) ctes() []CTE {
@@ -58,25 +43,12 @@ func (p *parser) ctes() []CTE {
 	}
 }
 
-// union reads SELECT blocks joined by UNION [ALL] and EXCEPT; INTERSECT binds tighter.
+// union reads SELECT blocks joined by UNION [ALL].
 func (p *parser) union() Body {
-	left := p.intersect()
-	for {
-		op := p.word("UNION", "EXCEPT")
-		if op == "" {
-			return left
-		}
-		if op == "UNION" && p.word("ALL") != "" {
-			op = "UNION ALL"
-		}
-		left = &SetOperation{Op: op, Left: left, Right: p.intersect()}
-	}
-}
-
-func (p *parser) intersect() Body {
 	left := p.body()
-	for p.word("INTERSECT") != "" {
-		left = &SetOperation{Op: "INTERSECT", Left: left, Right: p.body()}
+	for p.word("UNION") != "" {
+		all := p.word("ALL") != ""
+		left = &Union{All: all, Left: left, Right: p.body()}
 	}
 	return left
 }
@@ -163,18 +135,18 @@ func (p *parser) selectBlock() *Select {
 	return s
 }
 
-func (p *parser) top() *Top {
-	t := &Top{}
+func (p *parser) top() (n Expr) {
 	if p.symbol("(") {
-		t.N = p.expr()
+		n = p.expr()
 		p.expectSymbol(")")
 	} else {
 		p.must(p.peek().Kind == Number)
-		t.N = p.primary()
+		n = p.primary()
 	}
-	t.Percent = p.word("PERCENT") != ""
-	t.WithTies = p.phrase("WITH TIES")
-	return t
+	if p.is("PERCENT") || p.is("WITH") && p.isAt(1, "TIES") {
+		panic(Unmodelled(p.peek().Line, "TOP ... %s", p.peek().Upper))
+	}
+	return n
 }
 
 // item reads *, a.*, @v = x, alias = x, or x [AS] alias.
@@ -238,7 +210,7 @@ func (p *parser) tableRef() TableRef {
 			return left
 		}
 		j := &Join{Kind: kind, Left: left, Right: p.tablePrimary()}
-		if kind == "INNER" || kind == "LEFT" || kind == "RIGHT" || kind == "FULL" {
+		if kind != "CROSS" {
 			p.expect("ON")
 			j.On = p.expr()
 		}
@@ -250,14 +222,12 @@ func (p *parser) joinKind() string {
 	switch {
 	case p.phrase("CROSS JOIN"):
 		return "CROSS"
-	case p.phrase("CROSS APPLY"):
-		return "CROSS APPLY"
-	case p.phrase("OUTER APPLY"):
-		return "OUTER APPLY"
+	case p.is("CROSS", "OUTER", "RIGHT", "FULL"):
+		panic(Unmodelled(p.peek().Line, "%s APPLY or JOIN", p.peek().Upper))
 	case p.is("JOIN"):
 		p.next()
 		return "INNER"
-	case p.is("INNER", "LEFT", "RIGHT", "FULL"):
+	case p.is("INNER", "LEFT"):
 		kind := p.next().Upper
 		p.word("OUTER")
 		p.word("LOOP", "HASH", "MERGE")
@@ -271,21 +241,12 @@ func (p *parser) tablePrimary() TableRef {
 	if p.isSymbol("(") {
 		return p.parenthesisedTable()
 	}
-	if p.peek().Kind == Variable {
-		t := &Table{Name: Name{Parts: []string{lower(p.peek().Text)}, Line: p.peek().Line}}
-		p.next()
-		t.Alias = p.tableAlias()
-		return t
-	}
 	n := p.name()
-	if p.isSymbol("(") && !p.isAt(1, "NOLOCK", "SNAPSHOT") {
-		f := &TableFunction{Call: p.call(n)}
-		f.Alias = p.tableAlias()
-		f.Columns = p.columnAliases()
-		return f
+	if p.isSymbol("(") {
+		panic(Errorf(208, n.Line, "Invalid object name '%s'.", strings.Join(n.Parts, ".")))
 	}
 	t := &Table{Name: n, Alias: p.tableAlias()}
-	t.Hints = p.tableHints()
+	p.tableHints() // nobody's locks are waited for
 	return t
 }
 
@@ -321,12 +282,11 @@ func (p *parser) tableAlias() string {
 	return ""
 }
 
-func (p *parser) tableHints() []string {
-	if !p.is("WITH") || !p.isSymbolAt(1, "(") {
-		return nil
+func (p *parser) tableHints() {
+	if p.is("WITH") && p.isSymbolAt(1, "(") {
+		p.next()
+		p.hintList(nil)
 	}
-	p.next()
-	return p.hintList(nil)
 }
 
 // hintList reads a bracketed, comma-separated list of word runs, each returned in upper case.

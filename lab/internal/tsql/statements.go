@@ -29,17 +29,11 @@ type (
 		Sets   []Assignment
 		Where  Expr
 	}
-	// Delete is DELETE [TOP (n)] FROM ... WHERE on one table.
+	// Delete is DELETE FROM ... WHERE on one table.
 	Delete struct {
 		at
 		Target Name
-		Top    Expr
 		Where  Expr
-	}
-	// Truncate is TRUNCATE TABLE.
-	Truncate struct {
-		at
-		Target Name
 	}
 	// CreateTable is CREATE TABLE.
 	CreateTable struct {
@@ -162,11 +156,6 @@ type (
 		at
 		Database string
 	}
-	// Transaction is BEGIN, COMMIT or ROLLBACK TRANSACTION.
-	Transaction struct {
-		at
-		Kind string
-	}
 	// WaitFor is WAITFOR DELAY x.
 	WaitFor struct {
 		at
@@ -190,12 +179,11 @@ type Assignment struct {
 	X      Expr
 }
 
-// Declaration is one variable of DECLARE; Table is set for a table variable.
+// Declaration is one variable of DECLARE.
 type Declaration struct {
-	Name  string
-	Type  TypeName
-	Init  Expr
-	Table *CreateTable
+	Name string
+	Type TypeName
+	Init Expr
 }
 
 // Argument is one argument of EXEC.
@@ -210,11 +198,7 @@ type ColumnDef struct {
 	Name     string
 	Type     TypeName
 	Nullable bool
-	Identity bool
-	Seed     int64
-	Step     int64
 	Default  Expr
-	Computed Expr
 }
 
 // IndexDef is an index, primary key or unique constraint.
