@@ -13,15 +13,16 @@ from tests.support import tds_server as tds
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
+from vnuma.domain.contract.belief import Verdict
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import run, value
-from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked, Verdict
+from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
 from vnuma.sqlserver.contract.judge import judge
 from vnuma.sqlserver.database.ownership import ForeignDatabase, major_version
 
 
-@pytest.mark.parametrize("name", BELIEFS)
+@pytest.mark.parametrize("name", BELIEFS.by_id)
 def test_the_lab_plays_each_belief(server: SqlServer, name: str) -> None:
     """Each by itself, on a connection of its own."""
     with connect(server, "tempdb") as connection:
@@ -35,7 +36,7 @@ def test_our_database_is_gone_afterwards(any_server: SqlServer) -> None:
     judged = judge(any_server)
 
     assert [one for one in judged.beliefs if one.verdict is not Verdict.HELD] == []
-    assert judged.own_database
+    assert judged.of["own_database"]
     with connect(any_server) as connection:
         assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 0
 
@@ -72,9 +73,9 @@ def test_a_server_that_lacks_everything_gets_an_answer_for_each_belief(name: str
     finally:
         fake.close()
 
-    assert [one.belief.id for one in judged.beliefs] == list(BELIEFS)
+    assert [one.id for one in judged.beliefs] == list(BELIEFS.by_id)
     assert judged.count(Verdict.HELD) < len(BELIEFS) / 4
-    assert not judged.own_database
+    assert not judged.of["own_database"]
 
 
 def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
@@ -82,7 +83,7 @@ def test_an_older_version_is_not_asked_what_came_later(lab: LabFactory) -> None:
     running = lab(vms=[{"name": "sql16", "sql": {"version": "13.0.6300.2"}}])
     running.wait_for("sql_listening")
 
-    found = {one.belief.id: one for one in judge(server_of(running)).beliefs}
+    found = {one.id: one for one in judge(server_of(running)).beliefs}
 
     assert found["view.dm_os_host_info"].verdict is Verdict.NOT_EVALUABLE
     assert found["view.dm_os_sys_info.soft_numa"].verdict is Verdict.HELD
@@ -98,6 +99,6 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     assert ran.code == 0, ran.text
     assert f"{len(BELIEFS)} held, 0 differ, 0 not evaluable" in ran.text
     text = file.read_text(encoding="utf-8")
-    assert set(json.loads(text)["beliefs"]) == set(BELIEFS)
+    assert set(json.loads(text)["beliefs"]) == set(BELIEFS.by_id)
     end = shared_lab.vms["sql16"]
     assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []

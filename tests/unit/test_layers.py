@@ -49,9 +49,9 @@ ROOMS = {
         {"cell"},
         {"preflight", "restore"},
         {"run", "doctor"},
-        {"ansible_api"},
+        {"ansible_api", "contract"},
     ],
-    "domain": [{"vm"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
+    "domain": [{"vm", "contract"}, {"topology"}, {"arm"}, {"workloads"}, {"study"}],
     "sqlserver": [{"client"}, {"database"}, {"instance"}, {"contract"}],
     "report": [
         {"model"},

@@ -173,7 +173,7 @@ func (s *Server) holds(ctx *simulator.Context, account *scenario.Account, privil
 		return true
 	}
 	permitted := false
-	manager := s.registry.Get(*s.model.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
+	manager := s.authorizationManager()
 	ctx.WithLock(manager, func() {
 		permitted = (&authorization{manager, s}).permits(s.context(), account.User, privilege, on)
 	})

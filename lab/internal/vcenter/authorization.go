@@ -2,6 +2,7 @@ package vcenter
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
@@ -16,6 +17,29 @@ type authorization struct {
 	*simulator.AuthorizationManager
 
 	lab *Server
+}
+
+func (s *Server) authorizationManager() *simulator.AuthorizationManager {
+	return s.registry.Get(*s.model.ServiceContent.AuthorizationManager).(*simulator.AuthorizationManager)
+}
+
+// listPrivileges fills the list of all privileges, which the simulator leaves empty: those of the administrator's role.
+func (s *Server) listPrivileges() {
+	manager := s.authorizationManager()
+	for _, role := range manager.RoleList {
+		if role.Name != "Admin" {
+			continue
+		}
+		for _, id := range role.Privilege {
+			group, name := id, id
+			if dot := strings.LastIndex(id, "."); dot > 0 {
+				group, name = id[:dot], id[dot+1:]
+			}
+			manager.PrivilegeList = append(manager.PrivilegeList, types.AuthorizationPrivilege{
+				PrivId: id, Name: name, PrivGroupName: group,
+			})
+		}
+	}
 }
 
 func (a *authorization) grants(ctx *simulator.Context, user, privilege string, on types.ManagedObjectReference) bool {

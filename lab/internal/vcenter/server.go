@@ -121,6 +121,7 @@ func (s *Server) build() error {
 		return fmt.Errorf("inventory: %w", err)
 	}
 	s.registry = s.model.Map()
+	s.listPrivileges()
 	if err := s.furnish(identity); err != nil {
 		return fmt.Errorf("inventory: %w", err)
 	}

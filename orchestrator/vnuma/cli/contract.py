@@ -1,66 +1,105 @@
-"""`vnuma contract`: what vnuma believes of SQL Server, and whether it is so on a server."""
+"""`vnuma contract`: what vnuma believes of SQL Server and vSphere, and whether it is so on a real one."""
 
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vnuma.cli.options import InventoryOption, inventory_of
 from vnuma.cli.screen import echo, say
 
+if TYPE_CHECKING:
+    from vnuma.domain.contract.belief import Answers
+
 
 def contract(
     sql: Annotated[
         str | None, typer.Option("--sql", metavar="HOST", help="Ask this host's SQL Server (inventory name).")
     ] = None,
+    vcenter: Annotated[
+        Path | None,
+        typer.Option("--vcenter", metavar="INVENTORY", help="Ask a vCenter, through the VM of --vm."),
+    ] = None,
+    vm: Annotated[
+        str | None,
+        typer.Option("--vm", metavar="HOST", help="The VM; a test clone is also changed, and put back."),
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="With --vcenter: ask only what changes nothing.")
+    ] = False,
     inventory: InventoryOption = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", metavar="FILE", help="Write what was seen, without names, as JSON."),
     ] = None,
 ) -> None:
-    """List what vnuma believes of SQL Server, or ask a server whether it is so. Exit code 4 when one differs.
+    """List what vnuma believes of SQL Server and vSphere, or ask a real one. Exit code 4 when one differs.
 
     --sql makes the database vnuma_contract there and drops it afterwards. No setting is changed.
+    --vcenter power-cycles a test clone and changes it; other VMs, or with --read-only any, are only read.
 
-    Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json
+    Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
+    vnuma contract --vcenter inventory --vm clone16 --output contract.json
     """
-    from vnuma.errors import EnvironmentProblem, UsageError
+    from vnuma.errors import UsageError
 
-    if sql is None:
-        if output:
-            raise UsageError(
-                "--output is what a server answered.", fix="vnuma contract --sql HOST --output FILE"
-            )
-        from vnuma.sqlserver.contract.page import markdown
+    if (vcenter is None) != (vm is None) or (sql and vcenter) or (read_only and not vcenter):
+        raise UsageError(
+            "Give --sql, or --vcenter with --vm and perhaps --read-only.",
+            fix="vnuma contract --vcenter INVENTORY --vm HOST",
+        )
+    if sql:
+        _tell(_ask_sql(sql, inventory), output)
+    elif vcenter and vm:
+        _tell(_ask_vcenter(vcenter, vm, read_only=read_only), output)
+    elif output:
+        raise UsageError("--output is what a server answered.", fix="vnuma contract --sql HOST --output FILE")
+    else:
+        from vnuma.engine.contract.page import markdown
 
         typer.echo(markdown(), nl=False)
-        return
+
+
+def _ask_sql(name: str, inventory: Path | None) -> Answers:
     from vnuma.engine.access.connections import sql_server
     from vnuma.engine.access.inventory import named_targets
-    from vnuma.sqlserver.contract.belief import Verdict
     from vnuma.sqlserver.contract.judge import judge
 
-    target = named_targets(inventory_of(inventory, [sql]), [sql])[sql]
-    judged = judge(sql_server(target.in_vcenter()))
-    for one in judged.beliefs:
-        say(f"{one.verdict:13} {one.belief.id}: {one.seen}")
+    target = named_targets(inventory_of(inventory, [name]), [name])[name]
+    return judge(sql_server(target.in_vcenter()))
+
+
+def _ask_vcenter(inventory: Path, name: str, *, read_only: bool) -> Answers:
+    from vnuma.engine.access.inventory import named_targets
+    from vnuma.engine.contract.ask_vcenter import judge_vcenter
+
+    target = named_targets(inventory, [name])[name].in_vcenter()
+    return judge_vcenter(target, inventory, read_only=read_only, say=lambda text: say(text, sys.stderr))
+
+
+def _tell(answers: Answers, output: Path | None) -> None:
+    """A line for each belief, the file, and how many there are of each. Raises where one differs."""
+    from vnuma.domain.contract.belief import Verdict
+    from vnuma.errors import EnvironmentProblem
+
+    for one in answers.beliefs:
+        say(f"{one.verdict:13} {one.id}: {one.seen}")
     if output:
-        _write(output, judged.document())
+        _write(output, answers.document())
         echo(f"Wrote {output}: names, addresses and accounts are left out.")
-    differing = judged.count(Verdict.DIFFERS)
+    differing = answers.count(Verdict.DIFFERS)
     closing = (
-        f"{judged.count(Verdict.HELD)} held, {differing} differ, "
-        f"{judged.count(Verdict.NOT_EVALUABLE)} not evaluable."
+        f"{answers.count(Verdict.HELD)} held, {differing} differ, "
+        f"{answers.count(Verdict.NOT_EVALUABLE)} not evaluable. {answers.left}"
     )
     if differing:
-        raise EnvironmentProblem(
-            closing, fix=f"Report it with the file: vnuma contract --sql {sql} --output contract.json"
-        )
-    echo(f"{closing} {judged.left}")
+        fix = f"Send {output} in." if output else "Report it with the file of --output contract.json"
+        raise EnvironmentProblem(closing, fix=fix)
+    echo(closing)
 
 
 def _write(path: Path, document: object) -> None:

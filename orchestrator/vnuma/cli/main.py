@@ -99,7 +99,7 @@ for _name, _verb, _line in (
     ("demo", demo.demo, "Run a whole study on the lab"),
     ("setup", setup.setup, "Fetch what this machine lacks"),
     ("version", version.version, "Show the versions of all that matters"),
-    ("contract", contract.contract, "Ask a SQL Server whether it is as vnuma believes"),
+    ("contract", contract.contract, "Ask a SQL Server or vCenter whether it is as vnuma believes"),
     ("schema", schema.schema, "Print the schema of studies or of results"),
 ):
     app.command(_name, short_help=_line)(_verb)

@@ -70,7 +70,7 @@ def supervise(
     output = ""
     failure: list[Exception] = []
     tokens: dict[str, int] = {}
-    with _signals() as asked, store.kept_open(), remembered_secrets():
+    with stop_signals() as asked, store.kept_open(), remembered_secrets():
         try:
             output = _launch_until_done(store, url, run, study, targets, inventory, watch, asked, tokens)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is reported once the VMs are safe
@@ -312,7 +312,7 @@ def _stopped(progress: Progress) -> bool:
 
 
 @contextmanager
-def _signals() -> Iterator[Asked]:
+def stop_signals() -> Iterator[Asked]:
     """Ctrl-C once: stop after this iteration; twice: stop now. Both put the VMs back."""
     asked = Asked()
 

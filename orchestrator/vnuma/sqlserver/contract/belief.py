@@ -1,13 +1,12 @@
-"""A belief: one sentence with its source, and how a server is asked whether it is so."""
+"""How a SQL Server is asked whether a belief is so, and the list of them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any
 
+from vnuma.domain.contract.belief import Beliefs, DiffersError
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import Row, fetch, open_cursor
@@ -15,22 +14,6 @@ from vnuma.sqlserver.client.query import Row, fetch, open_cursor
 _NUMBER = re.compile(r"\((-?\d{1,10})\)\s*$")
 
 DATABASE = "vnuma_contract"
-
-
-class Verdict(StrEnum):
-    """What came of asking one server."""
-
-    HELD = "held"
-    DIFFERS = "differs"
-    NOT_EVALUABLE = "not evaluable"
-
-
-class DiffersError(Exception):
-    """The server answered something else; the text says what was seen, without names."""
-
-
-class NotEvaluableError(Exception):
-    """This server cannot be asked: an older version, or a right that is missing."""
 
 
 @dataclass(frozen=True)
@@ -82,44 +65,8 @@ class Asked:
                 found += [Event("error", number) for number in natives(error)[:1]]
         return found
 
-    def expect(self, seen: object, wanted: object) -> str:
-        """What was seen, as text; raises DiffersError where it is something else than wanted."""
-        if seen != wanted:
-            raise DiffersError(f"{seen} instead of {wanted}")
-        return str(seen)
 
-
-@dataclass(frozen=True)
-class Belief:
-    """`look` returns what was seen; raises DiffersError, NotEvaluableError, or any error of the adapter."""
-
-    id: str
-    says: str
-    source: str
-    look: Callable[[Asked], str]
-    since: int = 0
-    """The major version from which it is believed; an older server is not asked."""
-
-
-BELIEFS: dict[str, Belief] = {}
-
-
-def belief(
-    id_: str, source: str, since: int = 0
-) -> Callable[[Callable[[Asked], str]], Callable[[Asked], str]]:
-    """Declare a function as the look of a belief; its docstring is the sentence."""
-
-    def declare(look: Callable[[Asked], str]) -> Callable[[Asked], str]:
-        add(Belief(id_, " ".join((look.__doc__ or "").split()), source, look, since))
-        return look
-
-    return declare
-
-
-def add(one: Belief) -> None:
-    """Add a belief. Two of one id are a mistake of ours."""
-    assert one.id not in BELIEFS, one.id
-    BELIEFS[one.id] = one
+BELIEFS: Beliefs[Asked] = Beliefs()
 
 
 def _brought(cursor: pyodbc.Cursor) -> list[Event]:

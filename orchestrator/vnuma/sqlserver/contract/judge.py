@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
+from vnuma.domain.contract.belief import Answers, Belief, DiffersError, Judged, NotEvaluableError, judged
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import SqlServer, connect
@@ -14,58 +14,8 @@ from vnuma.sqlserver.client.odbc import pyodbc
 from vnuma.sqlserver.client.query import run
 from vnuma.sqlserver.contract import messages as messages
 from vnuma.sqlserver.contract import views as views
-from vnuma.sqlserver.contract.belief import (
-    BELIEFS,
-    DATABASE,
-    Asked,
-    Belief,
-    DiffersError,
-    NotEvaluableError,
-    Verdict,
-)
+from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
 from vnuma.sqlserver.database import dataset_sql, ownership
-
-SCHEMA = "vnuma/contract/1"
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What came of one belief: `seen` has neither names nor addresses."""
-
-    belief: Belief
-    verdict: Verdict
-    seen: str
-
-
-@dataclass(frozen=True)
-class Answers:
-    """What one server answered to every belief, in their order. `major` is 0 where it tells no version."""
-
-    major: int
-    driver: str
-    own_database: bool
-    beliefs: tuple[Judged, ...]
-
-    def count(self, verdict: Verdict) -> int:
-        """How many beliefs have this verdict."""
-        return sum(one.verdict is verdict for one in self.beliefs)
-
-    @property
-    def left(self) -> str:
-        """What is left on the server, in words."""
-        if not self.own_database:
-            return "Asked in master: this login can make no database. Nothing was changed."
-        return f"The database {DATABASE} was dropped again."
-
-    def document(self) -> dict[str, object]:
-        """For a file to send in."""
-        return {
-            "schema": SCHEMA,
-            "major_version": self.major,
-            "driver": self.driver,
-            "own_database": self.own_database,
-            "beliefs": {one.belief.id: {"verdict": one.verdict, "seen": one.seen} for one in self.beliefs},
-        }
 
 
 def judge(server: SqlServer) -> Answers:
@@ -81,8 +31,17 @@ def judge(server: SqlServer) -> Answers:
         except VnumaError:
             major = 0
         with _own_database(connection) as database:
-            beliefs = tuple(_judged(server, one, major, database) for one in BELIEFS.values())
-        return Answers(major, server.driver.kind, database == DATABASE, beliefs)
+            beliefs = tuple(_judged(server, one, major, database) for one in BELIEFS)
+        of = {
+            "kind": "sql_server",
+            "major_version": major,
+            "driver": server.driver.kind,
+            "own_database": database == DATABASE,
+        }
+        left = f"The database {DATABASE} was dropped again."
+        if database != DATABASE:
+            left = "Asked in master: this login can make no database. Nothing was changed."
+        return Answers(of, left, beliefs)
 
 
 @contextmanager
@@ -110,21 +69,19 @@ def _drop(connection: pyodbc.Connection) -> None:
         run(connection, f"DROP DATABASE {dataset_sql.identifier(DATABASE)}")
 
 
-def _judged(server: SqlServer, one: Belief, major: int, database: str) -> Judged:
+def _judged(server: SqlServer, one: Belief[Asked], major: int, database: str) -> Judged:
     """Each belief has a connection of its own: what one leaves behind means nothing to the next."""
-    if major < one.since:
-        return Judged(one, Verdict.NOT_EVALUABLE, f"believed since version {one.since}, this is {major}")
-    try:
-        with connect(server, database) as connection:
-            return Judged(one, Verdict.HELD, one.look(Asked(connection, major)))
-    except UnexpectedAnswer:
-        return Judged(one, Verdict.DIFFERS, "an answer of another shape")
-    except DiffersError as seen:
-        return Judged(one, Verdict.DIFFERS, str(seen))
-    except NotEvaluableError as why:
-        return Judged(one, Verdict.NOT_EVALUABLE, str(why))
-    except VnumaError as error:
-        return Judged(one, Verdict.NOT_EVALUABLE, _nameless(error))
+
+    def look() -> str:
+        if major < one.since:
+            raise NotEvaluableError(f"believed since version {one.since}, this is {major}")
+        try:
+            with connect(server, database) as connection:
+                return one.look(Asked(connection, major))
+        except UnexpectedAnswer as error:
+            raise DiffersError("an answer of another shape") from error
+
+    return judged(one.id, look, _nameless)
 
 
 def _nameless(error: VnumaError) -> str:

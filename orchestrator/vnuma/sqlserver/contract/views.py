@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import datetime
 
+from vnuma.domain.contract.belief import Belief, DiffersError, NotEvaluableError, expect
 from vnuma.sqlserver.client import answers, columns
-from vnuma.sqlserver.contract.belief import Asked, Belief, DiffersError, NotEvaluableError, add, belief
+from vnuma.sqlserver.contract.belief import BELIEFS, Asked
 
 _VIEWS = "https://learn.microsoft.com/sql/relational-databases/system-"
 _DMV = f"{_VIEWS}dynamic-management-views/"
@@ -32,7 +33,7 @@ def _columns(view: str, names: str, since: int = 0, suffix: str = "") -> None:
     listed = tuple(names.split())
     says = f"`sys.{view}` has {', '.join(listed)}."
     source = f"{base}{view.replace('_', '-')}-transact-sql"
-    add(Belief(f"view.{view}{suffix}", says, source, _has(f"sys.{view}", listed), since))
+    BELIEFS.add(Belief(f"view.{view}{suffix}", says, source, _has(f"sys.{view}", listed), since))
 
 
 _columns(
@@ -62,51 +63,51 @@ _columns("databases", "name state_desc recovery_model_desc")
 _columns("resource_governor_resource_pools", "pool_id name")
 
 
-@belief("fact.dac_node", f"{_DMV}sys-dm-os-nodes-transact-sql")
+@BELIEFS.declare("fact.dac_node", f"{_DMV}sys-dm-os-nodes-transact-sql")
 def _dac_node(asked: Asked) -> str:
     """One row of sys.dm_os_nodes is the node of the dedicated administrator connection (64)."""
     found = asked.rows("SELECT node_id FROM sys.dm_os_nodes WHERE node_state_desc LIKE N'%DAC%'")
-    return asked.expect([row[0] for row in found], [64])
+    return expect([row[0] for row in found], [64])
 
 
-@belief("fact.schedulers_counted", f"{_DMV}sys-dm-os-schedulers-transact-sql")
+@BELIEFS.declare("fact.schedulers_counted", f"{_DMV}sys-dm-os-schedulers-transact-sql")
 def _schedulers(asked: Asked) -> str:
     """As many schedulers are VISIBLE ONLINE as sys.dm_os_sys_info counts."""
     seen = asked.value("SELECT COUNT(*) AS n FROM sys.dm_os_schedulers WHERE status = N'VISIBLE ONLINE'")
-    return asked.expect(seen, asked.value("SELECT scheduler_count FROM sys.dm_os_sys_info"))
+    return expect(seen, asked.value("SELECT scheduler_count FROM sys.dm_os_sys_info"))
 
 
-@belief("fact.own_connection", f"{_DMV}sys-dm-exec-connections-transact-sql")
+@BELIEFS.declare("fact.own_connection", f"{_DMV}sys-dm-exec-connections-transact-sql")
 def _own_connection(asked: Asked) -> str:
     """A TCP session finds itself once in sys.dm_exec_connections, with address and port of the server."""
     own = "SELECT local_net_address, local_tcp_port FROM sys.dm_exec_connections WHERE session_id = @@SPID"
     found = answers.rows(asked.connection, own, str, int)
-    return asked.expect([bool(address) for address, _port in found], [True])
+    return expect([bool(address) for address, _port in found], [True])
 
 
-@belief("fact.program_name", f"{_DMV}sys-dm-exec-sessions-transact-sql")
+@BELIEFS.declare("fact.program_name", f"{_DMV}sys-dm-exec-sessions-transact-sql")
 def _program_name(asked: Asked) -> str:
     """The session's program_name is the APP of the connection string."""
     own = "SELECT program_name FROM sys.dm_exec_sessions WHERE session_id = @@SPID"
-    return asked.expect(asked.value(own), "vnuma")
+    return expect(asked.value(own), "vnuma")
 
 
-@belief("fact.ticks_run_on", f"{_DMV}sys-dm-os-sys-info-transact-sql")
+@BELIEFS.declare("fact.ticks_run_on", f"{_DMV}sys-dm-os-sys-info-transact-sql")
 def _ticks(asked: Asked) -> str:
     """ms_ticks lies after sqlserver_start_time_ms_ticks: their difference is how long SQL Server is up."""
     ticks = "SELECT ms_ticks, sqlserver_start_time_ms_ticks FROM sys.dm_os_sys_info"
     now, start = answers.row(asked.connection, ticks, int, int)
-    return asked.expect(now > start, True)
+    return expect(now > start, True)
 
 
-@belief("fact.start_is_a_datetime", f"{_DMV}sys-dm-os-sys-info-transact-sql")
+@BELIEFS.declare("fact.start_is_a_datetime", f"{_DMV}sys-dm-os-sys-info-transact-sql")
 def _start(asked: Asked) -> str:
     """sqlserver_start_time is a datetime."""
     seen = asked.value("SELECT sqlserver_start_time FROM sys.dm_os_sys_info")
-    return asked.expect(isinstance(seen, datetime), True)
+    return expect(isinstance(seen, datetime), True)
 
 
-@belief("fact.version_has_four_parts", f"{_TSQL}functions/serverproperty-transact-sql")
+@BELIEFS.declare("fact.version_has_four_parts", f"{_TSQL}functions/serverproperty-transact-sql")
 def _version(asked: Asked) -> str:
     """ProductVersion is four whole numbers."""
     seen = str(asked.value("SELECT CAST(SERVERPROPERTY(N'ProductVersion') AS nvarchar(128)) AS v"))
@@ -115,27 +116,27 @@ def _version(asked: Asked) -> str:
     return seen
 
 
-@belief("fact.unknown_property_is_null", f"{_TSQL}functions/serverproperty-transact-sql")
+@BELIEFS.declare("fact.unknown_property_is_null", f"{_TSQL}functions/serverproperty-transact-sql")
 def _property(asked: Asked) -> str:
     """A property that this version does not know is NULL, not an error."""
-    return asked.expect(asked.value("SELECT CAST(SERVERPROPERTY(N'NoSuch') AS nvarchar(9)) AS v"), None)
+    return expect(asked.value("SELECT CAST(SERVERPROPERTY(N'NoSuch') AS nvarchar(9)) AS v"), None)
 
 
-@belief("fact.unknown_right_is_null", f"{_TSQL}functions/has-perms-by-name-transact-sql")
+@BELIEFS.declare("fact.unknown_right_is_null", f"{_TSQL}functions/has-perms-by-name-transact-sql")
 def _right(asked: Asked) -> str:
     """A right that this version does not know is NULL, not an error."""
-    return asked.expect(asked.value("SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'NO SUCH RIGHT') AS v"), None)
+    return expect(asked.value("SELECT HAS_PERMS_BY_NAME(NULL, NULL, N'NO SUCH RIGHT') AS v"), None)
 
 
-@belief("fact.own_database_is_online", f"{_VIEWS}catalog-views/sys-databases-transact-sql")
+@BELIEFS.declare("fact.own_database_is_online", f"{_VIEWS}catalog-views/sys-databases-transact-sql")
 def _online(asked: Asked) -> str:
     """A database is ONLINE as soon as it is created."""
-    return asked.expect(asked.value("SELECT state_desc FROM sys.databases WHERE name = DB_NAME()"), "ONLINE")
+    return expect(asked.value("SELECT state_desc FROM sys.databases WHERE name = DB_NAME()"), "ONLINE")
 
 
-@belief("fact.applock_is_granted", f"{_VIEWS}stored-procedures/sp-getapplock-transact-sql")
+@BELIEFS.declare("fact.applock_is_granted", f"{_VIEWS}stored-procedures/sp-getapplock-transact-sql")
 def _applock(asked: Asked) -> str:
     """sp_getapplock returns 0 at once for a lock that nobody holds."""
     ask = "EXEC @r = sys.sp_getapplock @Resource = N'vnuma contract', @LockMode = N'Exclusive', "
     batch = f"DECLARE @r int; {ask}@LockOwner = N'Session', @LockTimeout = 0; SELECT @r AS r"
-    return asked.expect(asked.value(batch), 0)
+    return expect(asked.value(batch), 0)

@@ -1,0 +1,1 @@
+"""What vnuma believes of SQL Server and vSphere, asked of real ones."""

@@ -1,0 +1,104 @@
+"""Asking a vCenter or ESXi host, through one VM, whether each belief of vSphere holds there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pyVmomi import vmodl
+
+from vnuma.domain.contract.belief import (
+    Answers,
+    Belief,
+    Beliefs,
+    DiffersError,
+    Judged,
+    NotEvaluableError,
+    Verdict,
+    judged,
+)
+from vnuma.engine.access.connections import vcenter
+from vnuma.engine.access.target import Target
+from vnuma.engine.contract.changing import Say, on_the_clone
+from vnuma.engine.preflight.permit import Permit
+from vnuma.errors import Interrupted, LeaseLost, VCenterUnreachable, VnumaError
+from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.contract import machine as machine
+from vnuma.vsphere.contract import off as off
+from vnuma.vsphere.contract import on as on
+from vnuma.vsphere.contract import server as server
+from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm
+from vnuma.vsphere.faults import NotNow, fault_name, unexpected
+from vnuma.vsphere.read import find_vm
+
+NOTHING = "Nothing was changed."
+
+
+def judge_vcenter(
+    target: Target, inventory: Path, *, read_only: bool = False, say: Say = lambda _: None
+) -> Answers:
+    """Ask a VM's vCenter about every belief; those that need a change only on a test clone.
+    `say` hears what is being done to it.
+
+    Raises what `connect` raises, VmNotFound, and of the changing part whatever keeps the VM from being taken
+    or put back: VmHeld, NotAtBaseline.
+    """
+    with connect(vcenter(target)) as session:
+        asked = AskedVm(session, find_vm(session, target.vm))
+        vm = asked.vm()
+        of: dict[str, object] = {
+            "kind": "vcenter" if session.about.is_vcenter else "esxi",
+            "api": session.about.api_version,
+            "server": str(session.about.release),
+            "hardware_version": vm.hardware_version,
+        }
+        found = ask_all(READING, asked)
+        why_not = "only what reads was asked" if read_only else _why_not(target, vm.moid)
+    if why_not:
+        rest = [Judged(one.id, Verdict.NOT_EVALUABLE, why_not) for one in (*WHILE_OFF, *WHILE_ON)]
+        return Answers(of, NOTHING, (*found, *rest))
+
+    def ask(session: Session, writer: Any, beliefs: Beliefs[ChangedVm]) -> list[Judged]:
+        return ask_all(beliefs, ChangedVm(session, find_vm(session, target.vm), writer))
+
+    changed, left = on_the_clone(target, inventory, ask, say)
+    return Answers(of, left, (*found, *changed))
+
+
+def _why_not(target: Target, moid: str) -> str | None:
+    """Why the VM may not be changed for this; None if it may."""
+    tagged = Permit().tagged(target, moid)
+    if tagged.refusal:
+        return "the VM lacks the vSphere tag that its inventory requires"
+    return None if target.test_clone or tagged.permits else "the VM is not marked as a test clone"
+
+
+def ask_all(beliefs: Iterable[Belief[Any]], asked: AskedVm) -> list[Judged]:
+    """Every belief of a list in turn, each whatever came of those before it."""
+    return [judged(one.id, partial(_look, one, asked), _nameless) for one in beliefs]
+
+
+def _look(one: Belief[Any], asked: AskedVm) -> str:
+    try:
+        return one.look(asked)
+    except (DiffersError, NotEvaluableError, VnumaError):
+        raise
+    except vmodl.MethodFault as fault:
+        raise asked.session.translate(fault) or unexpected(fault, "vSphere") from fault
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        # A property that is not there, or is of another kind, wherever the belief looked for it.
+        raise DiffersError(f"an answer of another shape ({type(error).__name__})") from error
+
+
+def _nameless(error: VnumaError) -> str:
+    """What kind of error it was, by the fault's name where there is one: its text names the server.
+
+    Raises an error that ends the asking: Ctrl-C, a lease that is lost, a vCenter that is away.
+    """
+    away = isinstance(error, VCenterUnreachable) and not isinstance(error, NotNow)
+    if away or isinstance(error, Interrupted | LeaseLost):
+        raise error
+    cause = error.__cause__
+    return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__

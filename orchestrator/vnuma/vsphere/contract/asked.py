@@ -1,0 +1,150 @@
+"""How a vCenter is asked whether a belief is so, through one VM, and the lists of beliefs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from pyVmomi import vim, vmodl
+
+from vnuma.domain.contract.belief import Beliefs, NotEvaluableError
+from vnuma.domain.vm.change import Change, Edit, change_to
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Settings, Value
+from vnuma.errors import ReconfigureRefused
+from vnuma.vsphere.faults import fault_name
+from vnuma.vsphere.read import read_vm
+from vnuma.vsphere.refs import VmRef
+from vnuma.vsphere.session import Session
+from vnuma.vsphere.settings import paths, settings_of
+from vnuma.vsphere.spec import specs_for
+
+API = "https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/"
+
+ACCEPTED = "accepted"
+"""What is seen of a change that was refused nowhere."""
+
+TOPOLOGY_HARDWARE = 20
+"""The virtual hardware version from which a VM has automatic cores per socket and virtualNuma (ESXi 8.0)."""
+
+
+def number(settings: Settings, name: str) -> int:
+    """A setting that is a number. Raises NotEvaluableError where it is not shown."""
+    found = settings.get(name)
+    if not isinstance(found, int):
+        raise NotEvaluableError(f"{name} is not shown")
+    return found
+
+
+def settings_now(session: Session, ref: VmRef) -> Settings:
+    """A VM's settings, without what `read_vm` reads of its place."""
+    return settings_of(session.read(ref, paths()).values)
+
+
+def cpus_for(settings: Settings) -> tuple[int, ...]:
+    """As many logical CPUs as the VM has vCPUs."""
+    return tuple(range(number(settings, "numCPUs")))
+
+
+class Writer(Protocol):
+    """What changes the VM, under a lease and written down, so that whatever came of it is put back."""
+
+    def submit(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> None:
+        """One reconfigure that may make these edits. Raises ReconfigureRefused."""
+
+    def fence(self) -> None:
+        """Raise LeaseLost or Interrupted where nothing more may be asked of the VM."""
+
+    def reconfigure(self, change: Change) -> VmFacts:
+        """Make a change and read the VM back. Raises ReconfigureRefused, ReadBackDiffers."""
+
+
+@dataclass(frozen=True)
+class AskedVm:
+    """One VM at a vCenter or ESXi host, which is only read."""
+
+    session: Session
+    ref: VmRef
+
+    def values(self, *paths: str) -> dict[str, Any]:
+        """Properties of the VM that are set."""
+        return dict(self.session.read(self.ref, paths).values)
+
+    def value(self, path: str) -> Any:
+        """One property; None where it is not set."""
+        return self.values(path).get(path)
+
+    def vm(self) -> VmFacts:
+        """The VM as it is now."""
+        return read_vm(self.session, self.ref)
+
+    def settings(self) -> Settings:
+        """Its settings as they are now."""
+        return settings_now(self.session, self.ref)
+
+    def host(self) -> vim.HostSystem:
+        """The host that the VM is on. Raises NotEvaluableError."""
+        found: vim.HostSystem | None = self.value("runtime.host")
+        if found is None:
+            raise NotEvaluableError("the VM's host is not shown")
+        return found
+
+    def of_host(self, path: str) -> Any:
+        """A property of the VM's host. Raises NotEvaluableError."""
+        found = self.session.read(self.host(), (path,)).values.get(path)
+        if found is None:
+            raise NotEvaluableError(f"the host's {path} is not shown")
+        return found
+
+    def require_vcenter(self) -> None:
+        """Raise NotEvaluableError at an ESXi host by itself."""
+        if not self.session.about.is_vcenter:
+            raise NotEvaluableError("an ESXi host by itself")
+
+    def require_topology_fields(self) -> None:
+        """Raise NotEvaluableError where the VM has no automatic topology."""
+        found = self.vm().hardware_version
+        if found < TOPOLOGY_HARDWARE or not self.session.knows(vim.vm.ConfigSpec, "virtualNuma"):
+            raise NotEvaluableError(f"virtual hardware {found}, API {self.session.about.api_version}")
+
+
+@dataclass(frozen=True)
+class ChangedVm(AskedVm):
+    """The same VM, which may be changed: a test clone that is put back afterwards."""
+
+    writer: Writer
+
+    def asked_for(self, **desired: Value) -> Settings:
+        """The VM's settings after a change to these: `__` stands for a dot. Raises ReconfigureRefused."""
+        wanted = {name.replace("__", "."): value for name, value in desired.items()}
+        return self.writer.reconfigure(change_to(self.settings(), wanted)).settings
+
+    def refusal(self, **desired: Value) -> str:
+        """The fault with which a change to these is refused, by name, or `accepted`."""
+        now = self.settings()
+        edits = tuple(Edit(name, now.get(name), value) for name, value in desired.items())
+        (spec,) = specs_for(Change(edits), now)
+        return self.refusal_of(edits, spec)
+
+    def refusal_of(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> str:
+        """The same of a request of one's own, which may make these edits."""
+        try:
+            self.writer.submit(edits, spec)
+        except ReconfigureRefused as error:
+            return self._name(error)
+        return ACCEPTED
+
+    def _name(self, error: ReconfigureRefused) -> str:
+        cause = error.__cause__
+        return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__
+
+
+READING: Beliefs[AskedVm] = Beliefs()
+"""Asked of any VM: nothing is changed."""
+
+WHILE_OFF: Beliefs[ChangedVm] = Beliefs()
+"""Asked of a test clone that has been shut down."""
+
+WHILE_ON: Beliefs[ChangedVm] = Beliefs()
+"""Asked of it after it was powered on, with what was changed while it was off."""
