@@ -25,7 +25,7 @@ def probe_for(study: pyodbc.Connection, query_hash: str) -> execution.Probe:
 
 def run(study: pyodbc.Connection, query: Query) -> Timing:
     """Time one query."""
-    return timed(study, query.sql, expected_rows=query.expected_rows, rows_from=query.rows_from, timeout_s=20)
+    return timed(study, query, 20)
 
 
 @pytest.mark.parametrize("form", ["client", "server"])

@@ -13,7 +13,7 @@ from tests.support.cut import Forwarder, How
 from vnuma.errors import ConnectionDropped, MeasurementFailed, SqlFailed, SqlUnreachable
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.query import fetch, run, value
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.timing import Statement, timed
 from vnuma.sqlserver.instance import plan
 
 FAILING = "SELECT 10 / (3 - v.n) AS q FROM (VALUES (1), (2), (3), (4)) AS v (n)"
@@ -62,32 +62,26 @@ def test_a_procedure_that_fails_in_the_middle_is_no_valid_sample(
     with pytest.raises(MeasurementFailed, match="Divide by zero"):
         timed(
             opened,
-            f"EXEC sys.sp_executesql N'{batch}'",
-            expected_rows=None,
-            rows_from=rows_from,  # type: ignore[arg-type]
-            timeout_s=20,
-            times_from="procedure",
+            Statement(
+                f"EXEC sys.sp_executesql N'{batch}'",
+                rows_from=rows_from,  # type: ignore[arg-type]
+                times="procedure",
+            ),
+            20,
         )
 
 
 def test_a_single_statement_that_fails_in_its_rows_is_no_valid_sample(opened: pyodbc.Connection) -> None:
     """Its result is discarded whole, so @@ERROR shows it."""
     with pytest.raises(MeasurementFailed, match=r"8134|Divide by zero"):
-        timed(opened, FAILING, expected_rows=None, rows_from="none", timeout_s=20, statements="one")
+        timed(opened, Statement(FAILING, statements="one"), 20)
 
 
 @pytest.mark.parametrize("afterwards", AFTERWARDS)
 def test_what_is_called_one_statement_has_one_result(opened: pyodbc.Connection, afterwards: str) -> None:
     """@@ERROR is of the last statement: it proves nothing of an earlier one."""
     with pytest.raises(MeasurementFailed):
-        timed(
-            opened,
-            f"{FAILING}; {afterwards}",
-            expected_rows=None,
-            rows_from="none",
-            timeout_s=20,
-            statements="one",
-        )
+        timed(opened, Statement(f"{FAILING}; {afterwards}", statements="one"), 20)
 
 
 def test_a_plan_run_that_fails_is_an_error_and_leaves_plans_off(opened: pyodbc.Connection) -> None:
@@ -103,7 +97,7 @@ def test_a_plan_run_that_fails_is_an_error_and_leaves_plans_off(opened: pyodbc.C
 def test_a_statements_own_error_is_not_a_lost_connection(opened: pyodbc.Connection) -> None:
     """Results that are pending keep the connection busy: that is no restart of SQL Server."""
     with pytest.raises(MeasurementFailed, match="sold out"):
-        timed(opened, OWN_ERROR, expected_rows=None, rows_from="none", timeout_s=20)
+        timed(opened, Statement(OWN_ERROR), 20)
 
 
 def test_a_connection_takes_the_next_statement_while_an_error_is_handled(opened: pyodbc.Connection) -> None:
@@ -150,7 +144,7 @@ def test_a_cut_inside_an_answer_is_a_lost_connection(
         run(connection, "SET STATISTICS TIME ON")
         forwarder.cut_after(after, how)
         with pytest.raises(ConnectionDropped, match="connection broke"):
-            timed(connection, many, expected_rows=None, rows_from="none", timeout_s=20)
+            timed(connection, Statement(many), 20)
 
 
 def test_rows_that_nobody_wants_are_not_built(opened: pyodbc.Connection) -> None:

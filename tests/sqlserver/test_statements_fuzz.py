@@ -16,6 +16,7 @@ from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
 from vnuma.sqlserver.client.query import fetch, run, value
 from vnuma.sqlserver.client.timing import CHECK, timed
+from vnuma.sqlserver.client.timing import Statement as Asked
 
 EXECUTION = "\n SQL Server Execution Times:\n   CPU time = 5 ms,  elapsed time = 6 ms."
 
@@ -213,12 +214,13 @@ def test_a_timing_is_valid_only_without_an_error(
     error = client.ask(
         lambda connection: timed(
             connection,
-            "asked",
-            expected_rows=None,
-            rows_from=rows_from,  # type: ignore[arg-type]
-            times_from=times_from,  # type: ignore[arg-type]
-            statements=promised,  # type: ignore[arg-type]
-            timeout_s=10,
+            Asked(
+                "asked",
+                rows_from=rows_from,  # type: ignore[arg-type]
+                times=times_from,  # type: ignore[arg-type]
+                statements=promised,  # type: ignore[arg-type]
+            ),
+            10,
         )
     )
 

@@ -83,7 +83,7 @@ def samples(number: int, *, first: int = 1, warmup: bool = False) -> list[Sample
             elapsed_ms=200.0 + iteration,
             client_ms=200.5 + iteration,
             rows=4_000_000,
-            waits={"ASYNC_NETWORK_IO": iteration},
+            waits={"ASYNC_NETWORK_IO": {"tasks": iteration}},
         )
         for iteration in range(first, first + number)
     ]

@@ -49,7 +49,7 @@ def test_only_timed_samples_of_boots_that_count_are_read(store: Store) -> None:
         map(as_analysed, expected), key=lambda sample: sample.iteration
     )
     assert [text and json.loads(text) for _, text in by_iteration] == [
-        *({"ASYNC_NETWORK_IO": n} for n in (1, 2, 3)),
+        *({"ASYNC_NETWORK_IO": {"tasks": n}} for n in (1, 2, 3)),
         None,
     ]
     assert others == []

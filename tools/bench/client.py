@@ -15,7 +15,7 @@ from pathlib import Path
 
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.driver import discover
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.timing import Statement, timed
 
 
 def main() -> None:
@@ -23,17 +23,11 @@ def main() -> None:
     asked = json.loads(sys.stdin.readline())
     server = SqlServer(driver=discover(asked["driver"]), **asked["server"])
     with connect(server, asked["database"]) as connection:
+        statement = Statement(asked["statement"], asked["rows"], "rowcount", statements="one")
         print("ready", flush=True)
         while sys.stdin.readline():
             start, cpu = time.perf_counter_ns(), time.process_time_ns()
-            timing = timed(
-                connection,
-                asked["statement"],
-                expected_rows=asked["rows"],
-                rows_from="rowcount",
-                timeout_s=600,
-                statements="one",
-            )
+            timing = timed(connection, statement, 600)
             took, used = time.perf_counter_ns() - start, time.process_time_ns() - cpu
             print(took, used, timing.rows, flush=True)
     print(peak_kb(), flush=True)

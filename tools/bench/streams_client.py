@@ -20,7 +20,7 @@ def main() -> None:
     """Run every stream once."""
     asked = json.loads(sys.stdin.readline())
     server = SqlServer(driver=discover(), **asked["server"])
-    query = Query("bench", 1, "streams", asked["statement"], asked["rows"], "result")
+    query = Query(asked["statement"], asked["rows"], "result", workload="bench", size=1, form="streams")
     with opened(server, asked["database"], asked["streams"]) as connections:
         run_streams(connections, query, 2, timeout_s=120)
     print(peak_kb())

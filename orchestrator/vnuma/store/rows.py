@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from vnuma.domain.workloads.reading import Figures
 from vnuma.store.states import CellState, Outcome, RestoreOutcome, RunState, StopRequest
 
 
@@ -202,15 +202,8 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Sample:
-    """One iteration: measured, with `elapsed_ms`, or failed, with a `reason`. Never both.
-
-    `cpu_ms` and `elapsed_ms` are SQL Server's own, or the length of a throughput's window; `client_ms`
-    is the controller's clock. `value` is the workload's metric in its unit, where that is no elapsed
-    time, and `figures` what it tells beside it, by name. `waits`
-    holds wait statistics by difference, `execution` where and how it ran and which clock timed it
-    (`engine.clock`). None means: not known.
-    """
+class Sample(Figures):
+    """One iteration in its place: measured, with `elapsed_ms`, or failed, with a `reason`. Never both."""
 
     workload: str
     size: int
@@ -218,16 +211,7 @@ class Sample:
     iteration: int
     warmup: bool
     at: datetime
-    cpu_ms: float | None = None
     elapsed_ms: float | None = None
-    value: float | None = None
-    figures: Mapping[str, float] | None = None
-    parse_cpu_ms: float | None = None
-    parse_elapsed_ms: float | None = None
-    client_ms: float | None = None
-    rows: int | None = None
-    waits: object = None
-    execution: object = None
     reason: str | None = None
 
     def __post_init__(self) -> None:

@@ -69,7 +69,8 @@ def iter_samples(conn: Connection, run_id: int) -> Iterator[StoredSample]:
         .execution_options(yield_per=_BATCH)
     )
     for attempt_id, *values in conn.execute(query):
-        yield StoredSample(*(*places[attempt_id], Sample(*values)))
+        sample = Sample(**dict(zip(_SAMPLE_FIELDS, values, strict=True)))
+        yield StoredSample(*(*places[attempt_id], sample))
 
 
 def _places(run_id: int) -> Select[*tuple[Any, ...]]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from vnuma.domain.study.study import Dataset
 from vnuma.domain.vm.machine import MachineFacts
+from vnuma.domain.workloads.reading import Reading as Reading
 from vnuma.domain.workloads.settings import WorkloadSettings
 from vnuma.sqlserver.client.connect import SqlServer
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -25,27 +26,6 @@ class Obstacle:
 
     what: str
     fix: str
-
-
-@dataclass(frozen=True)
-class Reading:
-    """What one iteration gave; None means: not known.
-
-    `elapsed_ms` is the length of what was measured: the server's own time of one statement, or the window
-    of a throughput. `value` is the workload's metric in its unit, for metrics whose source is `value`;
-    `figures` are the other declared ones, by name.
-    """
-
-    elapsed_ms: float
-    value: float | None = None
-    figures: Mapping[str, float] = field(default_factory=dict)
-    cpu_ms: float | None = None
-    parse_cpu_ms: float | None = None
-    parse_elapsed_ms: float | None = None
-    client_ms: float | None = None
-    rows: int | None = None
-    waits: Mapping[str, Mapping[str, int]] | None = None
-    execution: Mapping[str, object] | None = None
 
 
 class Site(Protocol):

@@ -7,6 +7,7 @@ sys.dm_exec_query_stats counts microseconds.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from typing import Literal
 
@@ -46,22 +47,25 @@ def choose(wanted: ClockChoice, timing: Timing, ran: Execution) -> Clock:
     return "query_stats" if short and ran.elapsed_us is not None else "messages"
 
 
-def timed_by(reading: Reading, clock: Clock, ran: Execution) -> Reading:
+def timed_by(
+    timing: Timing, clock: Clock, ran: Execution, waits: Mapping[str, Mapping[str, int]] | None = None
+) -> Reading:
     """The reading with the times of its clock and all that is known of the execution.
 
     Raises MeasurementFailed when the clock has no time: the other one never takes its place.
     """
-    known = {"clock": clock, **asdict(ran)}
+    reading = Reading(**{**vars(timing), "waits": waits, "execution": {"clock": clock, **asdict(ran)}})
     if clock == "messages":
-        return replace(reading, execution=known)
+        return reading
     if ran.elapsed_us is None:
         raise MeasurementFailed(
             f"The execution has no time in microseconds: {ran.reason or NO_STATISTICS}.",
             fix="Does something evict plans? Else set workload.clock: messages.",
         )
+    messages = {"message_elapsed_ms": timing.elapsed_ms, "message_cpu_ms": timing.cpu_ms}
     return replace(
         reading,
         elapsed_ms=ran.elapsed_us / 1000,
         cpu_ms=None if ran.cpu_us is None else ran.cpu_us / 1000,
-        execution={**known, "message_elapsed_ms": reading.elapsed_ms, "message_cpu_ms": reading.cpu_ms},
+        execution={**(reading.execution or {}), **messages},
     )

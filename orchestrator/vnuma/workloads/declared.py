@@ -13,7 +13,7 @@ def require_declared(reading: Reading, settings: WorkloadSettings, form: str) ->
     if metric.source == "value" and reading.value is None:
         raise MeasurementFailed(f"The workload {settings.name} gave no {metric.name} ({metric.unit}).")
     known = [figure.name for figure in settings.figures]
-    others = [name for name in reading.figures if name not in known]
+    others = [name for name in reading.figures or () if name not in known]
     if others:
         raise MeasurementFailed(
             f"The workload {settings.name} gave figures that it does not declare: {', '.join(others)}.",

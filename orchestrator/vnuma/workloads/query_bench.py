@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from vnuma.errors import MeasurementFailed, PrivilegeMissing, SqlFailed
 from vnuma.sqlserver.client import execution, waits
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.timing import Timing, timed
+from vnuma.sqlserver.client.timing import timed
 from vnuma.sqlserver.instance import plan, topology
 from vnuma.workloads.bench import Reading, Site
 from vnuma.workloads.clock import Clock, chosen_so_far, clock_of, timed_by
@@ -33,23 +33,13 @@ class QueryBench:
         """One execution, with what it waited for and how it ran."""
         query, connection = self.queries[size, form], self.connection
         before = waits.session_waits(connection)
-        timing = timed(
-            connection,
-            query.sql,
-            expected_rows=query.expected_rows,
-            rows_from=query.rows_from,
-            timeout_s=self.site.settings.timeout_s,
-            setup=query.setup,
-            cleanup=query.cleanup,
-            times_from=query.times,
-            statements=query.statements,
-        )
+        timing = timed(connection, query, self.site.settings.timeout_s)
         if query.expected_rows is None and query.rows_from != "none":
             same_rows(self.site, f"{form}/{size}", timing.rows)
         spent = waits.difference(before, waits.session_waits(connection))
         ran = execution.read(connection, self.probes[form], timing.elapsed_ms)
         clock = clock_of(self.site, self.site.settings.clock, self.clocks, query, timing, ran)
-        return timed_by(_reading(timing, spent), clock, ran)
+        return timed_by(timing, clock, ran, spent)
 
 
 @contextmanager
@@ -75,18 +65,6 @@ def same_rows(site: Site, key: str, rows: int | None) -> None:
             f"The statement {key} gave {rows:,} rows; its first execution in this run gave {first:,}.",
             fix="Make setup leave the same data on every boot, or name expected_rows.",
         )
-
-
-def _reading(timing: Timing, spent: dict[str, dict[str, int]] | None) -> Reading:
-    return Reading(
-        elapsed_ms=timing.elapsed_ms,
-        cpu_ms=timing.cpu_ms,
-        parse_cpu_ms=timing.parse_cpu_ms,
-        parse_elapsed_ms=timing.parse_elapsed_ms,
-        client_ms=timing.client_ms,
-        rows=timing.rows,
-        waits=spent,
-    )
 
 
 def _record_plans(site: Site, connection: pyodbc.Connection, queries: tuple[Query, ...]) -> dict[str, str]:

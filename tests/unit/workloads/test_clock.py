@@ -7,21 +7,15 @@ import pytest
 from vnuma.errors import MeasurementFailed
 from vnuma.sqlserver.client.execution import Execution
 from vnuma.sqlserver.client.timing import Timing
-from vnuma.workloads.bench import Reading
 from vnuma.workloads.clock import choose, timed_by
 
 KNOWN = Execution(3, 3, 0, elapsed_us=4_321, cpu_us=4_000, plan_hash="0xAB", dop=1, grant_kb=0)
 UNKNOWN = Execution(3, 3, 0, reason="not kept")
 
 
-def timing(elapsed_ms: int) -> Timing:
+def timing(elapsed_ms: int = 4) -> Timing:
     """What the message said."""
-    return Timing(elapsed_ms, elapsed_ms, 0, 0, elapsed_ms + 1.0, 400)
-
-
-def reading(elapsed_ms: float = 4.0) -> Reading:
-    """One measured iteration."""
-    return Reading(elapsed_ms, cpu_ms=4.0)
+    return Timing(cpu_ms=elapsed_ms, elapsed_ms=elapsed_ms, client_ms=elapsed_ms + 1.0, rows=400)
 
 
 @pytest.mark.parametrize(
@@ -40,7 +34,7 @@ def test_the_study_may_say_which() -> None:
 
 def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
     """Both clocks stand in the store; the analysis sees one."""
-    made = timed_by(reading(), "query_stats", KNOWN)
+    made = timed_by(timing(), "query_stats", KNOWN)
 
     assert (made.elapsed_ms, made.cpu_ms) == (4.321, 4.0)
     assert isinstance(made.execution, dict)
@@ -51,4 +45,4 @@ def test_microseconds_replace_the_times_and_the_message_is_kept() -> None:
 def test_a_clock_without_a_time_is_a_failed_sample() -> None:
     """The other clock never takes its place: arms would be timed differently."""
     with pytest.raises(MeasurementFailed, match="no time in microseconds: not kept"):
-        timed_by(reading(), "query_stats", UNKNOWN)
+        timed_by(timing(), "query_stats", UNKNOWN)

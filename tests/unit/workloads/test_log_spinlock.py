@@ -34,6 +34,7 @@ def test_a_reading_is_the_whole_loads_time_for_each_insert() -> None:
     made = reading(Loaded(2.0, 1.9, spent, (1, 2)), inserts=1_000_000, rows=2_000_000, cpus=2)
 
     assert (made.elapsed_ms, made.value, made.rows) == (2000.0, 2.0, 2_000_000)
+    assert made.figures is not None
     assert made.figures["log flush wait"] == 7.0
     assert isinstance(made.execution, dict)
     assert made.execution["clock_hz"] == 2.4e9

@@ -25,7 +25,7 @@ from vnuma.engine.lease.context import store_url
 from vnuma.engine.preflight.permit import Permit
 from vnuma.sqlserver.client.connect import connect as connect_sql
 from vnuma.sqlserver.client.failures import ServerError
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.timing import Timing, timed
 from vnuma.sqlserver.database import dataset, ownership
 from vnuma.sqlserver.database.dataset import DatasetFacts, DatasetSpec
 from vnuma.sqlserver.instance import ready, server, topology
@@ -166,18 +166,11 @@ def time_workload(
         require_by_hand(target, connection)
         return [
             {"size": query.size, "form": query.form, "iteration": iteration}
-            | asdict(
-                timed(
-                    connection,
-                    query.sql,
-                    expected_rows=query.expected_rows,
-                    rows_from=query.rows_from,
-                    timeout_s=workload.timeout_s,
-                    setup=query.setup,
-                    cleanup=query.cleanup,
-                    statements=query.statements,
-                )
-            )
+            | _known(timed(connection, query, workload.timeout_s))
             for query in cross_join_queries(workload)
             for iteration in range(1, iterations + 1)
         ]
+
+
+def _known(timing: Timing) -> dict[str, object]:
+    return {name: value for name, value in vars(timing).items() if value is not None}

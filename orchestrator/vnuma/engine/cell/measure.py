@@ -113,17 +113,8 @@ def _measured(workload: str, turn: Turn, reading: Reading) -> Sample:
         form=turn.form,
         iteration=turn.iteration,
         warmup=turn.warmup,
-        cpu_ms=reading.cpu_ms,
-        elapsed_ms=reading.elapsed_ms,
-        value=reading.value,
-        figures=dict(reading.figures) or None,
-        parse_cpu_ms=reading.parse_cpu_ms,
-        parse_elapsed_ms=reading.parse_elapsed_ms,
-        client_ms=reading.client_ms,
-        rows=reading.rows,
-        waits=reading.waits,
-        execution=reading.execution,
         at=utc_now(),
+        **{**vars(reading), "figures": dict(reading.figures or {}) or None},
     )
 
 

@@ -23,16 +23,7 @@ def run_sentinel(site: Site, query: Query | None) -> None:
         return
     site.say("sentinel")
     with connect(site.server, site.dataset.database) as connection:
-        times = [
-            timed(
-                connection,
-                query.sql,
-                expected_rows=query.expected_rows,
-                rows_from=query.rows_from,
-                timeout_s=site.settings.timeout_s,
-            )
-            for _ in range(1 + EXECUTIONS)
-        ][1:]
+        times = [timed(connection, query, site.settings.timeout_s) for _ in range(1 + EXECUTIONS)][1:]
     site.record(
         SCOPE,
         {

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from vnuma.errors import SqlUnreachable
+from vnuma.errors import SqlUnreachable, VnumaError
 from vnuma.sqlserver.client.deadline import deadline, is_cut
 from vnuma.sqlserver.client.dropped import broken, failure, where
 from vnuma.sqlserver.client.odbc import pyodbc
@@ -113,9 +113,11 @@ def open_cursor(connection: pyodbc.Connection, timeout_s: float | None = None) -
             finally:
                 with suppress(pyodbc.Error):  # nothing is left to close on a broken connection
                     cursor.close()
-    except pyodbc.Error as error:
+    except (pyodbc.Error, VnumaError) as error:  # ours, of what a driver made of the cut
         if passed.is_set():
             raise DeadlinePassed from error
+        if isinstance(error, VnumaError) and is_cut(connection):
+            raise broken(connection, "before the end of the answer") from error
         raise
     if passed.is_set():
         raise DeadlinePassed

@@ -7,10 +7,11 @@ than the join, and its time would be part of the statement's.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from vnuma.domain.workloads.reading import Reading
 from vnuma.errors import MeasurementFailed, SqlUnreachable
 from vnuma.sqlserver.client.dropped import failure, while_measuring
 from vnuma.sqlserver.client.failures import sentence
@@ -31,20 +32,34 @@ ROUNDING_MS = 2
 
 
 @dataclass(frozen=True)
-class Timing:
-    """One execution. `cpu_ms` and `elapsed_ms` are SQL Server's, `client_ms` is this machine's.
+class Statement:
+    """One statement to time, and how to tell that it did all of its work.
 
-    Parse and compile times are None if the server sent none, `rows` if nothing proves them. `result` is
-    the single row of a statement whose `rows_from` is `result`.
+    `rows_from` says where the number of rows is proven: by ROWCOUNT_BIG() for rows that were streamed or
+    stored (`rowcount`), by the first column of the only row for an aggregate (`result`), or nowhere (`none`);
+    without `expected_rows` any number is right. `setup` and `cleanup` run untimed before and after. `times`
+    says which execution time is the statement's: the only one, or the last, which is a procedure call's whole
+    time (each statement in it sends one as well). `statements`: `one` only where vnuma itself wrote a single
+    statement with a single result, which the driver then discards whole, 13% (msodbcsql) to 21% (FreeTDS)
+    faster than row by row: see `_discard`.
     """
+
+    sql: str
+    expected_rows: int | None = None
+    rows_from: RowsFrom = "none"
+    setup: tuple[str, ...] = ()
+    cleanup: tuple[str, ...] = ()
+    times: TimesFrom = "statement"
+    statements: Statements = "any"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Timing(Reading):
+    """One execution of a statement: its execution times and this machine's are always known."""
 
     cpu_ms: int
     elapsed_ms: int
-    parse_cpu_ms: int | None
-    parse_elapsed_ms: int | None
     client_ms: float
-    rows: int | None
-    result: tuple[Any, ...] | None = None
 
 
 @dataclass
@@ -58,43 +73,30 @@ class _Outcome:
 
 def timed(
     connection: pyodbc.Connection,
-    statement: str,
-    *,
-    expected_rows: int | None,
-    rows_from: RowsFrom,
+    statement: Statement,
     timeout_s: float,
-    setup: Sequence[str] = (),
-    cleanup: Sequence[str] = (),
-    times_from: TimesFrom = "statement",
-    statements: Statements = "any",
+    *,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Timing:
     """Run one statement under SET STATISTICS TIME and return what it took.
 
-    `rows_from` says where the number of rows is proven: by ROWCOUNT_BIG() for rows that were
-    streamed or stored, by the first column of the only row for an aggregate, or nowhere (`none`); without
-    `expected_rows` any number is right. `times_from` says which execution time is the statement's: the only
-    one, or the last, which is a procedure call's whole time (each statement in it sends one as well).
-    `statements`: `one` promises a single statement with a single result, which the driver then discards
-    whole, 13% (msodbcsql) to 21% (FreeTDS) faster than row by row: see `_discard`.
-    `setup` and `cleanup` run untimed before and after. Raises MeasurementFailed (timing absent or
-    doubtful, wrong number of rows, an error, the deadline) or ConnectionDropped; a connection that failed
-    is not to be used again.
+    Raises MeasurementFailed (timing absent or doubtful, wrong number of rows, an error, the deadline) or
+    ConnectionDropped; a connection that failed is not to be used again.
     """
     try:
-        run_all(connection, setup)
+        run_all(connection, statement.setup)
         run(connection, "SET STATISTICS TIME ON")
-        outcome = _execute(connection, statement, _drain(rows_from, statements), timeout_s, clock)
+        outcome = _execute(connection, statement, timeout_s, clock)
         error_number, row_count = _check(connection)
         run(connection, "SET STATISTICS TIME OFF")
-        run_all(connection, cleanup)
+        run_all(connection, statement.cleanup)
     except SqlUnreachable as error:
         raise while_measuring(error) from error
     if error_number:
         raise MeasurementFailed(f"{where(connection)}: the timed statement ended with error {error_number}.")
-    rows = _rows(outcome, row_count, rows_from, expected_rows)
+    rows = _rows(outcome, row_count, statement.rows_from, statement.expected_rows)
     times = parse_messages(outcome.messages)
-    execution = _last(times) if times_from == "procedure" else _only(times)
+    execution = _last(times) if statement.times == "procedure" else _only(times)
     parse = _sum(times.parse_and_compile)
     return Timing(
         cpu_ms=execution.cpu_ms,
@@ -103,31 +105,26 @@ def timed(
         parse_elapsed_ms=parse.elapsed_ms if parse else None,
         client_ms=outcome.client_ms,
         rows=rows,
-        result=outcome.rows[0] if outcome.rows else None,
     )
 
 
 Drain = Callable[[pyodbc.Cursor, _Outcome], None]
 
 
-def _drain(rows_from: RowsFrom, statements: Statements) -> Drain:
-    if rows_from == "result":
+def _drain(statement: Statement) -> Drain:
+    if statement.rows_from == "result":
         return _keep_first
-    return _discard if statements == "one" else _pass_rows
+    return _discard if statement.statements == "one" else _pass_rows
 
 
 def _execute(
-    connection: pyodbc.Connection,
-    statement: str,
-    drain: Drain,
-    timeout_s: float,
-    clock: Callable[[], float],
+    connection: pyodbc.Connection, statement: Statement, timeout_s: float, clock: Callable[[], float]
 ) -> _Outcome:
-    outcome = _Outcome([])
+    outcome, drain = _Outcome([]), _drain(statement)
     try:
         with open_cursor(connection, timeout_s) as cursor:
             started = clock()
-            cursor.execute(statement)
+            cursor.execute(statement.sql)
             drain(cursor, outcome)
             outcome.client_ms = (clock() - started) * 1000
     except DeadlinePassed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 
 from vnuma.domain.study.study import Dataset
 from vnuma.errors import InputError
@@ -53,18 +54,14 @@ def cross_join(size: int, form: Form, *, maxdop: int = 1, spool: str = "allowed"
         )
     left, right = _LEFT.format(size=size), _RIGHT.format(size=size)
     source = f"FROM ({left}) AS a CROSS JOIN ({right}) AS b{_hints(maxdop, spool)}"
-    pairs = size * size
+    query = partial(Query, expected_rows=size * size, workload=NAME, size=size, form=form)
     if form == "client":
-        return Query(NAME, size, form, f"SELECT a.*, b.* {source}", pairs, "rowcount", statements="one")
+        return query(sql=f"SELECT a.*, b.* {source}", rows_from="rowcount", statements="one")
     if form == "server":
-        return Query(NAME, size, form, f"SELECT {_AGGREGATE} {source}", pairs, "result")
-    return Query(
-        NAME,
-        size,
-        form,
-        f"SELECT {_ALIASED} INTO {_TEMPORARY} {source}",
-        pairs,
-        "rowcount",
+        return query(sql=f"SELECT {_AGGREGATE} {source}", rows_from="result")
+    return query(
+        sql=f"SELECT {_ALIASED} INTO {_TEMPORARY} {source}",
+        rows_from="rowcount",
         setup=(f"IF OBJECT_ID(N'tempdb..{_TEMPORARY}') IS NOT NULL DROP TABLE {_TEMPORARY}",),
         cleanup=(f"DROP TABLE {_TEMPORARY}",),
     )

@@ -12,7 +12,7 @@ from statistics import fmean
 
 from vnuma.domain.workloads.settings import COARSE_BELOW_MS
 from vnuma.sqlserver.client.connect import SqlServer, connect
-from vnuma.sqlserver.client.timing import timed
+from vnuma.sqlserver.client.timing import Statement, timed
 
 COST_MATRIX = (
     "one row of it is known, by scans from either node; for latencies in ns, and for pages on the other "
@@ -63,8 +63,9 @@ def scan_from_both(
     ConnectionDropped.
     """
     taken: dict[int, list[int]] = {own.node: [], other.node: []}
+    scan = Statement(statement, rows, "result")
     for side in (own, other, other, own):
         with connect(side.server, database) as connection:
-            timing = timed(connection, statement, expected_rows=rows, rows_from="result", timeout_s=timeout_s)
+            timing = timed(connection, scan, timeout_s)
         taken[side.node].append(timing.elapsed_ms)
     return NodeScans(own.node, fmean(taken[own.node]), other.node, fmean(taken[other.node]))

@@ -86,16 +86,7 @@ def run_streams(
 
     def one(connection: pyodbc.Connection) -> list[Timing]:
         start.wait()
-        return [
-            timed(
-                connection,
-                query.sql,
-                expected_rows=query.expected_rows,
-                rows_from=query.rows_from,
-                timeout_s=timeout_s,
-            )
-            for _ in range(times)
-        ]
+        return [timed(connection, query, timeout_s) for _ in range(times)]
 
     with ThreadPoolExecutor(max_workers=len(connections), thread_name_prefix="stream") as pool:
         return Streamed(list(pool.map(one, connections)))

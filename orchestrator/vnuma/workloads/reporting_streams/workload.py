@@ -130,7 +130,8 @@ class ReportingStreamsWorkload:
 
 def reporting_query(rows: int) -> Query:
     """The published query, with the number of groups that it must return for a table of that many rows."""
-    return Query(NAME, rows, "report", tran_stats.REPORT, tran_stats.groups(rows), "result")
+    groups = tran_stats.groups(rows)
+    return Query(tran_stats.REPORT, groups, "result", workload=NAME, size=rows, form="report")
 
 
 def _sides(site: Site) -> _Sides:

@@ -33,7 +33,7 @@ def scan(size: int, form: str, maxdop: int) -> Query:
         f"FROM {scan_table(size).full_name}"
     )
     hint = f" OPTION (MAXDOP {maxdop})" if maxdop else ""
-    return Query(NAME, size, form, sql + hint, size * ROWS_PER_MB, "result")
+    return Query(sql + hint, size * ROWS_PER_MB, "result", workload=NAME, size=size, form=form)
 
 
 def scan_queries(settings: ScanAggregate) -> tuple[Query, ...]:

@@ -24,13 +24,13 @@ def script_queries(settings: SqlScript) -> tuple[Query, ...]:
     """Every statement in every size, in the order of the study."""
     return tuple(
         Query(
-            NAME,
-            size,
-            form,
             script.replaced(text, {**settings.parameters, SIZE: size}),
             settings.expected_rows.get(form),
             settings.rows_from,
             times=settings.times,
+            workload=NAME,
+            size=size,
+            form=form,
         )
         for size in settings.sizes
         for form, text in settings.statements.items()
