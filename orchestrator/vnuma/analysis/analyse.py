@@ -106,7 +106,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     full = comparison.fit
     a_a = check_a_a(comparison)
     control = check_control(design.positive_control, comparison.contrasts, measure.better, design.replicate)
-    withheld = run_withheld(design.order, a_a, ended=not cells.blocks_not_begun or _has_no_words(comparison))
+    withheld = run_withheld(design.order, a_a, ended=cells.at_declared_end or _has_no_words(comparison))
     rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
     needed = _blocks_needed(comparison, rules, spread, design)

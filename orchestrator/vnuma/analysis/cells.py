@@ -23,6 +23,8 @@ from vnuma.analysis.records import AnalysisDesign, CellRecord, Sample
 
 # A block whose cells are all in these states was never begun.
 NOT_BEGUN = ("pending", "skipped")
+YET_TO_RUN = "not run"
+"""What is said of a cell that the run has not come to, or is running."""
 
 Place = tuple[str, int, int]
 """Label, block, size."""
@@ -77,6 +79,11 @@ class Cells:
     blocks_not_begun: int
     ended_by: str = ""
     left_out: frozenset[str] = frozenset()
+
+    @property
+    def at_declared_end(self) -> bool:
+        """Whether every cell that was declared was run, or given up by a declared rule."""
+        return not self.blocks_not_begun and all(cell.outcome != YET_TO_RUN for cell in self.missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,9 +216,9 @@ def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
     if record is None or record.outcome == "pending":
-        return Missing(label, block, "not run", "the run has not come to this cell")
+        return Missing(label, block, YET_TO_RUN, "the run has not come to this cell")
     if record.outcome == "claimed":
-        return Missing(label, block, "not run", "the cell is being run")
+        return Missing(label, block, YET_TO_RUN, "the cell is being run")
     return Missing(label, block, record.outcome, record.reason or "no reason was stored")
 
 

@@ -31,8 +31,9 @@ BOOTS_FOR_WORDS = 6
 class AaCheck:
     """The reference's second column against its first, on the mean over all sizes, once.
 
-    `noise_floor` is the 95% half-width as a ratio minus 1: smaller differences are within the
-    instrument's noise. `state`: alarm below p = 0.01 (false in 1% of studies), note below 0.05.
+    `noise_floor` is the 95% half-width as a ratio minus 1: what two equal columns differ by at most in
+    95% of such runs. It bounds no arm's interval. `state`: alarm below p = 0.01 (false in 1% of studies),
+    note below 0.05.
     Passing is weak evidence: at sigma 0.6% and 8 blocks it sees only about 1.1%.
     """
 

@@ -72,6 +72,7 @@ class Contrast:
     `step`: how coarse the clock is, on the ln scale. `prediction`: where the ratio of one more boot of the
     arm to one more of the reference lies in 95% of cases. `odd`: the odd cells of the arm and of the
     reference; `noticeable`: the shift (ln scale) from which on a cell is one, None where none was looked for.
+    `paired`: the block of each difference.
     """
 
     arm: str
@@ -85,6 +86,7 @@ class Contrast:
     prediction: Interval | None = None
     odd: tuple[OddCell, ...] = ()
     noticeable: float | None = None
+    paired: tuple[int, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -152,9 +154,14 @@ def _untestable(flags: Sequence[GateFlag], reference: Sequence[str]) -> str | No
 
 def paired_differences(grid: Grid, label: str, reference: Sequence[str]) -> tuple[float, ...]:
     """d[b] = Y[b, label] - mean of the reference's columns that block b has, over blocks with any."""
+    return tuple(_pairs(grid, label, reference).values())
+
+
+def _pairs(grid: Grid, label: str, reference: Sequence[str]) -> dict[int, float]:
     base = np.array([grid.column(other) for other in reference])
-    held = ~np.isnan(base).all(axis=0) & ~np.isnan(grid.column(label))
-    return tuple(float(x) for x in grid.column(label)[held] - np.nanmean(base[:, held], axis=0))
+    held = np.flatnonzero(~np.isnan(base).all(axis=0) & ~np.isnan(grid.column(label)))
+    d = grid.column(label)[held] - np.nanmean(base[:, held], axis=0)
+    return {grid.blocks[b]: float(x) for b, x in zip(held, d, strict=True)}
 
 
 def _absent(label: str, arm: str) -> Contrast:
@@ -165,7 +172,8 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
     full = comparison.fit
     assert full is not None
     reference = comparison.reference
-    d = paired_differences(full.grid, label, reference)
+    pairs = _pairs(full.grid, label, reference)
+    d = tuple(pairs.values())
     own = comparison.flagged(label) or any(comparison.flagged(other) for other in reference)
     # Both columns of the reference are one arm: rounded alike, they count as one.
     rounded = 2 * comparison.rounding.variance(full.ms or 0.0)
@@ -188,6 +196,7 @@ def _contrast(comparison: Comparison, label: str, arm: str, family: int) -> Cont
         _prediction(full, label, reference, estimate, rounded) if inference else None,
         tuple(cell for cell in comparison.odd if cell.label in (label, *reference)),
         noticeable(full),
+        tuple(pairs),
     )
 
 

@@ -19,7 +19,7 @@ from vnuma.analysis.power import (
     power_equivalent,
 )
 from vnuma.analysis.records import AnalysisDesign
-from vnuma.analysis.simulate import SEED, Layout, apply_rule
+from vnuma.analysis.simulate import SEED, Layout, Simulated
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import cell_sd
 
@@ -129,7 +129,7 @@ def ending(design: AnalysisDesign, precision: float, spread: Spread) -> Ending:
     widest_allowed = math.log1p(precision) / spread.cell_sd
     going = np.ones(STOPPED_STUDIES, dtype=bool)
     for blocks in range(first_look(k), layout.blocks):
-        widest = apply_rule(y[going, :blocks], layout.references).half_width_95.max(axis=1)
+        widest = Simulated(y[going, :blocks], layout.references).half_width_95.max(axis=1)
         stops = np.flatnonzero(going)[widest <= widest_allowed]
         ended[stops], going[stops] = blocks, False
         if not going.any():

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vnuma.analysis.distributions import FloatArray
-from vnuma.analysis.simulate import Layout, Simulated, simulate_null
+from vnuma.analysis.simulate import Layout, Null, simulate_null
 
 POWER = 0.80
 FEWEST_BLOCKS = 6
@@ -86,12 +86,12 @@ def blocks_to_decide(margin: float, sigma: float, arms: int, references: int) ->
     return None if detect is None or equivalent is None else max(detect, equivalent)
 
 
-def _needed_to_detect(null: Simulated) -> FloatArray:
+def _needed_to_detect(null: Null) -> FloatArray:
     """The delta/sigma from which each simulated arm would be found slower."""
     return np.asarray(null.half_width_95 - null.estimate).ravel()
 
 
-def _needed_for_equivalence(null: Simulated) -> FloatArray:
+def _needed_for_equivalence(null: Null) -> FloatArray:
     """The delta/sigma from which each simulated arm would be called equivalent."""
     return np.asarray(np.abs(null.estimate) + null.half_width_90).ravel()
 

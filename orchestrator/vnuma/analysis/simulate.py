@@ -7,7 +7,7 @@ This is the rule of `compare` in closed form for complete blocks; a test holds t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,69 +33,130 @@ class Layout:
 
 
 @dataclass(frozen=True, eq=False)
-class Simulated:
-    """Per study and arm, in the unit of the cells: estimate, both simultaneous half-widths, and that
-    of the arm alone (`unadjusted`, 95%).
-
-    `odd_arm[study, block, arm]` and `odd_reference[study, block, column]`: the size of an odd cell's shift
-    (`outliers`), 0 of any other. `a_a_p` is the p of each study's A/A check, None with one reference column.
-    """
+class Null:
+    """Per simulated study and arm, in units of a cell's SD: estimate and both simultaneous half-widths."""
 
     estimate: FloatArray
     half_width_95: FloatArray
     half_width_90: FloatArray
-    unadjusted: FloatArray
-    odd_arm: FloatArray
-    odd_reference: FloatArray
-    a_a_p: FloatArray | None
 
 
 @lru_cache(maxsize=128)
-def simulate_null(layout: Layout, studies: int = STUDIES, seed: int = SEED) -> Simulated:
+def simulate_null(layout: Layout, studies: int = STUDIES, seed: int = SEED) -> Null:
     """Simulated null studies of that layout; the same seed gives the same studies."""
     k = layout.arms + layout.references
     y = np.random.default_rng((seed, layout.blocks, k)).standard_normal((studies, layout.blocks, k))
-    return apply_rule(y, layout.references)
+    found = Simulated(y, layout.references)
+    return Null(found.estimate, found.half_width_95, found.half_width_90)
 
 
-def apply_rule(y: FloatArray, references: int) -> Simulated:
-    """The rule on cells y[study, block, column], the reference's columns first."""
-    _, blocks, k = y.shape
-    arms, df = k - references, (blocks - 1) * (k - 1)
-    residual = y - y.mean(axis=2, keepdims=True)
-    residual -= residual.mean(axis=1, keepdims=True)
-    column_ss = (residual**2).sum(axis=1)
-    rss = column_ss.sum(axis=1)
-    flagged = _flagged(column_ss, rss, blocks) if arms > 1 else np.ones_like(column_ss, dtype=bool)
-    own = flagged[:, references:] | flagged[:, :references].any(axis=1, keepdims=True)
-    d = differences(y, references)
-    odd = _odd_shifts(residual, df)
-    own_se = d.std(axis=1, ddof=1) / np.sqrt(blocks)
-    pooled_se = np.sqrt(rss / df * (1 + 1 / references) / blocks)[:, None]
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """The rule on cells y[study, block, column], the reference's columns first.
 
-    def half_width(alpha: float) -> FloatArray:
-        pooled = dunnett.constant(alpha, arms, df, 1 / (1 + references)) * pooled_se
-        paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * own_se
-        return np.asarray(np.where(own, paired, pooled), dtype=np.float64)
+    Figures are per study and arm, in the unit of the cells, and computed when they are first asked for.
+    """
 
-    alone = np.where(own, t_quantile(0.975, blocks - 1) * own_se, t_quantile(0.975, df) * pooled_se)
-    a_a_p = _a_a_p(y, flagged, rss / df) if references > 1 else None
-    return Simulated(
-        d.mean(axis=1),
-        half_width(0.05),
-        half_width(0.10),
-        alone,
-        odd[:, :, references:],
-        odd[:, :, :references],
-        a_a_p,
-    )
+    y: FloatArray
+    references: int
 
+    @property
+    def _df(self) -> int:
+        _, blocks, k = self.y.shape
+        return int((blocks - 1) * (k - 1))
 
-def _odd_shifts(residual: FloatArray, df: int) -> FloatArray:
-    """Per cell: |shift| where it is odd, else 0."""
-    sizes = np.abs(residual)
-    odd = sizes > odd_limit(sizes.reshape(len(sizes), -1), df)[:, None, None]
-    return np.asarray(np.where(odd, sizes / residual_part(*residual.shape[1:]), 0.0))
+    @cached_property
+    def _residual(self) -> FloatArray:
+        residual = self.y - self.y.mean(axis=2, keepdims=True)
+        residual -= residual.mean(axis=1, keepdims=True)
+        return np.asarray(residual)
+
+    @cached_property
+    def _ms(self) -> FloatArray:
+        return np.asarray((self._residual**2).sum(axis=(1, 2)) / self._df)
+
+    @cached_property
+    def _flagged(self) -> BoolArray:
+        """Per study and column: the gate, or every column where a single arm is compared."""
+        _, blocks, k = self.y.shape
+        if k - self.references == 1:
+            return np.ones((len(self.y), k), dtype=bool)
+        return _flagged((self._residual**2).sum(axis=1), self._ms * self._df, blocks)
+
+    @cached_property
+    def _own(self) -> BoolArray:
+        """Per study and arm: does its interval rest on its own pairs?"""
+        flagged, r = self._flagged, self.references
+        return np.asarray(flagged[:, r:] | flagged[:, :r].any(axis=1, keepdims=True))
+
+    @cached_property
+    def _differences(self) -> FloatArray:
+        return differences(self.y, self.references)
+
+    @cached_property
+    def _own_se(self) -> FloatArray:
+        return np.asarray(self._differences.std(axis=1, ddof=1) / np.sqrt(self.y.shape[1]))
+
+    @cached_property
+    def _pooled_se(self) -> FloatArray:
+        return np.asarray(np.sqrt(self._ms * (1 + 1 / self.references) / self.y.shape[1])[:, None])
+
+    def _half_width(self, alpha: float) -> FloatArray:
+        _, blocks, k = self.y.shape
+        arms = k - self.references
+        pooled = dunnett.constant(alpha, arms, self._df, 1 / (1 + self.references)) * self._pooled_se
+        paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * self._own_se
+        return np.asarray(np.where(self._own, paired, pooled), dtype=np.float64)
+
+    @cached_property
+    def estimate(self) -> FloatArray:
+        """Mean difference from the reference."""
+        return np.asarray(self._differences.mean(axis=1))
+
+    @cached_property
+    def half_width_95(self) -> FloatArray:
+        """Of the interval that holds for all arms together."""
+        return self._half_width(0.05)
+
+    @cached_property
+    def half_width_90(self) -> FloatArray:
+        """The same at 90%, by which equivalence is decided."""
+        return self._half_width(0.10)
+
+    @cached_property
+    def unadjusted(self) -> FloatArray:
+        """Of the 95% interval of one arm alone."""
+        own = t_quantile(0.975, self.y.shape[1] - 1) * self._own_se
+        return np.asarray(np.where(self._own, own, t_quantile(0.975, self._df) * self._pooled_se))
+
+    @cached_property
+    def _odd(self) -> FloatArray:
+        """Per cell: |shift| where it is odd (`outliers`), else 0."""
+        sizes = np.abs(self._residual)
+        odd = sizes > odd_limit(sizes.reshape(len(sizes), -1), self._df)[:, None, None]
+        return np.asarray(np.where(odd, sizes / residual_part(*sizes.shape[1:]), 0.0))
+
+    @property
+    def odd_arm(self) -> FloatArray:
+        """[study, block, arm]: the size of an odd cell's shift, 0 of any other."""
+        return self._odd[:, :, self.references :]
+
+    @property
+    def odd_reference(self) -> FloatArray:
+        """[study, block, column]: the same of the reference."""
+        return self._odd[:, :, : self.references]
+
+    @cached_property
+    def a_a_p(self) -> FloatArray | None:
+        """Per study: p of the A/A check, by the pairs' own error where either column is flagged."""
+        if self.references < 2:
+            return None
+        blocks = self.y.shape[1]
+        d = self.y[:, :, 1] - self.y[:, :, 0]
+        own = self._flagged[:, :2].any(axis=1)
+        se = np.where(own, d.std(axis=1, ddof=1) / np.sqrt(blocks), np.sqrt(2 * self._ms / blocks))
+        df = np.where(own, blocks - 1, self._df)
+        return t_two_sided_each(d.mean(axis=1) / se, df)
 
 
 def differences(y: FloatArray, references: int) -> FloatArray:
@@ -110,13 +171,3 @@ def _flagged(column_ss: FloatArray, rss: FloatArray, blocks: int) -> BoolArray:
     rest = rss[:, None] - extra
     df1, df2 = blocks - 1, (blocks - 1) * (k - 2)
     return np.asarray((extra / df1) / (rest / df2) > f_quantile(GATE_LEVEL, df1, df2))
-
-
-def _a_a_p(y: FloatArray, flagged: BoolArray, ms: FloatArray) -> FloatArray:
-    """The A/A check: the pooled error, or that of the pairs where either column is flagged."""
-    blocks, k = y.shape[1:]
-    d = y[:, :, 1] - y[:, :, 0]
-    own = flagged[:, :2].any(axis=1)
-    se = np.where(own, d.std(axis=1, ddof=1) / np.sqrt(blocks), np.sqrt(2 * ms / blocks))
-    df = np.where(own, blocks - 1, (blocks - 1) * (k - 1))
-    return t_two_sided_each(d.mean(axis=1) / se, df)

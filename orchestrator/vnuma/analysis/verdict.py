@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import statistics
+from collections.abc import Container
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -63,7 +65,8 @@ class Verdict:
     is likely; None where no number can be promised, and at single sizes. `better`: which way of the
     ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
     `prediction`: where the ratio of one more boot each lies in 95% of cases. `apart`: how far boots of the
-    arm stand apart that do so by more than the band, as ratios; `reference_apart`: of the reference. Beside
+    arm stand apart that do so by more than the band, as ratios; `reference_apart`: of the reference;
+    `others`: the ratio in the `other_boots` pairs without those, None where none stands apart. Beside
     "equivalent", `unseen` is the largest share of boots that may be in a state from `noticeable` on, a
     ratio minus 1.
     """
@@ -90,6 +93,8 @@ class Verdict:
     prediction: Interval | None = None
     apart: tuple[float, ...] = ()
     reference_apart: tuple[float, ...] = ()
+    others: float | None = None
+    other_boots: int = 0
     unseen: float | None = None
     noticeable: float | None = None
 
@@ -126,6 +131,7 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
     far = [cell for cell in contrast.odd if abs(cell.shift) > band]
     word, withheld = _word(contrast, rules, one_state=is_rare(len(far), contrast.boots))
     apart = tuple(math.exp(cell.shift) for cell in far if cell.label == contrast.label)
+    others = _without(contrast, {cell.block for cell in far}) if far else ()
     looked = word is Word.EQUIVALENT and contrast.noticeable is not None
     inference = contrast.inference
     interval = inference.interval if inference else None
@@ -152,9 +158,17 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
         prediction=contrast.prediction,
         apart=apart,
         reference_apart=tuple(math.exp(cell.shift) for cell in far if cell.label != contrast.label),
+        others=math.exp(statistics.fmean(others)) if others else None,
+        other_boots=len(others),
         unseen=share_limit(len(apart), contrast.boots) if looked else None,
         noticeable=math.expm1(max(contrast.noticeable or 0.0, band)) if looked else None,
     )
+
+
+def _without(contrast: Contrast, blocks: Container[int]) -> tuple[float, ...]:
+    """The arm's differences in all other blocks."""
+    pairs = zip(contrast.paired, contrast.differences, strict=True)
+    return tuple(d for block, d in pairs if block not in blocks)
 
 
 def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, Withheld | None]:

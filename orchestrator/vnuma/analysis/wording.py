@@ -61,10 +61,10 @@ def sentence(verdict: Verdict) -> str:
         if verdict.detectable:
             text += "; detectable, too small to matter"
         text += _states(verdict)
-    if apart_words(verdict) and verdict.word in (Word.SLOWER, Word.FASTER):
-        text += f"; {apart_words(verdict)}"
     if verdict.beyond_margin and _at_least_the_margin(verdict):
         text += f", by at least {_margin(verdict)}"
+    if apart_words(verdict) and verdict.word in (Word.SLOWER, Word.FASTER):
+        text += f"; {apart_words(verdict)}"
     if verdict.rank_supports is False:
         text += "; not supported by the rank method"
     return text
@@ -258,7 +258,7 @@ def _states(verdict: Verdict) -> str:
 
 
 def apart_words(verdict: Verdict) -> str:
-    """As in "1 of 8 boots stands apart (+11.0%)", and of the reference; empty where none does."""
+    """As in "1 of 8 boots stands apart (+11.0%), the 7 other blocks give +0.1%"; empty where none does."""
     said = []
     if verdict.apart:
         of = f"{len(verdict.apart)} of {counted(verdict.boots, verdict.replicate)}"
@@ -266,6 +266,10 @@ def apart_words(verdict: Verdict) -> str:
     if verdict.reference_apart:
         of = f"{counted(len(verdict.reference_apart), verdict.replicate)} of the reference"
         said.append(f"{of} {_stand(verdict.reference_apart)}")
+    if said and verdict.others is not None:
+        one = verdict.other_boots == 1
+        which = "the other block gives" if one else f"the {verdict.other_boots} other blocks give"
+        said.append(f"{which} {signed(verdict.others)}")
     return ", ".join(said)
 
 

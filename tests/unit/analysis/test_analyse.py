@@ -356,3 +356,21 @@ def test_words_wait_for_the_declared_end(outcome: str, reason: str, withheld: Wi
     assert {arm.verdict.withheld for arm in found.arms} == {withheld}
     assert all(arm.verdict.interval for arm in found.arms)
     assert bool(found.recommended) is (withheld is None)
+
+
+def test_words_wait_for_the_last_cell_too() -> None:
+    """In the last block, one cell that is still to run is one more look before the end."""
+    study = study_of(noisy_ms(8, 6, 0.001), columns_of())
+    study.drop(lambda cell: (cell.block, cell.label) == (8, "16x1"), outcome="claimed")
+    (found,) = analyse(study.samples, study.cells, study.design).primary
+
+    assert (found.blocks_not_begun, found.withheld) == (0, Withheld.NOT_ENDED)
+
+
+def test_a_cell_that_was_given_up_does_not_keep_words_back() -> None:
+    """The run has ended: that cell failed as often as it was allowed to."""
+    study = study_of(noisy_ms(8, 6, 0.001), columns_of())
+    study.drop(lambda cell: (cell.block, cell.label) == (8, "16x1"), outcome="failed")
+    (found,) = analyse(study.samples, study.cells, study.design).primary
+
+    assert found.withheld is None

@@ -25,7 +25,7 @@ from vnuma.analysis.checks import check_a_a, check_control
 from vnuma.analysis.compare import Comparison
 from vnuma.analysis.measure import ELAPSED
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
-from vnuma.analysis.simulate import apply_rule
+from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.stopping import half_widths, stop_on_precision
 from vnuma.analysis.verdict import Verdict, Word, decide, rules_for, run_withheld
 from vnuma.report.terminal.calibration_tables import as_page
@@ -144,7 +144,7 @@ def test_stopping_is_the_products_rule() -> None:
         for blocks in range(1, 25):
             if blocks < 2:
                 continue
-            widths = apply_rule(y[number : number + 1, :blocks], 2).half_width_95[0]
+            widths = Simulated(y[number : number + 1, :blocks], 2).half_width_95[0]
             if stop_on_precision([float(w) for w in widths], blocks, 6, target, 24).stop:
                 stopped.append(blocks)
                 break

@@ -12,7 +12,7 @@ from vnuma.analysis.allocation import Allocation, Costs, Plans, allocate, iterat
 from vnuma.analysis.cells import Boot, Grid
 from vnuma.analysis.fit import fit
 from vnuma.analysis.records import AnalysisDesign, Sample
-from vnuma.analysis.simulate import apply_rule
+from vnuma.analysis.simulate import Simulated
 from vnuma.analysis.variance import Noise, cell_sd, median_variance, noise
 from vnuma.analysis.wording import plans_sentence, split_sentence
 
@@ -78,10 +78,10 @@ def test_the_width_is_kept_in_new_studies() -> None:
     rng = np.random.default_rng(17)
     boots = rng.normal(0, 0.005, (4000, best.blocks, 6))
     times = boots[..., None] + rng.normal(0, 0.008, (*boots.shape, best.iterations))
-    kept = apply_rule(np.median(times, axis=3), 2).half_width_95.max(axis=1) <= math.log(1.008)
+    kept = Simulated(np.median(times, axis=3), 2).half_width_95.max(axis=1) <= math.log(1.008)
 
     assert kept.mean() > 0.78
-    fewer = apply_rule(np.median(times, axis=3)[:, :-1], 2).half_width_95.max(axis=1) <= math.log(1.008)
+    fewer = Simulated(np.median(times, axis=3)[:, :-1], 2).half_width_95.max(axis=1) <= math.log(1.008)
     assert fewer.mean() < 0.80
 
 

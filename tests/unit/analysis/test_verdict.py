@@ -15,6 +15,7 @@ from vnuma.analysis.compare import Contrast, Inference, Interval
 from vnuma.analysis.rank import RankEstimate
 from vnuma.analysis.records import NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Rules, Verdict, Withheld, Word, decide, rules_for, run_withheld
+from vnuma.analysis.wording import sentence
 
 RULES = Rules(margin=0.01, withheld=None, control_failed=False)
 
@@ -218,6 +219,17 @@ def test_a_boot_in_another_state_takes_equivalence_away_and_is_told() -> None:
     assert verdict.word is Word.UNDECIDED
     assert verdict.apart == pytest.approx((1.055,), abs=0.002)
     assert (verdict.reference_apart, verdict.unseen) == ((), None)
+
+
+def test_the_blocks_without_a_boot_apart_are_told_for_themselves() -> None:
+    """Beside a mean over states stands what the boots of the one state gave."""
+    ms = noisy_ms(8, 6, 0.0002)
+    calm = np.log(ms[:, 2]) - np.log(ms[:, :2]).mean(axis=1)
+    verdict = _with_slow_boots(8, 3)
+
+    assert verdict.other_boots == 7
+    assert verdict.others == pytest.approx(math.exp(np.delete(calm, 3).mean()))
+    assert "the 7 other blocks give" in sentence(verdict)
 
 
 def test_a_boot_of_the_reference_apart_is_told_as_the_references() -> None:

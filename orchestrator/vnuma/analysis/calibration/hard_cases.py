@@ -24,7 +24,7 @@ from vnuma.analysis.pooling import pool
 from vnuma.analysis.power import blocks_for_width
 from vnuma.analysis.records import NotEvaluated
 from vnuma.analysis.rounding import NO_ROUNDING, Rounding, rounding_of
-from vnuma.analysis.simulate import BoolArray, apply_rule, differences
+from vnuma.analysis.simulate import BoolArray, Simulated, differences
 from vnuma.analysis.variance import cell_sd
 from vnuma.analysis.verdict import Rules, Word, decide, run_withheld
 
@@ -191,7 +191,7 @@ def _allocated(studies: int, generator: np.random.Generator) -> Iterator[Case]:
             shape = (studies, blocks, STANDARD.columns)
             times = within * generator.standard_normal((*shape, iterations))
             y = normal(generator, shape) + np.median(times, axis=3)
-            kept = np.expm1(apply_rule(y, STANDARD.references).half_width_95.max(axis=1)) <= MARGIN
+            kept = np.expm1(Simulated(y, STANDARD.references).half_width_95.max(axis=1)) <= MARGIN
             where = f"SD within boots {within * 100:g}%, {iterations} iterations, B = {blocks}"
             yield Case("half-width kept where 80% is promised", where, 0.80, Rate.of(kept), at_most=False)
 

@@ -12,7 +12,7 @@ from vnuma.analysis.calibration.measure import Rate
 from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm
 from vnuma.analysis.calibration.truths import ITERATIONS, SD, STANDARD, TRUTHS, Truth, draw
 from vnuma.analysis.power import detectable_effect
-from vnuma.analysis.simulate import BoolArray, Layout, apply_rule
+from vnuma.analysis.simulate import BoolArray, Layout, Simulated
 from vnuma.analysis.stopping import first_look
 from vnuma.analysis.variance import cell_sd
 
@@ -68,7 +68,7 @@ def stopping(truth: Truth, target: float, studies: int, generator: np.random.Gen
     wrong = np.zeros((max(CAPS) + 1, studies), dtype=bool)
     going = np.ones(studies, dtype=bool)
     for blocks in range(first, max(CAPS) + 1):
-        result = apply_rule(y[going, :blocks], truth.references)
+        result = Simulated(y[going, :blocks], truth.references)
         wrong[blocks, going] = some_arm(found_slower(result, 0.0) | found_faster(result, 0.0))
         stops = np.expm1(result.half_width_95.max(axis=1)) <= target
         stopped_at[np.flatnonzero(going)[stops]] = blocks

@@ -15,7 +15,7 @@ from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
-from vnuma.analysis.simulate import BoolArray, Simulated, apply_rule, differences
+from vnuma.analysis.simulate import BoolArray, Simulated, differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +32,7 @@ class Words:
 
 def outcome(studies: Studies) -> Simulated:
     """The comparison on the cell values of these studies."""
-    return apply_rule(studies.cells, studies.truth.references)
+    return Simulated(studies.cells, studies.truth.references)
 
 
 def found_slower(result: Simulated, effect: float) -> BoolArray:

@@ -149,6 +149,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "noticeable_shift": verdict.noticeable,
         "boots_apart": list(verdict.apart),
         "reference_boots_apart": list(verdict.reference_apart),
+        "ratio_of_others": verdict.others,
         "beyond_margin": verdict.beyond_margin,
         "rank_supports": verdict.rank_supports,
         "leave_one_out": [other.left_out.low, other.left_out.high] if other.left_out else None,

@@ -88,6 +88,7 @@ class ArmPart(BaseModel):
         description="The arm's boots that stand apart beyond the band, as ratios."
     )
     reference_boots_apart: list[float] = Field(description="The same of the reference.")
+    ratio_of_others: float | None = Field(description="The ratio in blocks without any of those boots.")
     beyond_margin: bool = Field(description="The whole interval lies beyond the equivalence band.")
     rank_supports: bool | None
     leave_one_out: Limits = Field(

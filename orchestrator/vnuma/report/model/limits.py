@@ -179,7 +179,7 @@ def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
     if not isinstance(check, AaCheck):
         kind: Kind = "not evaluated" if loaded.study.design.a_a else "not run"
         return Statement(kind, "The same against itself (A/A).", f"{words}.")
-    floor = f"Differences under {percent_up(check.noise_floor)} are within this instrument's noise."
+    floor = f"Two equal columns differ by {percent_up(check.noise_floor)} at most in 95% of such runs."
     kind = "alarm" if check.state == "alarm" else "limits it" if check.state == "note" else "no alarm"
     return Statement(kind, "The same against itself (A/A).", f"{words}. {floor}")
 

@@ -48,8 +48,9 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     )
     text = (
         f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, form "
-        f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, "
-        f"blocks {order}; 95% intervals that hold for all arms together."
+        f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, {analysis.blocks} of "
+        f"{count(study.design.most_blocks, 'declared block')} {order}; 95% intervals that hold for all "
+        "arms together."
     )
     if loaded.simulated and not machine_of(loaded, vm):
         return f"{text} Simulated, lab scenario {loaded.simulated}."

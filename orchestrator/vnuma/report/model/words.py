@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.by_size import apart_sentence
+from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
 from vnuma.analysis.recommend import undecided
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.analysis.wording import decimals, headline, limits, listed, sentence, together
+from vnuma.analysis.wording import decimals, headline, limits, listed, percent_whole, sentence, together
 from vnuma.domain.study.design import Order
 from vnuma.domain.vm import provenance
 from vnuma.domain.workloads.replicate import counted, plural
@@ -124,8 +125,7 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         verdict = analysis.arms[0].verdict if analysis.arms else None
         words = headline(verdict) if verdict else f"Words withheld: {analysis.withheld}"
         if analysis.withheld is Withheld.NOT_ENDED:
-            planned = loaded.study.design.most_blocks
-            words += f", {analysis.complete_blocks} of {planned} blocks are complete"
+            words += f", {done_words(loaded, analysis)}"
         return [(words, True), (". The figures below stand as measured and decide nothing.", False)]
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]
@@ -138,9 +138,33 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     alone = [item for item in analysis.sizes_apart if item.arm != control]
     if alone:
         pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
+    hidden = _unseen_states(analysis)
+    pieces += [(f" {hidden}", False)] if hidden else []
+    if _yet_to_run(analysis):
+        pieces.insert(0, (f"{done_words(loaded, analysis)}. ".capitalize(), False))
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces
+
+
+def done_words(loaded: LoadedRun, analysis: Analysis) -> str:
+    """As in "7 of 12 declared blocks are complete"."""
+    planned = loaded.study.design.most_blocks
+    return f"{analysis.complete_blocks} of {planned} declared blocks are complete"
+
+
+def _yet_to_run(analysis: Analysis) -> bool:
+    return bool(analysis.blocks_not_begun) or any(cell.outcome == YET_TO_RUN for cell in analysis.missing)
+
+
+def _unseen_states(analysis: Analysis) -> str:
+    """What "equivalent" does not speak of: boots in another state, of the arm that may have most of them."""
+    found = [arm.verdict for arm in analysis.arms if arm.verdict.unseen is not None]
+    if not found:
+        return ""
+    most = max(found, key=lambda verdict: verdict.unseen or 0.0)
+    share, many = percent_whole(most.unseen or 0.0), plural(most.replicate)
+    return f"Equivalent is said of the {many} seen: up to {share} of an arm's may be in another state."
 
 
 def blindness(analysis: Analysis) -> str:

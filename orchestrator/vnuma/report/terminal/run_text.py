@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator
 
+from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
@@ -249,7 +250,7 @@ def _lost(loaded: LoadedRun, analysis: Analysis, width: int) -> list[str]:
     texts += [f"  {attempt_words(attempt)}" for attempt in lost[:_ATTEMPTS_SHOWN]]
     if len(lost) > _ATTEMPTS_SHOWN:
         texts.append(f"  and {len(lost) - _ATTEMPTS_SHOWN} more: vnuma report {loaded.run.name}")
-    missing = [item for item in analysis.missing if item.outcome != "not run"]
+    missing = [item for item in analysis.missing if item.outcome != YET_TO_RUN]
     if missing:
         cells = ", ".join(f"{item.label} in block {item.block} ({item.reason})" for item in missing[:10])
         more = f" and {len(missing) - 10} more" if len(missing) > 10 else ""
