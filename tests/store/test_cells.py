@@ -190,3 +190,38 @@ def test_the_database_refuses_impossible_cells(store: Store, statement: str) -> 
     new_vm(store, arms=2)
     with pytest.raises(StoreError, match="would break its rules"), store.write() as conn:
         conn.execute(text(statement))
+
+
+@pytest.mark.parametrize(
+    ("past", "used_up"),
+    [
+        ([], False),
+        (["timeout"], False),
+        (["timeout", "timeout"], True),
+        (["timeout", "refused"], False),
+        (["refused", "refused", "refused", "timeout"], False),
+        (["refused", "timeout", "timeout"], True),
+        (["timeout", "interrupted"], False),
+        (["timeout", "valid"], False),
+    ],
+)
+def test_a_cell_is_used_up_when_no_claim_takes_it_again(store: Store, past: list[str], used_up: bool) -> None:
+    """By the attempts whose end may pass; what any attempt would only repeat uses up none."""
+    leased = new_vm(store, arms=1)
+    rule: cells.AttemptsRule = {"max_attempts": 2, "uncounted": ["refused"]}
+    for reason in past:
+        got = claim(store, leased, **rule)
+        known = {"valid": Outcome.VALID, "interrupted": Outcome.INTERRUPTED}
+        with store.write() as conn:
+            outcome = known.get(reason, Outcome.FAILED)
+            why = None if outcome is Outcome.VALID else reason
+            attempts.finish(conn, got.attempt_id, leased.token, outcome, reason=why)
+    with store.read() as conn:
+        found = cells.used_up_cells(conn, leased.run.id, **rule)
+        of_vm = cells.used_up_cells(conn, leased.run.id, leased.vm.id, **rule)
+        following = cells.next_cell(conn, leased.run.id, leased.vm.id, **rule)
+        valid = cells.counts(conn, leased.run.id).valid
+
+    assert bool(found) is used_up
+    assert found == of_vm
+    assert (following is None) is (used_up or valid == 1)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, func, insert, select, update
 
 from vnuma.store import tables
 from vnuma.store.leases import check_token
@@ -17,6 +17,13 @@ from vnuma.store.vms import get_vm, mark_changing
 _cell = tables.cell.c
 _attempt = tables.attempt.c
 _vm = tables.vm.c
+
+
+class AttemptsRule(TypedDict):
+    """How often a cell is tried: `uncounted` are reasons of attempts that use up none."""
+
+    max_attempts: int
+    uncounted: Collection[str]
 
 
 def add_cells(conn: Connection, vm_id: int, cells: Sequence[NewCell]) -> None:
@@ -164,10 +171,26 @@ def next_cell(
     return _one_cell(conn, _following_cell(run_id, vm_id, max_attempts, uncounted))
 
 
-def _following_cell(
-    run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
-) -> Select[*tuple[Any, ...]]:
-    used_up = (
+def used_up_cells(
+    conn: Connection,
+    run_id: int,
+    vm_id: int | None = None,
+    *,
+    max_attempts: int,
+    uncounted: Collection[str] = (),
+) -> set[int]:
+    """Cells of the run, or of one of its VMs, that `claim_next` never takes again: none of their attempts
+    was valid, and `max_attempts` of them counted.
+    """
+    query = select(_cell.id).where(
+        _cell.run_id == run_id, _cell.state != CellState.VALID, _tries(uncounted) >= max_attempts
+    )
+    return set(conn.scalars(query if vm_id is None else query.where(_cell.vm_id == vm_id)))
+
+
+def _tries(uncounted: Collection[str]) -> ScalarSelect[int]:
+    """How many attempts at a cell gave no result, for a reason that counts."""
+    return (
         select(func.count())
         .where(
             _attempt.cell_id == _cell.id,
@@ -176,13 +199,18 @@ def _following_cell(
         )
         .scalar_subquery()
     )
+
+
+def _following_cell(
+    run_id: int, vm_id: int, max_attempts: int, uncounted: Collection[str]
+) -> Select[*tuple[Any, ...]]:
     return (
         select(tables.cell)
         .where(
             _cell.run_id == run_id,
             _cell.vm_id == vm_id,
             _cell.state.in_([CellState.PENDING, CellState.FAILED]),
-            used_up < max_attempts,
+            _tries(uncounted) < max_attempts,
         )
         .order_by(_cell.position)
         .limit(1)

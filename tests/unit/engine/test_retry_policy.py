@@ -8,12 +8,9 @@ from datetime import UTC, datetime
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.report.build import study_text
-from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.run.retry_policy import (
     NEEDS_A_PERSON,
     PERMANENT,
-    failed_cells,
     needs_a_person,
     permanent_failure,
 )
@@ -21,7 +18,6 @@ from vnuma.errors import ToolsTimeout
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 
-STUDY = parse_study(study_text(), "quick")
 BEGAN = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 VALID = AttemptLine(1, 1, 1, "1x16", 1, 1, None, None, BEGAN, BEGAN, Outcome.VALID, None, token=1)
 
@@ -33,15 +29,6 @@ def ended(number: int, reason: str | None) -> AttemptLine:
     """The attempt of that number at one cell, which failed for this reason or, with none, was valid."""
     outcome = Outcome.FAILED if reason else Outcome.VALID
     return replace(VALID, id=number, number=number, outcome=outcome, reason=reason)
-
-
-@given(st.lists(reasons, max_size=12))
-def test_a_cell_is_given_up_by_the_attempts_whose_end_may_pass(past: list[str]) -> None:
-    """What lasts uses up none of them, wherever among them it stands."""
-    lines = [ended(number, reason) for number, reason in enumerate(past, start=1)]
-    counted = [reason for reason in past if reason not in PERMANENT]
-
-    assert failed_cells(lines, STUDY) == ({1} if len(counted) >= STUDY.limits.attempts_per_cell else set())
 
 
 @given(st.lists(st.one_of(st.none(), reasons), min_size=1, max_size=12))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypedDict
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import why_closed
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, PERMANENT, failed_cells, permanent_failure
+from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, attempts_rule, permanent_failure
 from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
@@ -26,13 +25,6 @@ class NoCell:
 
     why: str
     final: bool = True
-
-
-class _AttemptsRule(TypedDict):
-    """How often a cell is tried, as the store's two questions for the next cell take it."""
-
-    max_attempts: int
-    uncounted: Collection[str]
 
 
 Clock = Callable[[], datetime]
@@ -57,7 +49,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
             context.vm.id,
             token=context.token,
             exclusive_host=context.study.design.neighbours == "take_turns",
-            **_attempts_rule(context.study),
+            **attempts_rule(context.study),
         )
     if claimed is None:
         return NoCell("every cell has ended")
@@ -101,6 +93,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
         lease = leases.get_lease(connection, vm.vm_key)
+        failed = len(cells.used_up_cells(connection, run.id, vm.id, **attempts_rule(study)))
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
@@ -109,7 +102,6 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
     lasting = permanent_failure(past)
     if lasting and lease and lasting.token == lease.token:
         return f"another attempt would only repeat what ended the last one: {lasting.detail}"
-    failed = len(failed_cells(past, study))
     if failed > study.limits.max_failed_cells:
         return f"{failed} cells failed, more than max_failed_cells: {study.limits.max_failed_cells}"
     return why_closed(study, past, clock())
@@ -118,8 +110,4 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
 def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
     """The cell that the next claim would take, without taking it."""
     with store.read() as connection:
-        return cells.next_cell(connection, run.id, vm.id, **_attempts_rule(study))
-
-
-def _attempts_rule(study: Study) -> _AttemptsRule:
-    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
+        return cells.next_cell(connection, run.id, vm.id, **attempts_rule(study))

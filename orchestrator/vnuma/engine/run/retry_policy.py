@@ -1,8 +1,7 @@
-"""When a cell without a result is given up, and what another attempt would only repeat."""
+"""How often a cell without a result is tried, and what another attempt would only repeat."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 from vnuma.domain.study.study import Study
@@ -19,6 +18,7 @@ from vnuma.errors import (
     ShutdownTimeout,
     WrongServer,
 )
+from vnuma.store.cells import AttemptsRule
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 
@@ -53,6 +53,11 @@ pass by itself. The last that is tried is (AccountRefused).
 """
 
 
+def attempts_rule(study: Study) -> AttemptsRule:
+    """The study's limit; what any attempt would only repeat uses up none."""
+    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
+
+
 def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
     """The latest of a VM's attempts, if any other would end as it did; None if it did not end so.
 
@@ -60,15 +65,6 @@ def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:
     """
     latest = max(past, key=lambda attempt: attempt.id, default=None)
     return latest if latest and _lasts(latest) else None
-
-
-def failed_cells(past: Sequence[AttemptLine], study: Study) -> set[int]:
-    """Cells that have used up their attempts without a valid one."""
-    tries = Counter(attempt.cell_id for attempt in past if without_result(attempt) and not _lasts(attempt))
-    valid = {attempt.cell_id for attempt in past if attempt.outcome is Outcome.VALID}
-    return {
-        cell for cell, count in tries.items() if cell not in valid and count >= study.limits.attempts_per_cell
-    }
 
 
 def without_result(attempt: AttemptLine) -> bool:
