@@ -53,20 +53,39 @@ func (s *Session) Call(ctx context.Context, name string, params []tds.Param, w *
 	b.remote = true
 	var args []argument
 	for _, p := range params {
+		if p.Output {
+			b.report(tsql.Unmodelled(1, "output parameters of a procedure"))
+			return
+		}
 		args = append(args, argument{name: fold(p.Name), value: p.Value, typ: plainType(p.Type)})
 	}
-	run := findProcedure(name)
-	if run == nil {
-		b.callNamed(name, params, args, w)
-		b.close()
-		return
+	var err error
+	if run := findProcedure(name); run != nil {
+		b.audit(changingCall(splitName(name).Object()))
+		err = run(b, args)
+	} else {
+		err = b.callUser(name, args, w)
 	}
-	b.audit(changingCall(splitName(name).Object()))
-	if err := run(b, args); err != nil {
+	if err != nil {
 		b.report(err)
 		return
 	}
 	b.close()
+}
+
+// callUser answers a remote procedure call of a user's procedure: what it returns goes to the client.
+func (b *batch) callUser(name string, args []argument, w *tds.Writer) error {
+	n := splitName(name)
+	if n == nil {
+		return noProcedure(name)
+	}
+	p, err := b.findUserProcedure(*n)
+	if err != nil {
+		return err
+	}
+	status, err := b.invoke(p, args)
+	w.ReturnStatus(int32(status))
+	return err
 }
 
 // exec runs EXEC: a procedure, or a text.
@@ -83,9 +102,6 @@ func (b *batch) exec(st *tsql.Exec) (outcome, error) {
 	}
 	var args []argument
 	for _, a := range st.Args {
-		if a.Output {
-			return outcome{}, tsql.Unmodelled(st.Line(), "output parameters")
-		}
 		v, err := b.value(a.X)
 		if err != nil {
 			return outcome{}, err
@@ -111,23 +127,7 @@ func (b *batch) execNamed(n tsql.Name, args []argument) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	status, _, err := b.invoke(p, args)
-	return status, err
-}
-
-// callNamed answers a remote procedure call of a user's procedure.
-func (b *batch) callNamed(name string, params []tds.Param, args []argument, w *tds.Writer) {
-	n := splitName(name)
-	if n == nil {
-		b.report(noProcedure(name))
-		return
-	}
-	p, err := b.findUserProcedure(*n)
-	if err != nil {
-		b.report(err)
-		return
-	}
-	b.callUser(p, params, args, w)
+	return b.invoke(p, args)
 }
 
 // within is a batch for what runs inside this one, with variables of its own.

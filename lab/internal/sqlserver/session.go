@@ -128,20 +128,8 @@ func (s *Session) end() {
 	s.running, s.company = false, nil
 }
 
-// plainType maps the wire types that the executor does not keep apart: text is Unicode, real is float.
+// plainType is the type of a variable for a parameter: an empty text is of one character.
 func plainType(t tds.Type) tds.Type {
-	switch t.Kind {
-	case tds.KindVarChar:
-		t.Kind = tds.KindNVarChar
-	case tds.KindChar:
-		t.Kind = tds.KindNChar
-	case tds.KindReal:
-		t.Kind = tds.KindFloat
-	case tds.KindBinary:
-		t.Kind = tds.KindVarBinary
-	case tds.KindTime, tds.KindDateTimeOffset:
-		t.Kind = tds.KindDateTime2
-	}
 	if (isText(t.Kind) || t.Kind == tds.KindVarBinary) && t.Size == 0 {
 		t.Size = 1
 	}

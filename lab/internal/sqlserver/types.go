@@ -173,43 +173,7 @@ func asDecimalType(t tds.Type) tds.Type {
 }
 
 // typeName is the name of a type in messages and views.
-func typeName(t tds.Type) string {
-	switch t.Kind {
-	case tds.KindInt8:
-		return "tinyint"
-	case tds.KindInt16:
-		return "smallint"
-	case tds.KindInt32:
-		return "int"
-	case tds.KindInt64:
-		return "bigint"
-	case tds.KindBit:
-		return "bit"
-	case tds.KindMoney:
-		return "money"
-	case tds.KindDateTime:
-		return "datetime"
-	case tds.KindDateTime2:
-		return "datetime2"
-	case tds.KindDate:
-		return "date"
-	case tds.KindNVarChar:
-		return "nvarchar"
-	case tds.KindNChar:
-		return "nchar"
-	case tds.KindUniqueIdentifier:
-		return "uniqueidentifier"
-	case tds.KindDecimal:
-		return "numeric"
-	case tds.KindFloat:
-		return "float"
-	case tds.KindVarBinary:
-		return "varbinary"
-	case tds.KindXML:
-		return "xml"
-	}
-	return "int"
-}
+func typeName(t tds.Type) string { return t.Kind.String() }
 
 // storageBytes is the length that sys.columns shows as max_length.
 func storageBytes(t tds.Type) int {

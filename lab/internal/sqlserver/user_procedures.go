@@ -159,11 +159,11 @@ func (p *userProcedure) bindTable(r *run, st *tsql.Insert, failure error) error 
 	return nil
 }
 
-// invoke runs a procedure with its arguments; what it returns, and its parameters as they are afterwards.
-func (b *batch) invoke(p *userProcedure, args []argument) (int64, map[string]*variable, error) {
+// invoke runs a procedure with its arguments, and gives what it returns.
+func (b *batch) invoke(p *userProcedure, args []argument) (int64, error) {
 	vars, err := b.arguments(p, args)
 	if err != nil {
-		return 0, nil, err
+		return 0, err
 	}
 	inner := b.within(vars)
 	inner.procedure = p
@@ -183,7 +183,7 @@ func (b *batch) invoke(p *userProcedure, args []argument) (int64, map[string]*va
 	if err == nil && inner.jump != "abort" {
 		b.executed(p)
 	}
-	return inner.returned, vars, err
+	return inner.returned, err
 }
 
 // arguments gives a procedure's parameters their values: by name, by place, or by default.
@@ -220,35 +220,12 @@ func (p *userProcedure) checkArguments(args []argument) error {
 		return tsql.Errorf(8144, 0, "Procedure or function %s has too many arguments specified.", p.name)
 	}
 	for _, a := range args {
-		known := func(d tsql.Parameter) bool { return d.Name == a.name }
+		known := func(d tsql.Declaration) bool { return d.Name == a.name }
 		if a.name != "" && !slices.ContainsFunc(p.def.Parameters, known) {
 			return tsql.Errorf(8145, 0, "%s is not a parameter for procedure %s.", a.name, p.name)
 		}
 	}
 	return nil
-}
-
-// callUser answers a remote procedure call: output parameters and what it returns go to the client.
-func (b *batch) callUser(p *userProcedure, params []tds.Param, args []argument, w *tds.Writer) {
-	status, vars, err := b.invoke(p, args)
-	if err != nil {
-		b.report(err)
-		return
-	}
-	for i, param := range params {
-		if !param.Output {
-			continue
-		}
-		name := fold(param.Name)
-		if name == "" && i < len(p.def.Parameters) {
-			name = p.def.Parameters[i].Name
-		}
-		if v := vars[name]; v != nil {
-			param.Value = v.value
-			w.Output(param)
-		}
-	}
-	w.ReturnStatus(int32(status))
 }
 
 // leave is BREAK, CONTINUE or RETURN; a procedure may return a number.

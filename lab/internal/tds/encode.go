@@ -21,8 +21,6 @@ func appendType(dst []byte, t Type) []byte {
 		return append(dst, wireIntN, 8)
 	case KindBit:
 		return append(dst, wireBitN, 1)
-	case KindReal:
-		return append(dst, wireFloatN, 4)
 	case KindFloat:
 		return append(dst, wireFloatN, 8)
 	case KindDecimal:
@@ -31,14 +29,10 @@ func appendType(dst []byte, t Type) []byte {
 		return append(dst, wireMoneyN, 8)
 	case KindDate:
 		return append(dst, wireDate)
-	case KindTime:
-		return append(dst, wireTime, byte(t.Scale))
 	case KindDateTime:
 		return append(dst, wireDateTimeN, 8)
 	case KindDateTime2:
 		return append(dst, wireDateTime2, byte(t.Scale))
-	case KindDateTimeOffset:
-		return append(dst, wireDateTimeOffset, byte(t.Scale))
 	case KindUniqueIdentifier:
 		return append(dst, wireGUID, 16)
 	case KindXML:
@@ -49,20 +43,12 @@ func appendType(dst []byte, t Type) []byte {
 
 // appendSizedType adds TYPE_INFO of the character and binary kinds.
 func appendSizedType(dst []byte, t Type) []byte {
-	wire, size, characters := byte(0), t.Size, true
+	wire, size := byte(wireNVarChar), 2*t.Size
 	switch t.Kind {
-	case KindChar:
-		wire = wireChar
-	case KindVarChar:
-		wire = wireVarChar
 	case KindNChar:
-		wire, size = wireNChar, 2*size
-	case KindNVarChar:
-		wire, size = wireNVarChar, 2*size
-	case KindBinary:
-		wire, characters = wireBinary, false
+		wire = wireNChar
 	case KindVarBinary:
-		wire, characters = wireVarBinary, false
+		wire, size = wireVarBinary, t.Size
 	}
 	switch {
 	case t.long():
@@ -71,10 +57,10 @@ func appendSizedType(dst []byte, t Type) []byte {
 		size = 2 // no type has length 0, an empty text of one does
 	}
 	dst = binary.LittleEndian.AppendUint16(append(dst, wire), uint16(size))
-	if characters {
-		dst = append(dst, collation[:]...)
+	if t.Kind == KindVarBinary {
+		return dst
 	}
-	return dst
+	return append(dst, collation[:]...)
 }
 
 // checkType refuses a type that cannot be described on the wire.
@@ -83,13 +69,11 @@ func checkType(t Type) error {
 	switch t.Kind {
 	case KindDecimal:
 		bad = t.Precision < 1 || t.Precision > maxPrecision || t.Scale < 0 || t.Scale > t.Precision
-	case KindTime, KindDateTime2, KindDateTimeOffset:
+	case KindDateTime2:
 		bad = t.Scale < 0 || t.Scale > maxScale
-	case KindChar, KindBinary:
-		bad = t.Size < 1 || t.Size > maxBytes
 	case KindNChar:
 		bad = t.Size < 1 || t.Size > maxBytes/2
-	case KindVarChar, KindNVarChar, KindVarBinary:
+	case KindNVarChar, KindVarBinary:
 		bad = t.Size < MaxSize
 	default:
 		bad = kindNames[t.Kind] == ""
@@ -118,11 +102,8 @@ func appendValue(dst []byte, t Type, value any) ([]byte, error) {
 			return append(dst, 1, b2i(v)), nil
 		}
 	case float64:
-		switch t.Kind {
-		case KindFloat:
+		if t.Kind == KindFloat {
 			return binary.LittleEndian.AppendUint64(append(dst, 8), math.Float64bits(v)), nil
-		case KindReal:
-			return binary.LittleEndian.AppendUint32(append(dst, 4), math.Float32bits(float32(v))), nil
 		}
 	case Decimal:
 		if t.Kind == KindDecimal {
@@ -151,7 +132,7 @@ func appendNull(dst []byte, t Type) []byte {
 	switch {
 	case t.long():
 		return binary.LittleEndian.AppendUint64(dst, plpNull)
-	case t.Kind >= KindChar && t.Kind <= KindVarBinary:
+	case t.Kind >= KindNChar && t.Kind <= KindVarBinary:
 		return binary.LittleEndian.AppendUint16(dst, plpLength)
 	}
 	return append(dst, 0)
@@ -215,51 +196,29 @@ func appendMoment(dst []byte, t Type, v time.Time) ([]byte, error) {
 	case KindDate:
 		days, _ := wallClock(v, epochDate)
 		return appendDate(append(dst, 3), days), nil
-	case KindTime:
-		_, nanos := wallClock(v, epochDate)
-		_, units := roundNanos(0, nanos, t.Scale)
-		return appendTime(append(dst, byte(timeBytes(t.Scale))), units, t.Scale), nil
 	case KindDateTime2:
 		days, nanos := wallClock(v, epochDate)
 		days, units := roundNanos(days, nanos, t.Scale)
 		return appendDate(appendTime(append(dst, byte(timeBytes(t.Scale)+3)), units, t.Scale), days), nil
-	case KindDateTimeOffset:
-		_, offset := v.Zone()
-		days, nanos := wallClock(v.UTC(), epochDate)
-		days, units := roundNanos(days, nanos, t.Scale)
-		dst = appendDate(appendTime(append(dst, byte(timeBytes(t.Scale)+5)), units, t.Scale), days)
-		return binary.LittleEndian.AppendUint16(dst, uint16(int16(offset/60))), nil
 	}
 	return dst, fmt.Errorf("a time is no value of type %s", t.Kind)
 }
 
-// appendString adds text; char and nchar are padded with blanks to their full length.
+// appendString adds text; nchar is padded with blanks to its full length.
 func appendString(dst []byte, t Type, v string) ([]byte, error) {
-	var data []byte
-	limit := t.Size
-	switch t.Kind {
-	case KindNVarChar, KindNChar, KindXML:
-		data, limit = appendUTF16(make([]byte, 0, 2*len(v)), v), 2*t.Size
-		for t.Kind == KindNChar && len(data) < limit {
-			data = append(data, ' ', 0)
-		}
-	case KindVarChar, KindChar:
-		data = append1252(make([]byte, 0, len(v)), v)
-		for t.Kind == KindChar && len(data) < limit {
-			data = append(data, ' ')
-		}
-	default:
+	if t.Kind != KindNVarChar && t.Kind != KindNChar && t.Kind != KindXML {
 		return dst, fmt.Errorf("text is no value of type %s", t.Kind)
 	}
-	return appendSized(dst, t, data, limit)
+	data := appendUTF16(make([]byte, 0, 2*len(v)), v)
+	for t.Kind == KindNChar && len(data) < 2*t.Size {
+		data = append(data, ' ', 0)
+	}
+	return appendSized(dst, t, data, 2*t.Size)
 }
 
 func appendBinary(dst []byte, t Type, v []byte) ([]byte, error) {
-	if t.Kind != KindBinary && t.Kind != KindVarBinary {
+	if t.Kind != KindVarBinary {
 		return dst, fmt.Errorf("bytes are no value of type %s", t.Kind)
-	}
-	if t.Kind == KindBinary && len(v) < t.Size {
-		v = append(append(make([]byte, 0, t.Size), v...), make([]byte, t.Size-len(v))...)
 	}
 	return appendSized(dst, t, v, t.Size)
 }

@@ -107,11 +107,11 @@ func TestRefusedCalls(t *testing.T) {
 	c := login(t, server)
 	for want, request := range map[string][]byte{
 		"sp_cursor": rpc(2), "number 99": rpc(99), "expects parameter '@statement'": rpc(procExecuteSQL),
-		"too many arguments":         param(param(param(rpc(procExecuteSQL), text("select 1")), text("")), number(nil)),
-		"expects the parameter '@b'": param(param(rpc(procExecuteSQL), text("select @b")), text("@b int")),
-		"table-valued parameters":    append(rpc(procExecuteSQL), 0, 0, wireTable, 0),
-		"without the name":           param(param(rpc(procPrepExecRPC), number(nil)), text("")),
-		"described and not executed": append(rpc(procExecuteSQL), rpcNoExec),
+		"too many arguments":          param(param(param(rpc(procExecuteSQL), text("select 1")), text("")), number(nil)),
+		"expects the parameter '@b'":  param(param(rpc(procExecuteSQL), text("select @b")), text("@b int")),
+		"parameters of the type 0xf3": append(rpc(procExecuteSQL), 0, 0, 0xF3, 0),
+		"without the name":            param(param(rpc(procPrepExecRPC), number(nil)), text("")),
+		"described and not executed":  append(rpc(procExecuteSQL), rpcNoExec),
 	} {
 		c.send(packetRPC, request)
 		if b := c.receive(); !bytes.Contains(b, appendUTF16(nil, want)) {

@@ -267,16 +267,15 @@ func TestBadInput(t *testing.T) {
 		first  bool // before the login
 		packet []byte
 	}{
-		"TLS":                       {true, []byte{0x16, 3, 1, 2, 0, 1, 0, 1}},
-		"batch before login":        {true, packets(packetBatch, bytes.Clone(headers), 500)},
-		"short PRELOGIN":            {true, packets(packetPrelogin, []byte{1}, 500)},
-		"short login":               {true, packets(packetLogin7, make([]byte, 50), 500)},
-		"second login":              {false, packets(packetLogin7, unhex(t, freetdsLogin), 500)},
-		"batch without headers":     {false, packets(packetBatch, []byte{1}, 500)},
-		"headers beyond the batch":  {false, packets(packetBatch, []byte{255, 0, 0, 0}, 500)},
-		"half a character":          {false, packets(packetBatch, append(bytes.Clone(headers), 'x'), 500)},
-		"empty call":                {false, packets(packetRPC, nil, 500)},
-		"call with an unknown type": {false, packets(packetRPC, append(rpc(procExecuteSQL), 0, 0, 0x99), 500)},
+		"TLS":                      {true, []byte{0x16, 3, 1, 2, 0, 1, 0, 1}},
+		"batch before login":       {true, packets(packetBatch, bytes.Clone(headers), 500)},
+		"short PRELOGIN":           {true, packets(packetPrelogin, []byte{1}, 500)},
+		"short login":              {true, packets(packetLogin7, make([]byte, 50), 500)},
+		"second login":             {false, packets(packetLogin7, unhex(t, freetdsLogin), 500)},
+		"batch without headers":    {false, packets(packetBatch, []byte{1}, 500)},
+		"headers beyond the batch": {false, packets(packetBatch, []byte{255, 0, 0, 0}, 500)},
+		"half a character":         {false, packets(packetBatch, append(bytes.Clone(headers), 'x'), 500)},
+		"empty call":               {false, packets(packetRPC, nil, 500)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			server, log := start(t, &script{batch: func(context.Context, string, []Param, *Writer) {}}, Options{})

@@ -57,28 +57,3 @@ func appendTime(dst []byte, units int64, scale int) []byte {
 func appendDate(dst []byte, days int64) []byte {
 	return append(dst, byte(days), byte(days>>8), byte(days>>16))
 }
-
-// The decoders below take exactly the bytes of their value.
-
-func decodeDate(b []byte) time.Time {
-	return epochDate.AddDate(0, 0, int(uint32(b[0])|uint32(b[1])<<8|uint32(b[2])<<16))
-}
-
-func decodeTime(b []byte, scale int) time.Duration {
-	var whole [8]byte
-	copy(whole[:], b)
-	return time.Duration(int64(binary.LittleEndian.Uint64(whole[:])) * powersOfTen[9-scale])
-}
-
-func decodeDateTime(b []byte) time.Time {
-	days := int32(binary.LittleEndian.Uint32(b))
-	ticks := int64(binary.LittleEndian.Uint32(b[4:]))
-	// SQL Server shows 1/300 s as .000, .003 and .007: milliseconds, rounded.
-	millis := (ticks*1000 + datetimeTick/2) / datetimeTick
-	return epochDateTime.AddDate(0, 0, int(days)).Add(time.Duration(millis) * time.Millisecond)
-}
-
-func decodeSmallDateTime(b []byte) time.Time {
-	days, minutes := binary.LittleEndian.Uint16(b), binary.LittleEndian.Uint16(b[2:])
-	return epochDateTime.AddDate(0, 0, int(days)).Add(time.Duration(minutes) * time.Minute)
-}

