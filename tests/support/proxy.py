@@ -55,6 +55,9 @@ class Proxy:
         self._lock = threading.Lock()
         self._bad, self._left, self._at = "", 0, b""
         self.spoiled = 0
+        self.open = threading.Event()
+        """Cleared: connections are accepted, and no byte of their TLS handshake is answered."""
+        self.open.set()
 
     @property
     def vcenter(self) -> dict[str, Any]:
@@ -104,6 +107,7 @@ def proxy_before(lab: LabHandle, folder: Path) -> Iterator[Proxy]:
     try:
         yield proxy
     finally:
+        proxy.open.set()
         server.shutdown()
         thread.join()
         server.server_close()
@@ -112,6 +116,10 @@ def proxy_before(lab: LabHandle, folder: Path) -> Iterator[Proxy]:
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     proxy: Proxy
+
+    def handle(self) -> None:
+        self.proxy.open.wait()
+        super().handle()
 
     def do_GET(self) -> None:
         self._pass_on(b"")

@@ -38,7 +38,7 @@ class BareRun:
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
         design = {"blocks": 3, "iterations": ITERATIONS, "seed": seed}
-        self._steps = Steps.prepared(ground.folder, ground.lab, design=design, **STUDY)
+        self._steps = Steps.prepared(ground.home, ground.lab, design=design, **STUDY)
         self._worker: BaseProcess | None = None
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
@@ -75,7 +75,7 @@ class BareRun:
         begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
         pid = worker.pid if begun and worker.is_alive() else None
-        self._ground.tally.count(point, struck=pid is not None and kill(pid, point.signal))
+        self._ground.tally.count(point, struck=pid is not None and kill(pid, point.strike.signal))
         self._ground.wait_until(lambda: not worker.is_alive(), "end of its process")
         self._ground.check(point)
 

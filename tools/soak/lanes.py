@@ -109,10 +109,9 @@ def _work(lane: int, turn: Turn, told: Queue[tuple[int, Tally | None]], enough: 
 
 def _campaign(name: str, kind: Kind, chooser: Chooser, turn: Turn, tally: Tally) -> None:
     with tempfile.TemporaryDirectory(dir=turn.folder) as home, ExitStack() as after:
-        folder = Path(home)
-        ground = Ground(lab.ready_program(), folder, name, kind.VMS, tally)
-        after.callback(ground.lab.stop)
-        os.environ["VNUMA_HOME"] = home
+        ground = Ground(lab.ready_program(), Path(home), name, kind.VMS, tally)
+        after.callback(ground.close)
+        os.environ["VNUMA_HOME"] = str(ground.home)
         campaign = kind(ground, turn.seed + tally.runs)
         after.callback(campaign.close)
         try:
@@ -120,11 +119,13 @@ def _campaign(name: str, kind: Kind, chooser: Chooser, turn: Turn, tally: Tally)
         except Stuck as error:
             tally.stuck.append(str(error))
         if tally.bad and turn.keep:
-            _keep(folder, turn.keep)
+            _keep(ground, turn.keep)
 
 
-def _keep(folder: Path, where: Path) -> None:
+def _keep(ground: Ground, where: Path) -> None:
     """Store and logs of a campaign that went wrong."""
     where.mkdir(parents=True, exist_ok=True)
-    for file in (*folder.glob("*.log"), *folder.glob("vnuma.*"), *(folder / "lab").glob("*.jsonl")):
+    logs = (*ground.folder.glob("*.log"), *(ground.folder / "lab").glob("*.jsonl"))
+    crashes = ground.home.glob("crashes/*")
+    for file in (*logs, *ground.home.glob("vnuma.*"), *ground.home.glob("*.log"), *crashes):
         (where / file.name).write_bytes(file.read_bytes())

@@ -1,4 +1,4 @@
-"""Where a run is struck: a stage of a cell, one of its processes, a signal. All drawn from the seed."""
+"""Where a run is struck: a stage of a cell, whom, with what. All drawn from the seed."""
 
 from __future__ import annotations
 
@@ -24,12 +24,41 @@ class Stage(StrEnum):
 
 
 class Victim(StrEnum):
-    """Which process is struck."""
+    """Which process is struck, or what is around them all."""
 
     ENGINE = "engine"
     PLAYBOOK = "ansible-playbook"
     WORKER = "worker"
     STEPS = "bare steps"
+    AROUND = "surroundings"
+
+
+class Strike(StrEnum):
+    """What it is struck with: a signal, or a fault of what the run stands on."""
+
+    INT = "INT"
+    TERM = "TERM"
+    KILL = "KILL"
+    BAD_ANSWERS = "bad answers"
+    """What stands before vCenter answers for itself, as a broken proxy does."""
+    HANDSHAKE = "TLS handshake"
+    """It accepts connections and is silent."""
+    SERVERS = "servers"
+    """vCenter, guests and SQL Servers stand still for a while."""
+    FOREIGN_WRITE = "foreign write"
+    """Somebody writes to the VM after its shutdown."""
+    DISK = "full disk"
+    DESCRIPTORS = "descriptors"
+    """The engine can open nothing more."""
+    FREEZE = "freeze"
+    """The engine and all that it started stand still, and go on."""
+    FREEZE_RESTORE = "freeze, restore"
+    """Meanwhile a person restores the VMs."""
+
+    @property
+    def signal(self) -> signal.Signals:
+        """The signal of that name. Raises KeyError for a fault."""
+        return signal.Signals[f"SIG{self}"]
 
 
 PLAYED = (Victim.ENGINE, Victim.PLAYBOOK, Victim.WORKER)
@@ -37,7 +66,10 @@ PLAYED = (Victim.ENGINE, Victim.PLAYBOOK, Victim.WORKER)
 
 BARE = (Victim.STEPS,)
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
+SIGNALS = (Strike.INT, Strike.TERM, Strike.KILL)
+
+FAULTS = tuple(strike for strike in Strike if strike not in SIGNALS)
+"""What befalls a whole `vnuma run`."""
 
 
 @dataclass(frozen=True)
@@ -46,26 +78,38 @@ class Point:
 
     stage: Stage
     victim: Victim
-    signal: signal.Signals
+    strike: Strike
     delay_s: float
 
     @property
     def blow(self) -> Blow:
         """The kind of blow, whenever it falls."""
-        return self.stage, self.victim, self.signal
+        return self.stage, self.victim, self.strike
 
     @property
     def words(self) -> str:
         """For people."""
-        return f"{self.signal.name} to {self.victim} in {self.stage}, {self.delay_s * 1000:.0f} ms in"
+        return f"{self.strike} to {self.victim} in {self.stage}, {self.delay_s * 1000:.0f} ms in"
 
 
-Blow = tuple[Stage, Victim, signal.Signals]
+Blow = tuple[Stage, Victim, Strike]
 
-EVERY: tuple[Blow, ...] = tuple(
+
+def _befalls(stage: Stage, fault: Strike) -> bool:
+    """Whether a fault can strike there: VMs are off in two stages, and none is left to restore at the end."""
+    if fault is Strike.FOREIGN_WRITE:
+        return stage in (Stage.POWER_OFF, Stage.RESTORE)
+    return fault is not Strike.FREEZE_RESTORE or stage is not Stage.RESTORE
+
+
+KILLS: tuple[Blow, ...] = tuple(
     (stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS
 )
-"""Every stage with every process and signal: each is to be struck at least once."""
+EVERY: tuple[Blow, ...] = (
+    *KILLS,
+    *((stage, Victim.AROUND, fault) for stage in Stage for fault in FAULTS if _befalls(stage, fault)),
+)
+"""Every stage with every process and signal, and with every fault: each is to be struck at least once."""
 
 
 def blows_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[Blow]:
@@ -102,7 +146,7 @@ class Chooser:
 
 @dataclass
 class Tally:
-    """What was done and what was found."""
+    """What was done and what was found. `codes` are exit codes that do not say how the VMs were left."""
 
     struck: Counter[Blow] = field(default_factory=Counter)
     missed: Counter[Blow] = field(default_factory=Counter)
@@ -110,7 +154,14 @@ class Tally:
     runs: int = 0
     lost: list[str] = field(default_factory=list)
     altered: list[str] = field(default_factory=list)
+    off: list[str] = field(default_factory=list)
+    codes: list[str] = field(default_factory=list)
     stuck: list[str] = field(default_factory=list)
+
+    @property
+    def wrong(self) -> list[str]:
+        """Everything that must not be, in words."""
+        return [*self.lost, *self.altered, *self.off, *self.codes, *self.stuck]
 
     @property
     def total(self) -> int:
@@ -119,8 +170,8 @@ class Tally:
 
     @property
     def bad(self) -> bool:
-        """Whether something was lost, doubled, left altered or stuck."""
-        return bool(self.lost or self.altered or self.stuck)
+        """Whether something was lost, doubled, left altered, off or stuck, or told by a wrong code."""
+        return bool(self.wrong)
 
     @property
     def good(self) -> bool:
@@ -139,6 +190,8 @@ class Tally:
         self.runs += other.runs
         self.lost += other.lost
         self.altered += other.altered
+        self.off += other.off
+        self.codes += other.codes
         self.stuck += other.stuck
 
     def count(self, point: Point, *, struck: bool) -> None:
@@ -150,27 +203,37 @@ class Tally:
         return self.struck[blow] + self.missed[blow] / 3
 
     def report(self) -> str:
-        """Counts by stage, process and signal, what was never struck, and what went wrong."""
-        never = [f"{stage}, {victim}, {number.name}" for stage, victim, number in self.never]
+        """Counts by stage and what was struck, what was never struck, and what went wrong."""
+        never = [", ".join(blow) for blow in self.never]
         rows = [
-            *_table(self.struck),
+            *_kills(self.struck),
             "",
-            f"{self.total} kills, {self.missed.total()} came too late, {self.runs} runs completed",
+            *_faults(self.struck),
+            "",
+            f"{self.total} blows, {self.missed.total()} came too late, {self.runs} runs completed",
             f"{len(EVERY) - len(never)} of {len(EVERY)} kinds of blow struck at least once",
             *(f"  never: {words}" for words in never),
             f"lost or doubled samples: {len(self.lost)}, altered VMs: {len(self.altered)}, "
-            f"stuck runs: {len(self.stuck)}",
+            f"left off: {len(self.off)}, wrong exit codes: {len(self.codes)}, stuck runs: {len(self.stuck)}",
         ]
-        return "\n".join([*rows, *self.lost, *self.altered, *self.stuck])
+        return "\n".join([*rows, *self.wrong])
 
 
-def _table(struck: Counter[Blow]) -> Iterator[str]:
+def _kills(struck: Counter[Blow]) -> Iterator[str]:
     """A row for each stage, three columns for each process: how often each signal struck it there."""
     victims = (*PLAYED, *BARE)
     yield f"{'':12}" + "".join(f"{victim:>18}" for victim in victims)
-    names = "".join(f"{number.name.removeprefix('SIG'):>5}" for number in SIGNALS)
+    names = "".join(f"{strike:>5}" for strike in SIGNALS)
     yield f"{'stage':12}" + f"{names:>18}" * len(victims) + f"{'all':>6}"
     for stage in Stage:
-        each = [[struck[stage, victim, number] for number in SIGNALS] for victim in victims]
+        each = [[struck[stage, victim, strike] for strike in SIGNALS] for victim in victims]
         cells = ("".join(f"{count:>5}" for count in counts) for counts in each)
         yield f"{stage:12}" + "".join(f"{text:>18}" for text in cells) + f"{sum(map(sum, each)):>6}"
+
+
+def _faults(struck: Counter[Blow]) -> Iterator[str]:
+    """A row for each fault, a column for each stage."""
+    yield f"{'fault':16}" + "".join(f"{stage:>12}" for stage in Stage) + f"{'all':>6}"
+    for fault in FAULTS:
+        counts = [struck[stage, Victim.AROUND, fault] for stage in Stage]
+        yield f"{fault:16}" + "".join(f"{count:>12}" for count in counts) + f"{sum(counts):>6}"

@@ -1,8 +1,9 @@
-"""A study under `vnuma run`, whose processes are killed again and again; resumed, and brought to its end."""
+"""A study under `vnuma run`, which is struck again and again; resumed, and brought to its end."""
 
 from __future__ import annotations
 
 import os
+import random
 import signal
 import time
 from multiprocessing.context import ForkServerProcess
@@ -10,8 +11,9 @@ from multiprocessing.context import ForkServerProcess
 from tests.support.site import write_inventory, write_study
 from tools.soak import checks
 from tools.soak.engine import start_engine
+from tools.soak.faults import BEFALL, CODES, Befallen
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
-from tools.soak.points import PLAYED, Chooser, Point, Stage, Victim
+from tools.soak.points import PLAYED, Chooser, Point, Stage, Strike, Victim
 from tools.soak.watch import found_process, gone
 
 BLOWS = 16
@@ -25,13 +27,16 @@ class SupervisedRun:
     """`vnuma run` on two VMs, and the blows that it gets."""
 
     VMS = ("a", "b")
-    VICTIMS = PLAYED
+    VICTIMS = (*PLAYED, Victim.AROUND)
 
     def __init__(self, ground: Ground, seed: int) -> None:
         self._ground = ground
         self._engine: ForkServerProcess | None = None
+        self._unjudged: ForkServerProcess | None = None
         self._stopping = False
-        self._inventory = write_inventory(ground.folder, ground.lab)
+        self._befell: list[Point] = []
+        self._dice = random.Random(seed)
+        self._inventory = write_inventory(ground.home, ground.lab, **ground.proxy.vcenter)
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
@@ -60,12 +65,25 @@ class SupervisedRun:
         """A run that is under way: the first one, or resumed after its end."""
         if self._engine is not None and self._engine.is_alive():
             return self._engine
-        known, folder = self._ground.watch.knows_run(), self._ground.folder
+        self._judge()
+        known, ground = self._ground.watch.knows_run(), self._ground
         words = ["run", "--resume", RUN] if known else ["run", str(self._study), "-i", str(self._inventory)]
-        self._ground.watch.bury()
-        self._engine = start_engine(words, folder, folder / "run.log")
-        self._stopping = False
+        ground.watch.bury()
+        self._engine = start_engine(words, ground.home, ground.folder / "run.log")
+        self._unjudged, self._stopping, self._befell = self._engine, False, []
         return self._engine
+
+    def _judge(self) -> None:
+        """What an engine that was not killed says of its VMs by its exit code, after all that befell it."""
+        engine, self._unjudged = self._unjudged, None
+        code = engine.exitcode if engine else None
+        if code is None or code < 0 or not self._ground.watch.knows_run():
+            return
+        missing = bool(checks.unfinished(self._ground.watch.store, RUN))
+        felt = [point for point in self._befell if point.victim in (Victim.ENGINE, Victim.AROUND)]
+        codes = {6 if missing else 0}.union(*(CODES.get(point.strike, ()) for point in felt))
+        words = "; ".join(point.words for point in self._befell) or "nothing befell it"
+        self._ground.check_code(code, frozenset(codes), words)
 
     def _strike_once(self, chooser: Chooser, engine: ForkServerProcess) -> None:
         """Strike at a point once it comes, and check; missed if the process was over."""
@@ -83,18 +101,30 @@ class SupervisedRun:
         if point.stage is Stage.RESTORE and not self._stopping and watch.begins(Stage.WAITING, over):
             kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are put back
             self._stopping = True
+            self._befell.append(Point(Stage.WAITING, Victim.ENGINE, Strike.INT, 0))
         begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
-        victim = found_process(point.victim, _pid(engine)) if begun else None
-        struck = victim is not None and kill(victim, point.signal)
+        self._befell.append(point)
+        struck = begun and self._struck(point, engine)
         self._ground.tally.count(point, struck=struck)
-        if struck and victim:
-            self._wait_for(point, victim, engine)
         self._ground.check(point)
+
+    def _struck(self, point: Point, engine: ForkServerProcess) -> bool:
+        """Strike, and wait until that has had its effect; False if there was nothing to strike any more."""
+        if point.victim is Victim.AROUND:
+            struck = engine.is_alive() and BEFALL[point.strike](Befallen(self._ground, engine, self._dice))
+            if not engine.is_alive():
+                self._ground.watch.bury()
+            return struck
+        victim = found_process(point.victim, _pid(engine))
+        if victim is None or not kill(victim, point.strike.signal):
+            return False
+        self._wait_for(point, victim, engine)
+        return True
 
     def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
         """Until the blow has had its effect. A run that was told to stop may be struck again as it does."""
-        mortal = point.signal is signal.SIGKILL
+        mortal = point.strike is Strike.KILL
         if point.victim is Victim.ENGINE:
             self._stopping = True
             if mortal:
@@ -109,6 +139,8 @@ class SupervisedRun:
             self._ground.watch.bury()
 
     def _complete(self) -> bool:
+        if self._engine and not self._engine.is_alive():
+            self._judge()
         over = self._engine is not None and self._engine.exitcode == 0
         return over and not checks.unfinished(self._ground.watch.store, RUN)
 

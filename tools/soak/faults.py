@@ -1,0 +1,205 @@
+"""What can befall a run besides signals: each fault strikes, and is over when its function returns."""
+
+from __future__ import annotations
+
+import os
+import random
+import resource
+import signal
+import sqlite3
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from multiprocessing.context import ForkServerProcess
+from pathlib import Path
+
+from tests.support.proxy import BAD_ANSWERS
+from tools.bench.processes import descendants
+from tools.soak.engine import start_engine
+from tools.soak.ground import PATIENCE_S, Ground
+from tools.soak.points import Strike
+from vnuma.engine.lease.supervision import SILENT_AFTER
+from vnuma.store.types import iso
+
+CODES: Mapping[Strike, frozenset[int]] = {
+    Strike.INT: frozenset({130}),
+    Strike.TERM: frozenset({130}),
+    Strike.DISK: frozenset({9}),
+    Strike.DESCRIPTORS: frozenset({4, 9}),
+    Strike.FREEZE_RESTORE: frozenset({7, 8}),
+}
+"""Exit codes that a run may end with besides 0 and 6, all of its VMs as they were. After somebody's restore
+it names VMs that it no longer holds (7), since it can't know how they are."""
+
+LOCKED_S = 1.0
+"""How long the store may be locked by a process that is frozen: then it is frozen at another moment."""
+
+FROZEN_TRIES = 20
+
+
+@dataclass(frozen=True)
+class Befallen:
+    """A run that a fault strikes, and the dice for how long."""
+
+    ground: Ground
+    engine: ForkServerProcess
+    dice: random.Random
+
+    @property
+    def pid(self) -> int:
+        """The engine's process."""
+        assert self.engine.pid is not None
+        return self.engine.pid
+
+    def until_its_end(self) -> None:
+        """Raises Stuck."""
+        self.ground.wait_until(lambda: not self.engine.is_alive(), "end of a run that met a fault")
+
+
+def bad_answers(run: Befallen) -> bool:
+    """One or two answers of vCenter's are none. Struck if the run asked at all before its end."""
+    proxy = run.ground.proxy
+    before, times = proxy.spoiled, run.dice.choice((1, 2))
+    proxy.turn(run.dice.choice(sorted(BAD_ANSWERS)), times)
+    run.ground.wait_until(
+        lambda: proxy.spoiled == before + times or not run.engine.is_alive(), "use of a bad answer"
+    )
+    proxy.turn("", 0)
+    return proxy.spoiled > before
+
+
+def handshake(run: Befallen) -> bool:
+    """Connections to vCenter hang in their TLS handshake; once in a while for longer than anybody waits."""
+    proxy = run.ground.proxy
+    proxy.open.clear()
+    try:
+        _while_alive(run, run.dice.choice((1, 2, 4, 35)))
+    finally:
+        proxy.open.set()
+    return True
+
+
+def servers(run: Befallen) -> bool:
+    """The lab stands still."""
+    os.kill(run.ground.lab.pid, signal.SIGSTOP)
+    try:
+        _while_alive(run, run.dice.uniform(0.2, 6))
+    finally:
+        os.kill(run.ground.lab.pid, signal.SIGCONT)
+    return True
+
+
+def foreign_write(run: Befallen) -> bool:
+    """hostd, a backup or Tools write a key before the next reconfigure."""
+    run.ground.lab.fault("keys_written")
+    return True
+
+
+def disk(run: Befallen) -> bool:
+    """Not a byte of room in vnuma's home, until the run has ended."""
+    hog = run.ground.home / "hog"
+    try:
+        with hog.open("wb", buffering=0) as stream:
+            for size in (65536, 1):
+                _fill(stream.write, size)
+        run.until_its_end()
+    finally:
+        hog.unlink(missing_ok=True)
+    return True
+
+
+def _fill(write: Callable[[bytes], int | None], size: int) -> None:
+    try:
+        while write(b"x" * size) == size:
+            pass
+    except OSError:
+        return
+
+
+def descriptors(run: Befallen) -> bool:
+    """The engine can open nothing more, unless it closes something."""
+    taken = {int(path.name) for path in Path(f"/proc/{run.pid}/fd").iterdir()}
+    lowest_free = min(set(range(len(taken) + 1)) - taken)
+    most = resource.prlimit(run.pid, resource.RLIMIT_NOFILE)[1]
+    resource.prlimit(run.pid, resource.RLIMIT_NOFILE, (lowest_free, most))
+    run.until_its_end()
+    return True
+
+
+def freeze(run: Befallen) -> bool:
+    """All of the run's processes stand still for a while."""
+    with _frozen(run.pid):
+        time.sleep(run.dice.uniform(0.2, 3))
+    return True
+
+
+def freeze_restore(run: Befallen) -> bool:
+    """They stand still for so long that somebody restores the VMs; then they wake."""
+    for _ in range(FROZEN_TRIES):
+        if not run.engine.is_alive():
+            return False
+        with _frozen(run.pid):
+            if _silent(run.ground.home / "vnuma.db"):
+                home = run.ground.home
+                person = start_engine(["restore"], home, run.ground.folder / "restore.log")
+                person.join(PATIENCE_S)
+                run.ground.check_restored(person.exitcode)
+                break
+        time.sleep(0.05)
+    run.until_its_end()
+    return True
+
+
+def _silent(database: Path) -> bool:
+    """Age the last sign of life, as if they had stood still for minutes; False while they lock the store."""
+    heard = iso(datetime.now(UTC) - SILENT_AFTER)
+    try:
+        with closing(sqlite3.connect(database, timeout=LOCKED_S, isolation_level=None)) as store:
+            store.execute("UPDATE run SET heartbeat_at = ?", [heard])
+    except sqlite3.OperationalError:
+        return False
+    return True
+
+
+@contextmanager
+def _frozen(pid: int) -> Iterator[None]:
+    """A process and its descendants stopped; those that it starts meanwhile are stopped too."""
+    stopped: list[int] = []
+    while new := [one for one in (pid, *descendants(pid)) if one not in stopped]:
+        stopped += [one for one in new if _signalled(one, signal.SIGSTOP)]
+        if not any(one in stopped for one in new):
+            break
+    try:
+        yield
+    finally:
+        for one in reversed(stopped):
+            _signalled(one, signal.SIGCONT)
+
+
+def _signalled(pid: int, number: signal.Signals) -> bool:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _while_alive(run: Befallen, seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while run.engine.is_alive() and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+BEFALL: Mapping[Strike, Callable[[Befallen], bool]] = {
+    Strike.BAD_ANSWERS: bad_answers,
+    Strike.HANDSHAKE: handshake,
+    Strike.SERVERS: servers,
+    Strike.FOREIGN_WRITE: foreign_write,
+    Strike.DISK: disk,
+    Strike.DESCRIPTORS: descriptors,
+    Strike.FREEZE: freeze,
+    Strike.FREEZE_RESTORE: freeze_restore,
+}
+"""What each fault does. It returns whether it struck; a run that it ends has ended by then."""
