@@ -22,6 +22,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import command, vnuma
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
+from tests.support.supervised import Struck
 from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.lease.supervision import (
@@ -33,13 +34,14 @@ from vnuma.engine.lease.supervision import (
 )
 from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.restore.restore_leftover import restore_leftovers
+from vnuma.engine.restore.restore_vm import VmRestoration
 from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.engine.run.supervise import put_back
 from vnuma.engine.run.unsupervised import saying_so
-from vnuma.errors import LeaseLost, VmHeld
+from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import leases, runs, tables, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import Run
@@ -160,6 +162,33 @@ def test_a_run_that_wakes_after_its_vm_was_put_back_power_cycles_nothing(
     assert "small.1" in said
     assert settings_now(running) == before
     assert len([event for event in running.events if event["event"] == "boot"]) == boots
+
+
+def test_a_run_that_wakes_restores_what_somebody_gave_up(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's restore could not wait for the frozen process's lock: the VM is left off by neither."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+
+    def restored_by_a_person() -> None:
+        with steps.store.write() as connection:
+            runs.clear_supervisor(connection, steps.run.id)
+        with monkeypatch.context() as frozen:
+            frozen.setattr(VmRestoration, "_restore", _cannot)
+            with pytest.raises(NotAtBaseline):
+                steps.put_back()
+
+    ended = Struck(running, restored_by_a_person).run(steps)
+
+    assert settings_now(running) == before
+    assert [done.vm for done in ended.restored] == ["sql16"]
+    assert isinstance(ended.worst, LeaseLost), ended.problems
+
+
+def _cannot(_restoration: VmRestoration, _held: object) -> Restored:
+    raise StillLocked("process 1 on this machine holds sql16 and is stopped")
 
 
 def test_a_later_wish_to_stop_does_not_weaken_an_earlier_one(tmp_path: Path, lab: LabFactory) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import http.client
 import http.server
 import ssl
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +42,41 @@ BAD_ANSWERS = {
 }
 """Status, content type and body of each; status 0 stands for bytes that are not HTTP."""
 
+ENVELOPE = b"HTTP/1.1 200 OK\r\nContent-Type: text/xml\r\n"
+_GZIP = b"Content-Encoding: gzip\r\n"
+
+
+def _entities() -> bytes:
+    """A DTD of few bytes that stands for 10 MB of text."""
+    levels = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 8))
+    dtd = f'<?xml version="1.0"?><!DOCTYPE x [<!ENTITY e0 "x">{levels}]>'.encode()
+    return dtd + OTHER_TYPE.partition(b"?>")[2].replace(b"task-1", b"&e7;")
+
+
+def _whole(body: bytes, headers: bytes = b"") -> bytes:
+    return ENVELOPE + headers + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+def _drip(first: bytes, then: bytes) -> Iterator[bytes]:
+    yield first
+    while True:
+        time.sleep(0.05)
+        yield then
+
+
+STREAMS: dict[str, Callable[[], Iterator[bytes]]] = {
+    "headers that drip": lambda: _drip(ENVELOPE + b"X-More: ", b"x"),
+    "a body that drips": lambda: _drip(ENVELOPE + b"\r\n<a>", b" "),
+    "gigabytes": lambda: chain([ENVELOPE + b"\r\n<a>"], repeat(b"<b/>" * 65536)),
+    "gigabytes in gzip": lambda: iter([_whole(gzip.compress(b" " * 70_000_000), _GZIP)]),
+    "gzip that is none": lambda: iter([_whole(b"not compressed", _GZIP)]),
+    "entities": lambda: iter([_whole(_entities())]),
+    "entities in UTF-16": lambda: iter([_whole(_entities().decode().encode("utf-16"))]),
+    "entities in UTF-7": lambda: iter([_whole(_entities().replace(b'.0"?', b'.0" encoding="utf-7"?', 1))]),
+    "deep": lambda: iter([_whole(OTHER_TYPE.replace(b"task-1", b"<a>" * 300_000))]),
+}
+"""What a hostile server sends, byte for byte; some never end."""
+
 
 Answer = tuple[int, list[tuple[str, str]], bytes]
 _OF_ONE_HOP = ("content-length", "transfer-encoding", "connection")
@@ -58,6 +96,8 @@ class Proxy:
         self.open = threading.Event()
         """Cleared: connections are accepted, and no byte of their TLS handshake is answered."""
         self.open.set()
+        self.alter: Callable[[bytes], bytes] = lambda body: body
+        """What vCenter's own answers become on their way; one that is another then is no fault."""
 
     @property
     def vcenter(self) -> dict[str, Any]:
@@ -65,7 +105,7 @@ class Proxy:
         return {"port": self.port, "ca_file": self.ca_file}
 
     def turn(self, kind: str, times: int, *, at: str = "") -> None:
-        """Answer so many requests with BAD_ANSWERS[kind], from the first on that names the method `at`."""
+        """Answer so many requests with BAD_ANSWERS or STREAMS[kind], from the first on that names `at`."""
         with self._lock:
             self._bad, self._left, self._at = kind, times, at.encode()
 
@@ -86,7 +126,9 @@ class Proxy:
         with closing(there):
             there.request(method, path, body, headers)
             answer = there.getresponse()
-            return answer.status, answer.getheaders(), answer.read()
+            said = answer.read()
+            other = self.alter(said)
+            return (answer.status if other == said else 200), answer.getheaders(), other
 
 
 @contextmanager
@@ -129,6 +171,11 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def _pass_on(self, body: bytes) -> None:
         kind = self.proxy.spoil(body)
+        if kind in STREAMS:
+            self.close_connection = True
+            for part in STREAMS[kind]():
+                self.wfile.write(part)
+            return
         if kind:
             self._spoil(*BAD_ANSWERS[kind])
             return

@@ -73,7 +73,7 @@ def _show(result: CheckResult) -> None:
 
     screen = console()
     if result.simulated:
-        screen.print(simulated_banner(result.simulated))
+        screen.print(Text(escaped(simulated_banner(result.simulated))))
     for line, severity in lines(result):
         text = Text(escaped(line))
         if severity:

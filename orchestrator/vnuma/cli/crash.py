@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from vnuma import __version__, assets
+from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import NotAtBaseline
 
 
@@ -29,7 +30,7 @@ def report_bug(error: BaseException) -> None:
     except OSError as refused:
         trace = "".join(traceback.format_exception(error))
         where = f"Its traceback, which could not be written to a file ({refused.strerror}):\n{trace}"
-    sys.stderr.write(f"This is a bug in vnuma: {type(error).__name__}: {error}\n  {where}\n")
+    sys.stderr.write(escaped(f"This is a bug in vnuma: {type(error).__name__}: {error}\n  {where}\n"))
 
 
 def report_bug_within(error: Exception) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from contextlib import suppress
@@ -9,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma import __version__
+from vnuma import __version__, assets
 from vnuma.cli import (
     advise,
     archive,
@@ -40,6 +41,8 @@ from vnuma.cli import (
     stop,
     version,
 )
+from vnuma.domain.vm.plain_text import escaped
+from vnuma.engine.access.private_folder import remove_left
 from vnuma.errors import Interrupted, VnumaError
 from vnuma.logins import sharing
 
@@ -109,8 +112,18 @@ app.add_typer(lab.app, name="lab", short_help="Start, stop and upset the embedde
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code. What it writes is nobody else's to read."""
+    mask = os.umask(0o077)
+    try:
+        _main()
+    finally:
+        os.umask(mask)
+
+
+def _main() -> None:
     code: int | None = None
+    with suppress(OSError):
+        remove_left(assets.home())  # passwords, where a run was killed
     try:
         with sharing():
             code = _run()
@@ -160,7 +173,9 @@ def _report_unexpected(error: Exception) -> int:
     """A usage error speaks for itself; anything else is a bug, and its traceback goes to a file."""
     show = getattr(error, "show", None)
     if callable(show):  # click's own errors: they print usage and know their code
-        show()
+        usage = io.StringIO()
+        show(file=usage)
+        sys.stderr.write(escaped(usage.getvalue()))
         return int(getattr(error, "exit_code", 2))
     from vnuma.cli.crash import report_bug
 

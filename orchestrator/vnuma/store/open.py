@@ -153,8 +153,8 @@ def _prepare_file(place: Place, *, create: bool) -> None:
         if place.path.is_dir():
             raise StoreError(f"The store {place} is a folder.", fix=f"Name a file: {place}/vnuma.db")
         if create and not place.path.exists():
-            place.path.parent.mkdir(parents=True, exist_ok=True)
-            place.path.touch()
+            place.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(place.path, os.O_CREAT | os.O_CLOEXEC, 0o600))
     except OSError as error:
         raise StoreError(
             f"The store {place} cannot be made ({error.strerror}).",

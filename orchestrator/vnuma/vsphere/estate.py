@@ -16,6 +16,7 @@ from vnuma.domain.vm.facts import ClusterFacts, HostFacts
 from vnuma.domain.vm.guest_os import TOOLS_KEY, windows_of_tools
 from vnuma.domain.vm.server import WindowsFacts
 from vnuma.domain.vm.setting import Power
+from vnuma.errors import VCenterUnreachable
 from vnuma.vsphere import settings
 from vnuma.vsphere.facts import HOST_PATHS, VM_PATHS, Place, drs_of, drs_overrides, host_facts, vm_facts
 from vnuma.vsphere.faults import describe
@@ -45,7 +46,8 @@ def read_estate(session: Session, only: vim.VirtualMachine | None = None) -> Est
     """
     refs = _all(session) if only is None else _around(session, only)
     objects = {found.ref: found for found in _read(session, refs)}
-    hosts, unseen = _hosts(session, objects)
+    with session.understanding():
+        hosts, unseen = _hosts(session, objects)
     vms = list(_vms(session, objects, hosts, unseen, _connected_hosts(objects)))
     hidden = {item.host for item in unseen if item.host} | _with_others(objects)
     hosts = _with_memory(hosts, vms, hidden)
@@ -171,17 +173,22 @@ def _vms(
             unseen.append(_Miss(Unseen("vm", name, _why(found, _VM_NEEDED)), moid))
             continue
         host_found = objects.get(host)
-        place = Place(
-            path_of(found, objects),
-            host_found.values.get("name", "") if host_found else "",
-            overrides.get(ref),
-        )
+        try:
+            with session.understanding():
+                place = Place(
+                    path_of(found, objects),
+                    host_found.values.get("name", "") if host_found else "",
+                    overrides.get(ref),
+                )
+                facts = vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
+        except VCenterUnreachable as error:
+            unseen.append(_Miss(Unseen("vm", found.values["name"], error.what), moid))
+            continue
         absent = _absent(found)
         if moid not in hosts:
             absent["host"] = states.get(host) or (
                 "the VM's host may not be read" if host else f"the VM has no host ({_state(found)})"
             )
-        facts = vm_facts(session.about.uuid, found, place, settings.FOR_RULES)
         if absent:
             kept = {name: value for name, value in facts.settings.items() if name not in absent}
             facts = replace(facts, settings=kept)

@@ -28,10 +28,15 @@ def container_properties() -> list[Query.PropertySpec]:
 
 
 def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
-    """The inventory path, such as `/DC1/vm/Test/sql16`. The root folder has no place in it."""
+    """The inventory path, such as `/DC1/vm/Test/sql16`. The root folder has no place in it.
+
+    Raises ValueError for a folder that lies in itself.
+    """
     names = [vm.values.get("name", "")]
     parent = vm.values.get("parent") or vm.values.get("parentVApp")
     while parent is not None and (container := objects.get(parent)) is not None:
+        if len(names) > len(objects):
+            raise ValueError(f"{names[0]} lies in a folder that lies in itself")
         above = container.values.get("parent")
         if above is not None:
             names.append(container.values.get("name", ""))
@@ -51,7 +56,10 @@ def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.
         )
     ]
     objects = {found.ref: found for found in session.retrieve(filters)}
-    named = {
-        path_of(found, objects): ref for ref, found in objects.items() if isinstance(ref, vim.VirtualMachine)
-    }
+    with session.understanding():
+        named = {
+            path_of(found, objects): ref
+            for ref, found in objects.items()
+            if isinstance(ref, vim.VirtualMachine)
+        }
     return dict(sorted(named.items()))

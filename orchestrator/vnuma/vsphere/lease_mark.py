@@ -25,9 +25,11 @@ class Mark:
 def read_mark(session: Session, ref: vim.VirtualMachine) -> Mark:
     """The VM's mark and version, in one read. Raises PrivilegeMissing, VmNotFound."""
     values = session.read(ref, ("config.extraConfig", "config.changeVersion")).values
-    return Mark(
-        extra_config(values.get("config.extraConfig") or ()).get(LEASE_KEY), values["config.changeVersion"]
-    )
+    with session.understanding():
+        return Mark(
+            extra_config(values.get("config.extraConfig") or ()).get(LEASE_KEY),
+            values["config.changeVersion"],
+        )
 
 
 def write_mark(session: Session, ref: vim.VirtualMachine, text: str | None, change_version: str) -> Mark:

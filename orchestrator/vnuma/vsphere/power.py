@@ -59,7 +59,8 @@ def shut_down(
     power-off instead. Raises PowerFailed and QuestionPending.
     """
     start = session.read(ref, ("name", "config.guestId", _POWER, _TOOLS, _INSTALLED, QUESTION)).values
-    name = start["name"]
+    with session.understanding():
+        name = start["name"]
     if _is(start, _POWER, "poweredOff"):
         return
     if _is(start, _POWER, "suspended"):

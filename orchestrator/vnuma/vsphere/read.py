@@ -68,7 +68,8 @@ def read_power(session: Session, ref: vim.VirtualMachine) -> tuple[Power, str]:
     Raises PrivilegeMissing and VmNotFound.
     """
     values = session.read(ref, ("runtime.powerState", "runtime.host")).values
-    return Power(str(values["runtime.powerState"])), values["runtime.host"]._GetMoId()
+    with session.understanding():
+        return Power(str(values["runtime.powerState"])), values["runtime.host"]._GetMoId()
 
 
 def why_no_power_on(session: Session, ref: vim.VirtualMachine) -> str | None:
@@ -134,9 +135,10 @@ def _vm(session: Session, ref: vim.VirtualMachine, objects: Mapping[Any, Found])
             fix="Put its host or datastore back in order.",
         )
     host = objects.get(vm.values.get("runtime.host"))
-    override = drs_overrides(drs_of(host, objects)).get(ref)
-    place = Place(path_of(vm, objects), host.values.get("name", "") if host else "", override)
-    return vm_facts(session.about.uuid, vm, place)
+    with session.understanding():
+        override = drs_overrides(drs_of(host, objects)).get(ref)
+        place = Place(path_of(vm, objects), host.values.get("name", "") if host else "", override)
+        return vm_facts(session.about.uuid, vm, place)
 
 
 def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
@@ -157,9 +159,11 @@ def read_host(session: Session, ref: vim.HostSystem) -> HostFacts:
 
 
 def _host(session: Session, ref: vim.HostSystem, objects: Mapping[Any, Found]) -> HostFacts:
-    host = objects[ref]
+    with session.understanding():
+        host = objects[ref]
     session.require(host)
-    facts = host_facts(host, drs_of(host, objects))
+    with session.understanding():
+        facts = host_facts(host, drs_of(host, objects))
     return replace(facts, advanced=numa_options(host.values.get(OPTIONS)))
 
 

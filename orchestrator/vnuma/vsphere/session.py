@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -13,10 +13,18 @@ from pyVmomi.Version import IsChildVersion
 
 from vnuma.domain.vm.facts import Release
 from vnuma.errors import VCenterUnreachable, VnumaError
+from vnuma.vsphere import tls
+from vnuma.vsphere.answer import BadAnswer
+from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.faults import expected, unexpected
 from vnuma.vsphere.transport import Transport
 
 Query = vmodl.query.PropertyCollector
+
+_MOST_PAGES = 10_000
+"""Of one bulk read; vCenter puts a hundred objects on a page."""
+
+_NOT_UNDERSTOOD = (ValueError, TypeError, AttributeError, LookupError, ArithmeticError)
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,10 @@ class About:
 
 @dataclass(frozen=True)
 class Found:
-    """One object of a bulk read: the properties that are set, and why others could not be read."""
+    """One object of a bulk read: the properties that are set, and why others could not be read.
+
+    Every value has the type that the API declares.
+    """
 
     ref: Any
     values: Mapping[str, Any]
@@ -110,10 +121,25 @@ class Session:
         collector = self.content.propertyCollector
         page = collector.RetrievePropertiesEx(specSet=list(filters), options=Query.RetrieveOptions())
         found: list[Found] = []
-        while page is not None:
-            found += [_found(entry) for entry in page.objects]
+        for _ in range(_MOST_PAGES):
+            if page is None:
+                return found
+            with self.understanding():
+                found += [_found(entry) for entry in page.objects]
             page = collector.ContinueRetrievePropertiesEx(token=page.token) if page.token else None
-        return found
+        raise tls.unreachable(self.transport.vcenter, BadAnswer("an answer of pages without end"))
+
+    @contextmanager
+    def understanding(self) -> Iterator[None]:
+        """For code that only makes facts of an answer: what it cannot make facts of is no answer.
+
+        Raises VCenterUnreachable.
+        """
+        try:
+            yield
+        except (BadAnswer, *_NOT_UNDERSTOOD) as error:
+            why = error if isinstance(error, BadAnswer) else BadAnswer(_words(error))
+            raise tls.unreachable(self.transport.vcenter, why) from error
 
     def read(self, ref: vim.ManagedEntity | vim.Task, paths: Iterable[str]) -> Found:
         """Read some properties of one object in one round trip.
@@ -148,7 +174,14 @@ class SharedSession(Session):
         self.transport.close()
 
 
+def _words(error: Exception) -> str:
+    return f"an answer that cannot be understood: {type(error).__name__}: {error}"[:200]
+
+
 def _found(entry: Any) -> Found:
+    for item in entry.propSet:
+        if item.val is not None:
+            require_property(type(entry.obj), item.name, item.val)
     return Found(
         ref=entry.obj,
         values={item.name: item.val for item in entry.propSet if item.val is not None},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -37,6 +37,11 @@ def read_surroundings(session: Session, ref: vim.VirtualMachine) -> Surroundings
     found = session.retrieve(
         [host_filter(ref), _neighbours_filter(ref), _licence_filter(session), _vm_filter(session, ref)]
     )
+    with session.understanding():
+        return _surroundings(session, ref, found)
+
+
+def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Found]) -> Surroundings:
     objects = {item.ref: item for item in found}  # the VM itself comes twice; its own filter's is the last
     running = {item.ref: item.values for item in found if _runs(item)}
     vm = objects[ref]

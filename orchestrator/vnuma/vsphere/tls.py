@@ -12,6 +12,7 @@ from cryptography import x509
 
 from vnuma.domain.vm.certificates import common_name, rejection
 from vnuma.errors import CertificateRejected, EnvironmentProblem, VCenterUnreachable
+from vnuma.vsphere.answer import BoundedResponse
 from vnuma.vsphere.vcenter import VCenter
 
 _SYSTEM = ssl.get_default_verify_paths()
@@ -49,6 +50,7 @@ def channel(
     host, port = to or (vcenter.host, vcenter.port)
     first, first_port = vcenter.proxy or (host, port)
     connection = http.client.HTTPSConnection(first, first_port, timeout=vcenter.timeout_s, context=context)
+    connection.response_class = BoundedResponse
     if vcenter.proxy:
         connection.set_tunnel(host, port)
     return connection

@@ -9,10 +9,12 @@ from xml.etree import ElementTree
 
 from pyVmomi import vmodl
 from pyVmomi.SoapAdapter import SoapStubAdapter
-from pyVmomi.VmomiSupport import F_OPTIONAL, DataObject, GetServiceVersions, versionIdMap
+from pyVmomi.VmomiSupport import GetServiceVersions, versionIdMap
 
 from vnuma.errors import EnvironmentProblem, VCenterUnreachable
 from vnuma.vsphere import tls
+from vnuma.vsphere.answer import BadAnswer, BoundedResponse
+from vnuma.vsphere.declared import require_result
 from vnuma.vsphere.faults import expected
 from vnuma.vsphere.vcenter import VCenter
 
@@ -22,22 +24,24 @@ _KEEP_IDLE_S = 30
 _SOAP_TYPES = ("text/xml", "application/soap+xml")
 
 
-class _BadAnswer(http.client.HTTPException):
-    """Something that is not an answer of the vSphere API."""
-
-
 class _Channel(http.client.HTTPSConnection):
-    """Refuses a page that a proxy answers with: pyVmomi takes one without an error for an empty answer."""
+    """Gives pyVmomi whole documents, and refuses a page that a proxy answers with.
 
-    def getresponse(self) -> http.client.HTTPResponse:
+    pyVmomi takes such a page without an error for an empty answer.
+    """
+
+    response_class = BoundedResponse
+
+    def getresponse(self) -> Any:
         response = super().getresponse()
+        assert isinstance(response, BoundedResponse)
         kind = response.headers.get_content_type()
-        if response.status in (http.HTTPStatus.OK, http.HTTPStatus.INTERNAL_SERVER_ERROR) and (
-            "Content-Type" in response.headers and kind not in _SOAP_TYPES
-        ):
+        if response.status not in (http.HTTPStatus.OK, http.HTTPStatus.INTERNAL_SERVER_ERROR):
+            return response
+        if "Content-Type" in response.headers and kind not in _SOAP_TYPES:
             self.close()
-            raise _BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
-        return response
+            raise BadAnswer(f"HTTP {response.status} with {kind} instead of an answer")
+        return response.document()
 
 
 class Transport(SoapStubAdapter):
@@ -72,7 +76,7 @@ class Transport(SoapStubAdapter):
         self._connection = None
         try:
             stub: Any = super()
-            return _expected_type(stub.InvokeMethod(mo, info, args, outerStub), info)
+            return require_result(stub.InvokeMethod(mo, info, args, outerStub), info)
         except ssl.SSLCertVerificationError as error:
             raise tls.rejected(self.vcenter, error) from error
         except (OSError, http.client.HTTPException) as error:
@@ -80,7 +84,7 @@ class Transport(SoapStubAdapter):
         except vmodl.MethodFault as fault:
             if type(fault) is vmodl.RuntimeFault and not getattr(fault, "msg", None):
                 # What pyVmomi makes of a fault that names none: vSphere's always do.
-                raise tls.unreachable(self.vcenter, _BadAnswer("a fault without a name")) from fault
+                raise tls.unreachable(self.vcenter, BadAnswer("a fault without a name")) from fault
             if self._naming:
                 raise
             translated = expected(fault, self.vcenter.address, self.vcenter.user, self.name_of, on=mo)
@@ -91,7 +95,7 @@ class Transport(SoapStubAdapter):
             if self._connection is None:
                 raise  # nothing was sent: the mistake is ours
             self._connection.close()
-            raise tls.unreachable(self.vcenter, _BadAnswer(_unreadable(error))) from error
+            raise tls.unreachable(self.vcenter, BadAnswer(_unreadable(error))) from error
         except BaseException:
             # Ctrl-C in the middle of an answer: pyVmomi would leave the connection open.
             if self._connection is not None:
@@ -118,22 +122,6 @@ class Transport(SoapStubAdapter):
             return f"{type(entity).__name__.rpartition('.')[2]} {entity._GetMoId()}"
         finally:
             self._naming = False
-
-
-def _expected_type(result: Any, info: Any) -> Any:
-    """The result, if it has the type that the method declares, and what that type always has."""
-    optional = getattr(info, "resultFlags", F_OPTIONAL) & F_OPTIONAL
-    if not isinstance(result, info.result) and not (result is None and optional):
-        raise _BadAnswer(f"{info.wsdlName} answered with {type(result).__name__}")
-    needed = [field for field in _fields(result) if not field.flags & F_OPTIONAL]
-    lacking = [field.name for field in needed if getattr(result, field.name) is None]
-    if lacking:
-        raise _BadAnswer(f"{info.wsdlName} answered without {', '.join(lacking[:3])}")
-    return result
-
-
-def _fields(result: Any) -> list[Any]:
-    return list(result._GetPropertyList()) if isinstance(result, DataObject) else []
 
 
 def _unreadable(error: Exception) -> str:

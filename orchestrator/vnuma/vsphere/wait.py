@@ -15,6 +15,7 @@ from typing import Any
 from pyVmomi import vim, vmodl
 
 from vnuma.errors import AttemptFailed, QuestionPending, VCenterUnreachable, VmNotFound
+from vnuma.vsphere.declared import require_property
 from vnuma.vsphere.question import QUESTION, question_words
 from vnuma.vsphere.session import Query, Session
 
@@ -61,7 +62,8 @@ def wait_for(
             updates = collector.WaitForUpdatesEx(version, _options(session, deadline - clock()))
             if updates is not None:
                 version = updates.version
-                _apply(session, updates, seen, what)
+                with session.understanding():
+                    _apply(session, updates, seen, what)
                 if predicate(seen):
                     return seen
                 _refuse_question(session, vm, seen)
@@ -114,6 +116,11 @@ def settle(
     """
     deadline = clock() + timeout_s
     while running := _unfinished(session, ref):
+        if clock() > deadline:
+            raise WaitTimeout(
+                f"A task on {session.transport.name_of(ref)} did not end in {spell(timeout_s)}.",
+                fix="Look at the VM's recent tasks in vCenter; nothing here ends them.",
+            )
         for task in running:
             # vCenter forgets ended tasks after a while; one that is gone is not running.
             with suppress(VmNotFound):
@@ -203,6 +210,7 @@ def _apply(session: Session, updates: Any, seen: dict[str, Any], what: str) -> N
             if change.val is None or str(change.op) in ("remove", "indirectRemove"):
                 seen.pop(change.name, None)
             else:
+                require_property(type(object_update.obj), change.name, change.val)
                 seen[change.name] = change.val
 
 

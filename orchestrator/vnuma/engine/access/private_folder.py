@@ -22,7 +22,7 @@ def private_folder(home: Path) -> Iterator[Path]:
     """
     base = home / "private"
     base.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _remove_left(base)
+    remove_left(home)
     lock, path = _new_lock(base)
     folder = path.with_suffix("")
     try:
@@ -55,9 +55,9 @@ def _locked(descriptor: int) -> bool:
     return True
 
 
-def _remove_left(base: Path) -> None:
-    """Folders whose lock nobody holds, and those without one: they belong to no living process."""
-    owned = set()
+def remove_left(home: Path) -> None:
+    """Folders whose lock nobody holds, and those without one: they belong to no living process. OSError."""
+    base, owned = home / "private", set()
     for path in base.glob(f"*{_LOCK}"):
         owned.add(path.with_suffix(""))
         with suppress(OSError):  # held, removed by another meanwhile, or on a disk that knows no locks

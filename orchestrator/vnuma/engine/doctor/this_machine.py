@@ -66,7 +66,9 @@ def machine_lines() -> list[str]:
 def fetch_odbc_wheel() -> None:
     """Install the wheel into this environment. Raises EnvironmentProblem with pip's last words."""
     command = [sys.executable, "-m", "pip", "install", "--disable-pip-version-check", "mssql-python-odbc"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=_PIP_TIMEOUT_S, umask=0o022
+    )
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise EnvironmentProblem(

@@ -178,7 +178,7 @@ def _append(path: Path, document: dict[str, Any]) -> None:
     """One write of one line: processes that append at the same time do not mix theirs. StoreError."""
     text = json.dumps(document, sort_keys=False) + "\n"
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             os.write(descriptor, text.encode())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -20,12 +21,14 @@ from vnuma.store import audit, cells, leases, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
 from vnuma.store.types import iso
-from vnuma.vsphere import lease_mark, lease_note, read
+from vnuma.vsphere import apply, lease_mark, lease_note, read
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.refs import VmRef
 
 _GUEST_OF = "guest_of"
 """In a baseline: the address of the SQL Server that its guest part was read from."""
+
+_MARK_TRIES = 5
 
 NOT_KNOWN = "not known until the VM is on"
 """In the diff of a change that is planned: what of SQL Server cannot be asked, since the VM is off."""
@@ -62,23 +65,32 @@ def take_over(
 ) -> int:
     """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
 
-    The mark is written with the VM's changeVersion, so of two controllers only one succeeds.
+    The mark is written with the VM's changeVersion, so of two controllers only one succeeds. Whoever finds
+    the VM changed since it was read reads it anew, and its baseline with it.
     Raises VmHeld when somebody else has it, InputError when it is not the VM that the run began with,
     PreflightBlocked when it was changed after this run had put it back.
     """
-    facts = read.read_vm(session, ref)
-    baseline = plan_baseline(store, run, vm, facts, guest)
-    with store.write() as connection:
-        token = leases.take_lease(connection, vm.vm_key, run.id, holder())
-        cells.interrupt_attempts(connection, run.id, vm.id, token)
-        if vm.baseline is None:
-            vms.save_baseline(connection, vm.id, token, baseline)
-        elif baseline != vm.baseline:
-            vms.correct_baseline(connection, vm.id, token, baseline)
-    with journal.change("mark", [marking(run, facts)]):
-        lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
-    lease_note.write_note(session, ref, note_text(run))
-    return token
+    known = vm.baseline
+    for _ in range(_MARK_TRIES):
+        facts = read.read_vm(session, ref)
+        baseline = plan_baseline(store, run, vm, facts, guest)
+        with store.write() as connection:
+            token = leases.take_lease(connection, vm.vm_key, run.id, holder())
+            cells.interrupt_attempts(connection, run.id, vm.id, token)
+            if known is None:
+                vms.save_baseline(connection, vm.id, token, baseline)
+            elif baseline != known:
+                vms.correct_baseline(connection, vm.id, token, baseline)
+        known = baseline
+        with suppress(apply.ChangedMeanwhile):
+            with journal.change("mark", [marking(run, facts)]):
+                lease_mark.write_mark(session, ref, mark_text(run, token), facts.change_version)
+            lease_note.write_note(session, ref, note_text(run))
+            return token
+    raise VmHeld(
+        f"Somebody else changes {vm.name} again and again, so that it cannot be marked.",
+        fix="Look at the VM's recent tasks in vCenter. No setting was changed.",
+    )
 
 
 def plan_baseline(store: Store, run: Run, vm: Vm, facts: VmFacts, guest: Guest) -> dict[str, object]:

@@ -41,7 +41,7 @@ def vm_lock(
     the holder dies, so a lock is never left behind.
     """
     folder = home / "locks"
-    folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     path = folder / f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

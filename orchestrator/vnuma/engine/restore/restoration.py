@@ -30,7 +30,7 @@ from vnuma.errors import (
 )
 from vnuma.store import cells, leases, vms
 from vnuma.store.open import Store
-from vnuma.store.rows import Run, Vm
+from vnuma.store.rows import Lease, Run, Vm
 from vnuma.store.states import RestoreOutcome
 
 Choice = Literal["refuse", "theirs", "baseline"]
@@ -199,7 +199,13 @@ class Restoration(ABC):
     def _record(self, token: int, outcome: RestoreOutcome, words: str) -> None:
         """Leave the outcome in the store; one that cannot be written must not hide the error on its way."""
         with suppress(StoreError), self.store.write() as connection:
-            vms.set_restored(connection, self.vm.id, token, outcome, {"words": words})
+            vms.set_restored(connection, self.vm.id, token, outcome, {"words": words, "token": token})
+
+
+def gave_up(vm: Vm, lease: Lease) -> bool:
+    """Whether who took the VM over last could not restore it and works on it no more."""
+    detail = vm.restore_detail
+    return isinstance(detail, dict) and detail.get("token") == lease.token and not vm.at_baseline
 
 
 def possibly_changed(name: str, error: Exception) -> NotAtBaseline:

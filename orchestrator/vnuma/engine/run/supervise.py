@@ -22,7 +22,7 @@ from vnuma.engine.lease.hours import Closed, closed
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat, require_supervision
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.lease.window import is_over
-from vnuma.engine.restore.restoration import Restored, possibly_changed
+from vnuma.engine.restore.restoration import Restored, gave_up, possibly_changed
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
@@ -146,18 +146,22 @@ def _show_put_back(store: Store, run: Run, name: str, watch: Watch, _words: str)
 def _still_ours(
     store: Store, run: Run, targets: Mapping[str, AnyTarget], tokens: Mapping[str, int], lost: LeaseLost
 ) -> tuple[dict[str, AnyTarget], list[Exception]]:
-    """The VMs that nobody has taken since this process did: what happened while it was frozen is not known.
+    """The VMs that nobody has taken since this process did, and those that whoever took them gave up.
 
-    Besides, an error for those that the run still holds by another token: they may not be at their baseline.
+    Besides, an error for those that somebody else may be restoring now: they may not be at their baseline.
     """
     try:
         with store.read() as connection:
-            rows = [row for row in vms.vms_of_run(connection, run.id) if row.name in targets]
-            held = {row.name: leases.get_lease(connection, row.vm_key) for row in rows}
+            rows = {row.name: row for row in vms.vms_of_run(connection, run.id) if row.name in targets}
+            held = {name: leases.get_lease(connection, row.vm_key) for name, row in rows.items()}
     except Exception as error:  # noqa: BLE001 - the VMs are named, whatever keeps them from being known
         return {}, [possibly_changed(", ".join(targets), error)]
-    leased = {name: lease.token for name, lease in held.items() if lease and lease.run_id == run.id}
-    ours = {name for name, token in leased.items() if token == tokens.get(name)}
+    leased = {name: lease for name, lease in held.items() if lease and lease.run_id == run.id}
+    ours = {
+        name
+        for name, lease in leased.items()
+        if lease.token == tokens.get(name) or gave_up(rows[name], lease)
+    }
     others: list[Exception] = [possibly_changed(name, lost) for name in leased if name not in ours]
     return {name: targets[name] for name in ours}, others
 

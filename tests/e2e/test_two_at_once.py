@@ -1,0 +1,119 @@
+"""Two who want one VM at the same time: one gets it, the other is told, and the VM is as it was."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyVmomi import vim
+
+from tests.conftest import LabFactory
+from tests.e2e.steps import Steps
+from tests.support.cli import command
+from tests.support.looking import change_by_hand, settings_now
+from vnuma.engine.lease.baseline import baseline_settings
+from vnuma.engine.restore.restoration import Restored
+from vnuma.errors import VmHeld, VnumaError
+from vnuma.vsphere import lease_mark
+
+
+def _between(monkeypatch: pytest.MonkeyPatch, meddle: Callable[[], object]) -> None:
+    """Somebody is quicker once: after the VM was read, before its mark is written."""
+    genuine, left = lease_mark.write_mark, [meddle]
+
+    def write_mark(*given: Any) -> Any:
+        while left:
+            left.pop()()
+        return genuine(*given)
+
+    monkeypatch.setattr(lease_mark, "write_mark", write_mark)
+
+
+def test_of_two_stores_that_race_for_a_vm_one_is_refused(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit code 8 with who has it, although both had read the VM before anybody marked it."""
+    running = lab()
+    before = settings_now(running)
+    quick, slow = (Steps.prepared(tmp_path / name, running) for name in ("quick", "slow"))
+    _between(monkeypatch, quick.take)
+
+    with pytest.raises(VmHeld, match="under study by"):
+        slow.take()
+
+    assert not slow.put_back().changed
+    quick.put_back()
+    assert settings_now(running) == before
+
+
+def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
+    tmp_path: Path, lab: LabFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The VM is read anew: what stood before would be put back over a colleague's change."""
+    running = lab()
+    steps = Steps.prepared(tmp_path / "a", running)
+    _between(
+        monkeypatch,
+        lambda: change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(reservation=700)),
+    )
+
+    steps.shape(steps.take())
+
+    assert baseline_settings(steps.vm)["cpuReservation"] == 700
+    steps.put_back()
+    assert settings_now(running)["power"] == "poweredOn"
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_restores_of_one_vm_at_once_restore_it_once(tmp_path: Path, lab: LabFactory, count: int) -> None:
+    """In threads that begin together: the VM is as it was, and whoever was not needed says so at most."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    works = [steps.restoration() for _ in range(count)]
+    ended: list[Restored | VnumaError] = []
+    together = threading.Barrier(count)
+
+    def restore(number: int) -> None:
+        together.wait()
+        try:
+            ended.append(works[number].restore())
+        except VnumaError as error:
+            ended.append(error)
+
+    threads = [threading.Thread(target=restore, args=(number,)) for number in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert settings_now(running) == before
+    assert any(isinstance(one, Restored) for one in ended), ended
+    assert all(isinstance(one, Restored | VmHeld) for one in ended), ended
+    assert steps.vm.at_baseline
+    boots = [event for event in running.events if event["event"] == "boot"]
+    assert len(boots) == 2
+
+
+def test_three_commands_at_once_leave_no_vm_away(tmp_path: Path, lab: LabFactory) -> None:
+    """`vnuma restore` thrice: exit 0 or 8, never a bug, and the VM is as it was."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running)
+    steps.shape(steps.take())
+    words = command("restore", "--store", f"sqlite:///{steps.home / 'vnuma.db'}")
+
+    started = [
+        subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for _ in range(3)
+    ]
+    said = [process.communicate(timeout=300)[0] for process in started]
+
+    assert settings_now(running) == before
+    codes = sorted(process.returncode for process in started)
+    assert codes[0] == 0, said
+    assert set(codes) <= {0, 8}, said
