@@ -53,7 +53,7 @@ def test_the_table_counts_each_stage_process_and_signal() -> None:
     row = next(line for line in lines if line.startswith("query"))
     assert row.split() == ["query", *"000", *"000", *"004", *"111", "7"]
     assert f"25 of {len(EVERY)} kinds of blow struck at least once" in lines
-    assert "  never: query, worker, SIGTERM" in lines
+    assert "  never: query, worker, TERM" in lines
     assert len(tally.never) == len(EVERY) - 25
 
 
