@@ -46,6 +46,7 @@ func newServices(
 			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
 			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
+			Learned:  sqlserver.Learned{Errors: played.Learned.Errors, Without: played.Learned.Without},
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",
 			NodePorts: nodePorts, RegistryReadOnly: vm.SQL.RegistryReadOnly,
 			SingleAddresses: !vm.SQL.ListenAll, DynamicPort: vm.SQL.DynamicPort, Linux: vm.SQL.Platform == "linux", Logins: vm.SQL.Logins,

@@ -1,4 +1,4 @@
-"""Make a recording of `vnuma doctor --record` a golden case: checked, and put into tests/data/recorded.
+"""Teach the lab what was recorded: `vnuma doctor --record` makes a golden case, `vnuma contract` a scenario.
 
 python tools/lab_learn.py FILE
 """
@@ -7,30 +7,92 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from ruamel.yaml import YAML
 
+from vnuma.domain.contract.belief import SCHEMA as CONTRACT
+from vnuma.domain.contract.belief import Verdict
 from vnuma.domain.vm.redact import Redactor
 from vnuma.engine.doctor.first_contact import SCHEMA
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "recorded"
+
+_NUMBER = re.compile(r"(\d+) instead of (\d+)")
+_FAULT = re.compile(r"(\w+) instead of \w+")
+_LACKS = re.compile(r"without (.+)")
 
 
 def learn(source: Path, folder: Path = FOLDER) -> Path:
     """Copy the recording; its name says release and version. Refuses one that still names somebody."""
     text = source.read_text(encoding="utf-8")
     document = YAML(typ="safe", pure=True).load(text)
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        raise SystemExit(f"{source} is no recording of the schema {SCHEMA}.")
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema == CONTRACT:
+        return _learn_contract(source, document, folder / "contract")
+    if schema != SCHEMA:
+        raise SystemExit(f"{source} is no recording of the schema {SCHEMA} or {CONTRACT}.")
     body = {key: document[key] for key in ("vsphere", "sql_server")}
-    if Redactor({}).all(body) != body:
-        raise SystemExit(f"{source} still has an address, an identifier or an account in it.")
+    _refuse_names(source, body)
     lab = "lab-" if "simulated" in document["vsphere"]["about"] else ""
     versions = document["versions"]
     name = f"{lab}esxi-{versions['esxi']}-sql-{versions['sql_server'] or 'none'}"
-    target = folder / f"{re.sub(r'[^a-z0-9.]+', '-', name.lower())}.yml"
-    folder.mkdir(parents=True, exist_ok=True)
+    return _write(folder / f"{_plain(name)}.yml", text)
+
+
+def _learn_contract(source: Path, document: Mapping[str, Any], folder: Path) -> Path:
+    """A scenario in which the lab answers as that server did, where it differs from what is believed."""
+    _refuse_names(source, {"beliefs": document["beliefs"]})
+    of = document["of"]
+    name = _plain(f"{of['kind']}-{of.get('major_version', of.get('server'))}")
+    differing = {
+        id_: one["seen"] for id_, one in document["beliefs"].items() if one["verdict"] == Verdict.DIFFERS
+    }
+    played, unplayed = _played(differing)
+    comments = [f"# Not played, teach the lab by hand: {id_}: {seen}" for id_, seen in unplayed.items()]
+    lines = [
+        f"# From vnuma contract: {len(differing)} differences.",
+        *comments,
+        f"name: learned-{name}",
+        "learned:",
+    ]
+    for kind, entries in played.items():
+        lines += [f"  {kind}:", *(f"    {key}: {value}" for key, value in entries.items())]
+    if not any(played.values()):
+        lines[-1] = "learned: {}"
+    return _write(folder / f"{name}.yml", "\n".join(lines) + "\n")
+
+
+def _played(differing: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+    """What the lab's scenarios can say of these differences, and the rest."""
+    played: dict[str, dict[str, str]] = {}
+    unplayed: dict[str, str] = {}
+    for id_, seen in differing.items():
+        room, _, what = id_.partition(".")
+        if room == "error" and (number := _NUMBER.fullmatch(seen)):
+            played.setdefault("errors", {})[number[2]] = number[1]
+        elif room == "view" and (lacking := _LACKS.fullmatch(seen)):
+            played.setdefault("without", {})[what.partition(".")[0]] = f"[{lacking[1]}]"
+        elif (room == "refused" or id_.endswith("_is_refused")) and (fault := _FAULT.fullmatch(seen)):
+            played.setdefault("refusals", {})[id_] = fault[1]
+        else:
+            unplayed[id_] = seen
+    return played, unplayed
+
+
+def _refuse_names(source: Path, body: dict[str, Any]) -> None:
+    if Redactor({}).all(body) != body:
+        raise SystemExit(f"{source} still has an address, an identifier or an account in it.")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", name.lower()).strip("-")
+
+
+def _write(target: Path, text: str) -> Path:
+    target.parent.mkdir(parents=True, exist_ok=True)
     target.write_text(text, encoding="utf-8")
     return target
 

@@ -12,19 +12,21 @@ from typing import Any
 
 import pytest
 
+from tests.sqlserver.support import server_of
 from tests.support.cli import vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
-from vnuma.domain.contract.belief import Judged, Verdict
+from tools.lab_learn import learn
+from vnuma.domain.contract.belief import SCHEMA, Judged, Verdict
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.contract.ask_vcenter import judge_vcenter
 from vnuma.errors import Interrupted, VmHeld
+from vnuma.sqlserver.contract.judge import judge
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, ChangedVm
-from vnuma.vsphere.contract.off import refused
 from vnuma.vsphere.lease_mark import read_mark, write_mark
 from vnuma.vsphere.read import find_vm, read_vm
 
@@ -117,22 +119,6 @@ def test_a_standalone_host_is_asked_as_such(lab: LabFactory, tmp_path: Path) -> 
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
 
 
-def test_a_difference_is_told_and_undone(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A vCenter that takes what it is believed to refuse differs; the VM is put back all the same."""
-    running = lab(boot=QUICK)
-    before = now(running)
-    belief = WHILE_OFF["refused.negative_limit"]
-    taken = refused("refused.negative_limit", belief.says, "InvalidArgument", lambda _: {"cpuLimit": 1000})
-    monkeypatch.setitem(WHILE_OFF.by_id, taken.id, taken)
-
-    answers = ask(tmp_path, running)
-
-    assert seen_of(answers.beliefs, Verdict.DIFFERS) == {taken.id: "accepted instead of InvalidArgument"}
-    assert unchanged(before, now(running))
-
-
 def test_a_vm_under_study_is_not_taken(lab: LabFactory, login: Login, tmp_path: Path) -> None:
     """Somebody else's mark on it refuses the changing part; nothing is changed."""
     running = lab(boot=QUICK)
@@ -164,6 +150,39 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
     with pytest.raises(Interrupted):
         ask(tmp_path, running)
 
+    assert unchanged(before, now(running))
+
+
+def test_recorded_differences_are_played_by_the_lab(lab: LabFactory, tmp_path: Path) -> None:
+    """A file of differences makes a scenario; there each of them is seen again, no other, and undone."""
+    seen = {
+        "error.unknown_column": "4104 instead of 207",
+        "view.dm_os_nodes": "without cpu_affinity_mask",
+        "refused.odd_memory": "accepted instead of InvalidArgument",
+        "refused.negative_limit": "NotSupported instead of InvalidArgument",
+        "hot.cores_is_refused": "CpuHotPlugNotSupported instead of InvalidPowerState",
+    }
+    beliefs = {id_: {"verdict": "differs", "seen": words} for id_, words in seen.items()}
+    unplayed = {"clock.runs_forward": {"verdict": "differs", "seen": "False instead of True"}}
+    document = {
+        "schema": SCHEMA,
+        "of": {"kind": "sql_server", "major_version": 15},
+        "beliefs": beliefs | unplayed,
+    }
+    file = tmp_path / "contract.json"
+    file.write_text(json.dumps(document), encoding="utf-8")
+
+    scenario = learn(file, tmp_path)
+
+    assert "clock.runs_forward" in scenario.read_text(encoding="utf-8")
+    with scenario.open("a", encoding="utf-8") as more:
+        more.write(f"boot: {json.dumps(QUICK)}\n")
+    running = lab(str(scenario))
+    running.wait_for("sql_listening")
+    before = now(running)
+    of_sql = judge(server_of(running))
+    found = seen_of((*of_sql.beliefs, *ask(tmp_path, running).beliefs), Verdict.DIFFERS)
+    assert found == seen
     assert unchanged(before, now(running))
 
 

@@ -41,11 +41,22 @@ type Scenario struct {
 	Tags      []Tag     `yaml:"tags"`
 	Licence   string    `yaml:"licence"` // empty: an evaluation; LicenceFree
 	Faults    []Fault   `yaml:"faults"`
+	Learned   Learned   `yaml:"learned"`
 
 	// HostNodes are the entries of `hosts`, each stating what differs from `host`; Parse makes Hosts of them.
 	HostNodes []yaml.Node `yaml:"hosts"`
 	Hosts     []Host      `yaml:"-"`
 }
+
+// Learned is where a real server was seen to answer otherwise than believed: `vnuma contract --output`, `make lab-learn`.
+type Learned struct {
+	Errors   map[int32]int32     `yaml:"errors"`   // SQL Server: the number believed, the number seen
+	Without  map[string][]string `yaml:"without"`  // SQL Server: a view, the columns that it lacks
+	Refusals map[string]string   `yaml:"refusals"` // vSphere: a belief, the fault seen or Accepted
+}
+
+// Accepted is what is seen of a change that is refused nowhere.
+const Accepted = "accepted"
 
 // ESXi is a host's release; vCenter itself always serves the 8.0.3.0 API.
 type ESXi struct {

@@ -254,7 +254,7 @@ func (r *run) objectID(name, kind string) any {
 func (r *run) columnsOf(id int64) []column {
 	for _, v := range views {
 		if int64(v.id) == id {
-			return v.columns(r.inst.version)
+			return v.columns(r.inst)
 		}
 	}
 	for _, t := range r.s.db.tables {

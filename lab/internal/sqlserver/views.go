@@ -65,10 +65,10 @@ func parseViewColumn(view, text string) viewColumn {
 	return viewColumn{column: column{name: name, typ: resolved, nullable: nullable}, since: since}
 }
 
-func (v *view) columns(ver version) []column {
+func (v *view) columns(inst *Instance) []column {
 	var out []column
 	for _, c := range v.cols {
-		if ver.has(c.since) {
+		if inst.version.has(c.since) && !inst.lacks(v.name, c.name) {
 			out = append(out, c.column)
 		}
 	}
@@ -77,7 +77,7 @@ func (v *view) columns(ver version) []column {
 
 // plan takes the rows of the moment.
 func (v *view) plan(ctx *viewContext) *rowsPlan {
-	p := &rowsPlan{cols: v.columns(ctx.inst().version), run: ctx.run}
+	p := &rowsPlan{cols: v.columns(ctx.inst()), run: ctx.run}
 	given := v.rows(ctx)
 	for _, values := range given {
 		row := make([]any, len(p.cols))

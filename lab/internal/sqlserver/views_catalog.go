@@ -139,7 +139,7 @@ func allColumns(v *viewContext) []viewRow {
 		}
 	}
 	for _, view := range sortedViews(v.inst().version) {
-		for n, c := range view.columns(v.inst().version) {
+		for n, c := range view.columns(v.inst()) {
 			out = append(out, columnRow(view.id, n, c))
 		}
 	}

@@ -32,9 +32,9 @@ func (m *machine) admit() *refusal {
 func (h *host) admits() *refusal {
 	switch {
 	case h.Runtime.ConnectionState != types.HostSystemConnectionStateConnected:
-		return &refusal{&types.HostNotConnected{}, "Unable to communicate with the remote host, since it is disconnected."}
+		return &refusal{fault: &types.HostNotConnected{}, message: "Unable to communicate with the remote host, since it is disconnected."}
 	case h.Runtime.InMaintenanceMode:
-		return &refusal{&types.InvalidState{}, "The operation is not allowed in the current state: the host is in maintenance mode."}
+		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state: the host is in maintenance mode."}
 	}
 	return nil
 }
@@ -81,5 +81,5 @@ func (m *machine) admitMemory(reservationMB int64) *refusal {
 		return nil
 	}
 	fault := &types.InsufficientMemoryResourcesFault{Unreserved: free << 20, Requested: reservationMB << 20}
-	return &refusal{fault, "The host does not have sufficient memory resources to satisfy the reservation."}
+	return &refusal{fault: fault, message: "The host does not have sufficient memory resources to satisfy the reservation."}
 }

@@ -89,8 +89,8 @@ func (m *machine) methodDisabled(method string) *refusal {
 	for _, disabled := range m.scenario.Around.DisabledMethods {
 		if disabled == method {
 			return &refusal{
-				&types.MethodDisabled{Source: "com.example.backup"},
-				"The method is disabled by 'com.example.backup'.",
+				fault:   &types.MethodDisabled{Source: "com.example.backup"},
+				message: "The method is disabled by 'com.example.backup'.",
 			}
 		}
 	}
@@ -116,5 +116,5 @@ func (s *Server) restricted() *refusal {
 	if s.config.Scenario.Licence != scenario.LicenceFree {
 		return nil
 	}
-	return &refusal{&types.RestrictedVersion{}, "Current license or ESXi version prohibits execution of the requested operation."}
+	return &refusal{fault: &types.RestrictedVersion{}, message: "Current license or ESXi version prohibits execution of the requested operation."}
 }

@@ -82,7 +82,7 @@ func (s *Server) refusesTicket(user string, wanted *url.URL) *refusal {
 	m := s.ownerOf(wanted.Path)
 	if !s.may(user, browse) || m != nil && s.faults.take(scenario.TicketRefused, m.scenario, int(m.boots.Load())) != nil {
 		datacenter := s.registry.Any("Datacenter").Reference()
-		return &refusal{&types.NoPermission{Object: &datacenter, PrivilegeId: browse}, "Permission to perform this operation was denied."}
+		return &refusal{fault: &types.NoPermission{Object: &datacenter, PrivilegeId: browse}, message: "Permission to perform this operation was denied."}
 	}
 	return nil
 }

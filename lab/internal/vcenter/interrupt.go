@@ -30,7 +30,7 @@ func (s *Server) refused(method *simulator.Method) types.BaseMethodFault {
 // hostLost is the fault in which a task ends whose host could not be asked.
 func (m *machine) hostLost(method string) *refusal {
 	if m.lab.faults.call(scenario.HostCommunication, m, method) {
-		return &refusal{&types.HostCommunication{}, "Unable to communicate with the remote host, since it is disconnected."}
+		return &refusal{fault: &types.HostCommunication{}, message: "Unable to communicate with the remote host, since it is disconnected."}
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ const (
 // PowerOnVMTask boots the VM, on the host asked for if there is one.
 func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
 	if host := req.Host; host != nil && m.lab.registry.Get(*host) == nil {
-		missing := &refusal{&types.ManagedObjectNotFound{Obj: *host}, "The object has already been deleted or has not been completely created"}
+		missing := &refusal{fault: &types.ManagedObjectNotFound{Obj: *host}, message: "The object has already been deleted or has not been completely created"}
 		return &methods.PowerOnVM_TaskBody{Fault_: missing.soap()}
 	}
 	task := m.startTask(ctx, "powerOnVM", "powerOn", func(ctx *simulator.Context) *refusal {
@@ -140,7 +140,7 @@ func (m *machine) needsTools(requested types.VirtualMachinePowerState) *refusal 
 		return invalidPower(requested, m.Runtime.PowerState)
 	}
 	if !m.toolsRunning() {
-		return &refusal{&types.ToolsUnavailable{}, "Cannot complete operation because VMware Tools is not running in this virtual machine."}
+		return &refusal{fault: &types.ToolsUnavailable{}, message: "Cannot complete operation because VMware Tools is not running in this virtual machine."}
 	}
 	return nil
 }

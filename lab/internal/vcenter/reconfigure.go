@@ -25,7 +25,7 @@ func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_T
 func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
 	if fault := m.lab.faults.take(scenario.ReconfigureRefused, m.scenario, int(m.boots.Load())+1); fault != nil {
 		reason := "vnuma-lab: the scenario refuses this reconfigure"
-		return &refusal{&types.SystemError{Reason: reason}, "A general system error occurred: " + reason}
+		return &refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason}
 	}
 	if m.datastoreFull() {
 		return noSpace()
@@ -36,7 +36,7 @@ func (m *machine) reconfigure(ctx *simulator.Context, spec *types.VirtualMachine
 
 func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfigSpec) *refusal {
 	if spec.ChangeVersion != "" && spec.ChangeVersion != m.Config.ChangeVersion {
-		return &refusal{&types.ConcurrentAccess{}, "The object has been modified since the caller's change version."}
+		return &refusal{fault: &types.ConcurrentAccess{}, message: "The object has been modified since the caller's change version."}
 	}
 	if field := unmodelled(spec); field != "" {
 		return notSupported("the lab does not model spec.%s", field)
@@ -52,11 +52,11 @@ func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfig
 		}
 	}
 	if m.isOn() {
-		if refused := coldOnly(before, after, m.Runtime.PowerState); refused != nil {
+		if refused := m.learned(coldOnly(before, after, m.Runtime.PowerState)); refused != nil {
 			return refused
 		}
 	}
-	if refused := m.check(&after); refused != nil {
+	if refused := m.learned(m.check(&after)); refused != nil {
 		return refused
 	}
 	if m.isOn() {

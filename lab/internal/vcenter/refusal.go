@@ -5,47 +5,79 @@ import (
 	"fmt"
 	"log"
 	"net/http"
+	"reflect"
 	"runtime/debug"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/soap"
 	"github.com/vmware/govmomi/vim25/types"
+
+	"vnuma.dev/lab/internal/scenario"
 )
 
 // refusal is why an operation is not carried out: the fault as the API types it, and its sentence.
 type refusal struct {
 	fault   types.BaseMethodFault
 	message string
+	belief  string // the one of vnuma contract that it is, where it is one
+}
+
+func (r *refusal) as(belief string) *refusal {
+	r.belief = belief
+	return r
+}
+
+// learned is a refusal as a real server was seen to answer: by another fault, or not at all.
+func (m *machine) learned(refused *refusal) *refusal {
+	if refused == nil {
+		return nil
+	}
+	seen, ok := m.lab.config.Scenario.Learned.Refusals[refused.belief]
+	switch {
+	case !ok:
+		return refused
+	case seen == scenario.Accepted:
+		return nil
+	}
+	kind, ok := types.TypeFunc()(seen)
+	if !ok {
+		return refused
+	}
+	fault, ok := reflect.New(kind).Interface().(types.BaseMethodFault)
+	if !ok {
+		return refused
+	}
+	return &refusal{fault: fault, message: refused.message}
 }
 
 func (r *refusal) soap() *soap.Fault { return simulator.Fault(r.message, r.fault) }
 
 func invalidArgument(property, format string, values ...any) *refusal {
 	return &refusal{
-		&types.InvalidArgument{InvalidProperty: property},
-		"A specified parameter was not correct: " + property + ": " + fmt.Sprintf(format, values...),
+		fault:   &types.InvalidArgument{InvalidProperty: property},
+		message: "A specified parameter was not correct: " + property + ": " + fmt.Sprintf(format, values...),
 	}
 }
 
 func invalidPower(requested, existing types.VirtualMachinePowerState) *refusal {
 	fault := &types.InvalidPowerState{RequestedState: requested, ExistingState: existing}
-	return &refusal{fault, fmt.Sprintf("The attempted operation cannot be performed in the current state (%s).", existing)}
+	return &refusal{fault: fault, message: fmt.Sprintf("The attempted operation cannot be performed in the current state (%s).", existing)}
 }
 
 func notSupported(format string, values ...any) *refusal {
-	return &refusal{&types.NotSupported{}, "The operation is not supported on the object: " + fmt.Sprintf(format, values...)}
+	return &refusal{fault: &types.NotSupported{}, message: "The operation is not supported on the object: " + fmt.Sprintf(format, values...)}
 }
 
 func cannotPowerOn(format string, values ...any) *refusal {
 	reason := fmt.Sprintf(format, values...)
-	return &refusal{&types.GenericVmConfigFault{Reason: reason}, "Failed to power on the virtual machine: " + reason}
+	return &refusal{fault: &types.GenericVmConfigFault{Reason: reason}, message: "Failed to power on the virtual machine: " + reason}
 }
 
 // noSpace is what a full datastore answers: no swap file, no new .vmx.
 func noSpace() *refusal {
 	fault := &types.NoDiskSpace{FileFault: types.FileFault{File: "[" + datastore + "]"}, Datastore: datastore}
-	return &refusal{fault, "Insufficient disk space on datastore '" + datastore + "'."}
+	return &refusal{fault: fault, message: "Insufficient disk space on datastore '" + datastore + "'."}
 }
 
 // answering turns a panic inside a request into the fault with which a vCenter tells of its own failures.

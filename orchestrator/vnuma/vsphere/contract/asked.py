@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -12,7 +13,7 @@ from vnuma.domain.contract.belief import Beliefs, NotEvaluableError
 from vnuma.domain.vm.change import Change, Edit, change_to
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value
-from vnuma.errors import ReconfigureRefused
+from vnuma.errors import ReadBackDiffers, ReconfigureRefused
 from vnuma.vsphere.faults import fault_name
 from vnuma.vsphere.read import read_vm
 from vnuma.vsphere.refs import VmRef
@@ -125,7 +126,11 @@ class ChangedVm(AskedVm):
         now = self.settings()
         edits = tuple(Edit(name, now.get(name), value) for name, value in desired.items())
         (spec,) = specs_for(Change(edits), now)
-        return self.refusal_of(edits, spec)
+        seen = self.refusal_of(edits, spec)
+        if seen == ACCEPTED:  # later beliefs are asked of the VM as it was
+            with suppress(ReconfigureRefused, ReadBackDiffers):
+                self.asked_for(**{name: now.get(name) for name in desired})
+        return seen
 
     def refusal_of(self, edits: Iterable[Edit], spec: vim.vm.ConfigSpec) -> str:
         """The same of a request of one's own, which may make these edits."""
