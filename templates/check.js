@@ -7,10 +7,15 @@
   const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, VARIABLES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
   const at = (id) => document.getElementById(id);
   const rows = at("rows");
-  const haystacks = data.vms.map((vm) => [
-    vm[NAME], vm[FOLDER], vm[SHAPE], vm[HOST], vm[CLUSTER], vm[RELEASE],
-    ...vm[FINDINGS].map((n) => `${data.findings[n][RULE]} ${data.rules[data.findings[n][RULE]][0]}`),
+  // What is searched: a VM's own words, and those of its findings and reasons, which many VMs share.
+  const haystacks = data.vms.map((vm) => [vm[NAME], vm[FOLDER], vm[SHAPE], vm[HOST], vm[CLUSTER], vm[RELEASE], vm[GUEST]].join("\n").toLowerCase());
+  const evidence = data.findings.map((finding) => [
+    finding[RULE], data.rules[finding[RULE]][0], finding[ABOUT], finding[OBSERVED].flat().join(" "), finding[FIX],
+    finding[VARIABLES], finding[COMMANDS], finding[MATTERS], finding[WAIVED], finding[ARM],
   ].join("\n").toLowerCase());
+  const reasons = data.unseen.map((list) => list.flat(2).join("\n").toLowerCase());
+  const says = (vm, index, word) => haystacks[index].includes(word)
+    || vm[FINDINGS].some((n) => evidence[n].includes(word)) || reasons[vm[UNSEEN]].includes(word);
   const filters = { block: true, warn: true, info: true, pass: true, new: false, unseen: false };
   const ONLY = ["new", "unseen"]; // these narrow the list when pressed; the others widen it
   let rule = "";
@@ -116,7 +121,7 @@
     const words = at("find").value.trim().toLowerCase().split(/\s+/).filter(Boolean);
     const cluster = at("cluster").value;
     const matches = (vm, index) => {
-      if (words.length) return words.every((word) => haystacks[index].includes(word));
+      if (words.length) return words.every((word) => says(vm, index, word));
       if (cluster && vm[CLUSTER] !== cluster) return false;
       const found = vm[FINDINGS].map((number) => data.findings[number]);
       if (rule) return found.some((finding) => finding[RULE] === rule);

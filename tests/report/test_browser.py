@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser
@@ -85,3 +86,33 @@ def test_paper_shows_what_is_folded(browser: Browser, address: str) -> None:
 
     assert page.locator("pre", has_text="name: quick").first.is_visible()
     assert page.locator(".banner").is_visible()
+
+
+def test_the_verdicts_are_seen_without_scrolling(browser: Browser, address: str) -> None:
+    """On an ordinary screen, each with its interval drawn in its row, as wide as its column."""
+    page, _, _ = opened(browser, address, 1280)
+    rows = page.locator(".verdicts tbody tr")
+
+    assert rows.count() == 5
+    assert rows.last.evaluate("row => row.getBoundingClientRect().bottom") < 800
+    for row in rows.all()[1:]:
+        drawn = row.locator("svg .interval").evaluate("line => line.getBoundingClientRect().width")
+        assert drawn > 10
+        assert row.locator("td.drawn > svg").evaluate("svg => svg.getBoundingClientRect().width") > 200
+
+
+def test_many_vms_are_one_table_with_each_vm_folded_behind_it(
+    browser: Browser, loaded: Load, tmp_path: Path
+) -> None:
+    """A row for each VM, a column for each arm; a VM's name opens its part."""
+    vms = ", ".join(f"sql-{number}" for number in range(1, 5))
+    story = Story(text=study_text(vms=vms, sizes="500", forms="client"))
+    address = write_page(loaded(story), tmp_path / "many.html").as_uri()
+    page, _, _ = opened(browser, address, 1280)
+
+    assert page.locator(".matrix tbody tr").count() == 4
+    assert page.locator(".matrix thead th").all_inner_texts() == ["VM", "Host", "2x8", "4x4", "8x2", "16x1"]
+    assert "4 slower" in page.locator(".matrix tfoot").inner_text()
+    assert not page.locator("#vm3-table").is_visible()
+    page.get_by_role("link", name="sql-3").click()
+    assert page.locator("#vm3-table").is_visible()

@@ -58,6 +58,9 @@ def test_vms_with_rules_that_were_not_evaluated_can_be_shown_alone(browser: Brow
     page, _, complaints = opened(browser, file.as_uri(), 1040)
     button = page.get_by_role("button", name="With rules not evaluated 1")
     assert page.locator("#rows b").count() == 3
+    page.locator("#find").fill("no login")  # evidence is searched too
+    assert page.locator("#rows b").all_inner_texts() == ["asked"]
+    page.locator("#find").fill("")
 
     button.click()
 

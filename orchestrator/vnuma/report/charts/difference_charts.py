@@ -25,10 +25,10 @@ _ROW = 30
 
 def forest(analysis: Analysis, *, key: str, width: int) -> Figure:
     """All sizes together: every arm's difference from the reference with its interval."""
-    rows = _difference_rows(analysis.arms, None, analysis.table[0].cells[0].arm)
+    rows = difference_rows(analysis.arms, None, analysis.table[0].cells[0].arm)
     reference = analysis.table[0].cells[0].arm
     level = level_words(analysis.arms[0].verdict.level) if analysis.arms else ""
-    chart = _differences(rows, _extent([analysis.arms], ()), analysis, width, with_text=False)
+    chart = _differences(rows, extent_of([analysis.arms], ()), analysis, width, with_text=False)
     words = f"Difference from {reference} in percent over all sizes, {level} intervals; "
     words += f"{faster_side(analysis.measure)}. "
     return draw(chart, key=key, title=f"Difference from {reference}, all sizes", words=words + _said(rows))
@@ -48,11 +48,11 @@ def by_size(
     """
     reference = analysis.table[0].cells[0].arm
     width = max(80, width - LETTER * max(0, max(len(cell.arm) for cell in analysis.table[0].cells) - 5))
-    known = [_published(published.get(size.size, {}), reference) for size in analysis.sizes]
-    extent = _extent([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
+    known = [published_differences(published.get(size.size, {}), reference) for size in analysis.sizes]
+    extent = extent_of([size.arms for size in analysis.sizes], [x for item in known for x in item.values()])
     figures = []
     for size, paper in zip(analysis.sizes, known, strict=True):
-        rows = _difference_rows(size.arms, paper, reference)
+        rows = difference_rows(size.arms, paper, reference)
         chart = _differences(rows, extent, analysis, width, with_text=True)
         level = level_words(size.arms[0].verdict.level) if size.arms else ""
         words = f"Difference from {reference}, %, form {analysis.form}, {level} intervals; "
@@ -62,7 +62,8 @@ def by_size(
     return figures
 
 
-def _difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | None, reference: str) -> Rows:
+def difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | None, reference: str) -> Rows:
+    """The reference and each arm: `arm`, `label`, and in percent `value`, `low`, `high`, `published`."""
     shown = list(arms)
     margins = places([arm.verdict.interval for arm in shown], shown[0].verdict.margin if shown else 0.01)
     rows: Rows = [{"arm": reference, "value": 0.0, "label": "reference"}]
@@ -80,14 +81,14 @@ def _difference_rows(arms: Iterable[ArmResult], published: dict[str, float] | No
     return rows
 
 
-def _published(known: Mapping[str, float], reference: str) -> dict[str, float]:
+def published_differences(known: Mapping[str, float], reference: str) -> dict[str, float]:
     """Published differences from the reference in percent at one size."""
     if reference not in known:
         return {}
     return {arm: (x / known[reference] - 1) * 100 for arm, x in known.items() if arm != reference}
 
 
-def _extent(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> tuple[float, float]:
+def extent_of(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> tuple[float, float]:
     """One scale for all charts that stand side by side, the equivalence band always in it."""
     values, margin = list(more), 1.0
     for arm in (arm for group in groups for arm in group):
@@ -107,7 +108,7 @@ def _differences(
     margin = analysis.arms[0].verdict.margin if analysis.arms else 0.01
     height = _ROW * len(rows)
     scale = alt.Scale(domain=list(extent), nice=False, zero=False)
-    x = alt.X("value:Q", scale=scale, title=_difference_title(analysis))
+    x = alt.X("value:Q", scale=scale, title=difference_title(analysis))
     x = x.axis(
         tickCount=max(3, width // 55),
         grid=True,
@@ -145,7 +146,7 @@ def _differences(
     return alt.layer(*layers).properties(width=width, height=height, padding=padding)
 
 
-def _difference_title(analysis: Analysis) -> str:
+def difference_title(analysis: Analysis) -> str:
     """The axis says which way is which."""
     left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
     return f"← {left} · difference, % · {right} →"

@@ -93,7 +93,8 @@ def _printable(node: Any) -> Any:
 
 def inline(drawn: str, key: str, title: str, words: str) -> Markup:
     """An SVG document as a picture inside HTML, named for screen readers."""
-    body = re.sub(r'\s(?:xmlns(?::xlink)?|version)="[^"]*"', "", drawn)
+    # Roles of single marks too: the picture is one thing, told in its title and its words.
+    body = re.sub(r'\s(?:xmlns(?::xlink)?|version|role|aria-[a-z]+)="[^"]*"', "", drawn)
     for colour, name in _VARIABLES.items():
         body = body.replace(f'"{colour}"', f'"var(--{name})"')
     head = f'<svg role="img" aria-labelledby="{key}-title {key}-desc"'

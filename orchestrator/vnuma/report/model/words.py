@@ -113,6 +113,11 @@ def verdict_words(verdict: Verdict) -> str:
     return sentence(verdict)
 
 
+def verdict_kind(verdict: Verdict) -> str:
+    """What colours a verdict: its word, `too-few-boots` for instance; `withheld` where it has none."""
+    return "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
+
+
 def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     """The first sentence of a report, as pieces of text; True marks those to stress.
 

@@ -8,9 +8,9 @@ from vnuma.report.page.page import VmPart
 
 
 def contents(parts: Sequence[VmPart]) -> list[tuple[str, str]]:
-    """Links to the sections of the first VM, or to every VM when there are several."""
+    """Links to the sections of the VM; of several, the table at the top has the links."""
     if len(parts) > 1:
-        return [(part.key, part.vm.name) for part in parts]
+        return [("study", "Study file"), ("again", "Do it again")]
     key = parts[0].key
     names = [("how-far", "How far this goes"), ("table", "Table 1"), ("by-size", "By size")]
     names += [("iterations", "Every iteration"), ("order", "Order and drift")]

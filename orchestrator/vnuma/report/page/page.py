@@ -5,14 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import count as counter
 
+from markupsafe import Markup
+
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import growth_sentence, limits, listed, signed
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.domain.workloads.sizes import sized
-from vnuma.report.charts import difference_charts
 from vnuma.report.charts.host_drawing import host_figures, host_map
 from vnuma.report.charts.order_chart import order
+from vnuma.report.charts.row_plots import RowPlots, all_sizes, each_size
 from vnuma.report.charts.scaling_chart import scaling_charts
 from vnuma.report.charts.strip_chart import strips
 from vnuma.report.charts.svg import Figure
@@ -36,6 +38,7 @@ from vnuma.report.model.words import (
     level_words,
     named,
     places,
+    verdict_kind,
     verdict_words,
 )
 from vnuma.report.published.published_comparison import PublishedRow, published_exact, published_rows
@@ -48,6 +51,8 @@ from vnuma.store.rows import Attempt, Vm
 MOST_VMS_WITH_CHARTS = 8
 """Above this, charts by size are left out: the page would grow beyond what a browser likes."""
 MOST_VMS_WITH_SECONDARY = 2
+STRIP_WIDTH = 370
+"""Pixels: with its axis, half of the text's width."""
 
 SYMBOLS = {Word.EQUIVALENT: "≈", Word.UNDECIDED: "?", Word.TOO_FEW: "…"}
 UP, DOWN = "▲", "▼"
@@ -56,13 +61,15 @@ UP, DOWN = "▲", "▼"
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One arm in the first table."""
+    """One arm in the first table. `short` is the bare verdict, for a table of many VMs."""
 
     arm: str
     kind: str
     symbol: str
+    short: str
     words: str
     difference: str
+    plot: Markup
 
 
 @dataclass(frozen=True)
@@ -82,8 +89,9 @@ class FormPart:
     arms: tuple[tuple[str, int], ...]
     """Each arm with its number of boots."""
     level: str
-    by_size: tuple[Figure, ...]
-    strips: tuple[Figure, ...]
+    by_size: tuple[RowPlots, ...]
+    strips: tuple[tuple[Figure, Figure], ...]
+    """For wide and for narrow screens."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +119,8 @@ class VmPart:
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
-    forest: tuple[Figure, Figure] | None
+    plots: RowPlots | None
+    """None where nothing counts yet."""
     how_far: tuple[Statement, ...]
     forms: tuple[FormPart, ...]
     order: tuple[Figure, Figure] | None
@@ -148,8 +157,8 @@ def vm_parts(loaded: LoadedRun) -> list[VmPart]:
 
 
 def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
-    drawn = bool(analysis.points)
-    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (780, 270))
+    plots = all_sizes(analysis) if analysis.points else None
+    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (850, 270))
     topologies = topologies_of(loaded, vm)
     host = host_map(loaded, vm)
     return VmPart(
@@ -162,15 +171,10 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         sides=faster_side(analysis.measure),
         boots=boots_words(analysis, loaded.study.reference),
         replicates=plural(analysis.replicate),
-        verdicts=tuple(_verdict_rows(loaded.study.reference, analysis)),
+        verdicts=tuple(_verdict_rows(loaded.study.reference, analysis, plots)),
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
-        forest=(
-            difference_charts.forest(analysis, key=f"{key}-forest-wide", width=560),
-            difference_charts.forest(analysis, key=f"{key}-forest-narrow", width=230),
-        )
-        if drawn
-        else None,
+        plots=plots,
         how_far=tuple(how_far(loaded, vm, analysis)),
         forms=tuple(_forms(loaded, analysis, key)),
         order=(wide, narrow) if wide and narrow else None,
@@ -180,7 +184,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         scaling_note=scaling_note(loaded, vm.name),
         scaling_charts=tuple(
             zip(
-                scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=600),
+                scaling_charts(loaded, vm.name, key=f"{key}-scaling-wide", width=840),
                 scaling_charts(loaded, vm.name, key=f"{key}-scaling-narrow", width=230),
                 strict=True,
             )
@@ -205,14 +209,23 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
     )
 
 
-def _verdict_rows(reference: str, analysis: Analysis) -> list[VerdictRow]:
-    rows = [VerdictRow(reference, "reference", "", "reference", "0")]
+def _verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
+    drawn = {row.arm: row.plot for row in plots.rows} if plots else {}
+    nothing = Markup("")
+    rows = [
+        VerdictRow(reference, "reference", "", "reference", "reference", "0", drawn.get(reference, nothing))
+    ]
     margins = places([arm.verdict.interval for arm in analysis.arms], margin_of(analysis))
     for arm, decimals in zip(analysis.arms, margins, strict=True):
         verdict = arm.verdict
-        kind = "withheld" if verdict.withheld else str(verdict.word).replace(" ", "-")
+        kind = verdict_kind(verdict)
         symbol = "" if verdict.withheld else _symbol(verdict)
-        rows.append(VerdictRow(arm.arm, kind, symbol, verdict_words(verdict), _difference(verdict, decimals)))
+        difference, plot = _difference(verdict, decimals), drawn.get(arm.arm, nothing)
+        rows.append(
+            VerdictRow(
+                arm.arm, kind, symbol, kind.replace("-", " "), verdict_words(verdict), difference, plot
+            )
+        )
     return rows
 
 
@@ -276,15 +289,19 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 table=tuple(size_rows(analysis)),
                 arms=tuple((cell.arm, cell.boots) for cell in analysis.table[0].cells),
                 level=level_words(analysis.sizes[0].arms[0].verdict.level) if analysis.arms else "",
-                by_size=tuple(
-                    difference_charts.by_size(analysis, published, size_word, key=f"{key}-{form}-size")
-                )
-                if drawn
-                else (),
-                strips=tuple(strips(analysis, size_word, key=f"{key}-{form}-strip")) if drawn else (),
+                by_size=tuple(each_size(analysis, published, size_word)) if drawn else (),
+                strips=_strips(analysis, size_word, f"{key}-{form}-strip") if drawn else (),
             )
         )
     return parts
+
+
+def _strips(analysis: Analysis, size_word: str, key: str) -> tuple[tuple[Figure, Figure], ...]:
+    """Each size twice, since the text of a drawn chart must not scale."""
+    wide, narrow = (
+        strips(analysis, size_word, key=f"{key}-{width}", width=width) for width in (STRIP_WIDTH, 285)
+    )
+    return tuple(zip(wide, narrow, strict=True))
 
 
 def _by_form(loaded: LoadedRun, primary: Analysis) -> list[Analysis]:

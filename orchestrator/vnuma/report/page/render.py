@@ -8,6 +8,7 @@ from vnuma.errors import InputError
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.words import banner, progress_words
 from vnuma.report.page.contents import contents
+from vnuma.report.page.matrix import matrix
 from vnuma.report.page.page import vm_parts
 from vnuma.report.page.template import filled
 from vnuma.report.published.published_comparison import no_test
@@ -48,4 +49,5 @@ def page_text(loaded: LoadedRun) -> str:
         progress=progress_words(loaded),
         parts=parts,
         contents=contents(parts),
+        matrix=matrix(parts),
     )
