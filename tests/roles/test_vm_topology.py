@@ -82,7 +82,7 @@ def test_on_esxi_8_check_and_apply_agree_on_the_numa_keys(tmp_path: Path, lab: L
 
 
 WRONG_ARMS: list[tuple[dict[str, Any], str]] = [
-    ({}, "option arm is wrong: topology: Field required."),
+    ({}, "option arm is wrong: topology: field required."),
     ({"topology": "2x8", "speed": 1}, "option arm is wrong: speed: "),
     ({"topology": "2 by 8"}, "option arm is wrong: topology: "),
     ({"topology": "2x8", "memory_mb": "much"}, "option arm is wrong: memory_mb"),

@@ -16,7 +16,8 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.growth import Growth
 from vnuma.analysis.variance import Noise
 from vnuma.analysis.verdict import Verdict, Withheld, Word
-from vnuma.domain.workloads.replicate import Replicate, counted, plural
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.workloads.replicate import Replicate, plural
 
 _WITHHELD = {
     Withheld.FIXED_ORDER: "Words withheld: fixed order",

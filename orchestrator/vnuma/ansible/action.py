@@ -19,6 +19,7 @@ from ansible.plugins.loader import fragment_loader
 from ansible.utils.plugin_docs import get_docstring
 from pydantic import ValidationError
 
+from vnuma.domain.vm.validation import messages
 from vnuma.errors import AttemptFailed, DriverMissing, InputError, VnumaError
 
 try:
@@ -76,13 +77,8 @@ def target_of(options: Options) -> AnyTarget:
     try:
         return target_of_task(document)
     except ValidationError as error:
-        what = "; ".join(
-            f"{'.'.join(map(str, item['loc']))}: {item['msg'].removeprefix('Value error, ')}"
-            for item in error.errors()
-        )
-        raise InputError(
-            f"the task's target is wrong: {what}.", fix="inventories/example shows every variable."
-        ) from None
+        what = f"the task's target is wrong: {messages(error)}."
+        raise InputError(what, fix="inventories/example shows every variable.") from None
 
 
 def _field(target: Mapping[str, Any], name: str) -> Any:

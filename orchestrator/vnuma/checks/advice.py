@@ -17,6 +17,7 @@ from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import Topology, topologies
 from vnuma.domain.vm.facts import HostFacts, VmFacts
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.setting import TYPED, Power, Settings, Value
 
 # What a shape may trip by itself, before anything is deployed.
@@ -218,7 +219,7 @@ def _against(one: Forecast, by_host: Mapping[str, int], most: int) -> Iterator[s
 
 
 def _nodes(count: int) -> str:
-    return f"{count} vNUMA node{'s' if count > 1 else ''}"
+    return counted(count, "vNUMA node")
 
 
 def _for(shape: Topology, seen: Forecast, needed: int) -> Iterator[str]:

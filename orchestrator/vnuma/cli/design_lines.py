@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vnuma.cli.screen import plural
-
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.plan import TargetPlan
+from vnuma.domain.vm.plain_text import counted
 
 
 def design_lines(study: Study) -> list[str]:
@@ -30,7 +29,7 @@ def design_lines(study: Study) -> list[str]:
         )
         if wanted
     ]
-    blocks = f"{at_most(study)}{plural(design.most_blocks, 'block')}"
+    blocks = f"{at_most(study)}{counted(design.most_blocks, 'block')}"
     lines = [f"Design   {blocks} {ORDER_WORDS[design.order]} (seed {design.seed})"]
     lines[0] += f"; {', '.join(beside)}" if beside else "; no A/A, no sentinel, no positive control"
     if design.covariate == "place":

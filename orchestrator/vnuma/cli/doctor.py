@@ -11,6 +11,7 @@ import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory, inventory_of
 from vnuma.cli.screen import echo, say
+from vnuma.domain.vm.plain_text import counted
 
 
 class DoctorFormat(StrEnum):
@@ -68,7 +69,7 @@ def doctor(
             say(f"{item.state:5} {item.subject:11} {item.what}")
             for line in item.more:
                 say(f"{'':17} {line}")
-    closing = f"{failed} failed, {warned} warning{'s' if warned != 1 else ''}. Nothing was changed."
+    closing = f"{failed} failed, {counted(warned, 'warning')}. Nothing was changed."
     if failed:
         raise EnvironmentProblem(closing)
     if format_ is DoctorFormat.TEXT:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
-from vnuma.cli.screen import echo, plural, simulated_banner
+from vnuma.cli.screen import echo, simulated_banner
+from vnuma.domain.vm.plain_text import counted
 
 app = typer.Typer(
     help="Save what a vCenter shows of VMs, hosts and clusters.", no_args_is_help=True, rich_markup_mode=None
@@ -34,8 +35,8 @@ def save(
     for estate in estates.save(find_inventory(inventory), file):
         if estate.simulated:
             echo(simulated_banner(estate.simulated))
-        hosts, clusters = plural(len(estate.hosts), "host"), plural(len(estate.clusters), "cluster")
-        echo(f"{estate.source}: {plural(len(estate.vms), 'VM')} on {hosts} in {clusters}")
+        hosts, clusters = counted(len(estate.hosts), "host"), counted(len(estate.clusters), "cluster")
+        echo(f"{estate.source}: {counted(len(estate.vms), 'VM')} on {hosts} in {clusters}")
         for item in estate.unseen[:_LISTED]:
             echo(f"  not seen: {item.kind} {item.name}: {item.why}")
         if len(estate.unseen) > _LISTED:

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from vnuma import __version__
 from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import labelled, value_text
-from vnuma.cli.screen import duration, plural, simulated_banner
+from vnuma.cli.screen import duration, simulated_banner
 from vnuma.domain.study.order import plan_cells
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.page.change_page import (
     MACHINES,
@@ -141,7 +142,7 @@ def _vm_arm(study: Study, arm: ArmPlan) -> ArmLine:
     if arm.prediction is None:
         return ArmLine(label, f"impossible: {arm.impossible}", "")
     seen = arm.prediction
-    return ArmLine(label, plural(seen.vnuma_nodes, "vNUMA node"), seen.confidence)
+    return ArmLine(label, counted(seen.vnuma_nodes, "vNUMA node"), seen.confidence)
 
 
 def _database(study: Study) -> Pairs:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines
 from vnuma.cli.findings_lines import closing_line, findings_lines
-from vnuma.cli.screen import aligned, duration, plural, simulated_banner, width
-from vnuma.domain.workloads.replicate import counted
+from vnuma.cli.screen import aligned, duration, simulated_banner, width
+from vnuma.domain.vm.plain_text import counted
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
@@ -69,7 +69,8 @@ def value_text(value: object, comma: str = ",", to: str = "..") -> str:
 
 def _machine(study: Study, plan: MachinePlan) -> _Lines:
     nodes = [
-        f"  node {node.id}: {plural(len(node.cpus), 'CPU')}, {node.memory_mb:,} MB ({node.free_mb:,} MB free)"
+        f"  node {node.id}: {counted(len(node.cpus), 'CPU')}, "
+        f"{node.memory_mb:,} MB ({node.free_mb:,} MB free)"
         for node in plan.machine.nodes
     ]
     changes = [
@@ -110,7 +111,7 @@ def _vm(study: Study, plan: VmPlan) -> _Lines:
         f"{plan.name}{kind} on {plan.host.name}, ESXi {plan.host.release.version}, "
         f"vmx-{plan.vm.hardware_version}",
         changes,
-        plural(plan.boots, "boot"),
+        counted(plan.boots, "boot"),
         "on real hardware (assumed; measured after block 1)",
         _detects(study),
     )
@@ -167,7 +168,7 @@ def _touched(plan: VmPlan) -> list[str]:
         values = ", ".join(value_text(value) for value in during)
         rows.append((f"  {name}", value_text(now), values, value_text(now)))
     power = "on" if plan.vm.power == "poweredOn" else "off"
-    rows.append(("  power", power, plural(plan.boots, "cycle"), power))
+    rows.append(("  power", power, counted(plan.boots, "cycle"), power))
     return aligned(rows, width())
 
 

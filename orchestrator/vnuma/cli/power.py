@@ -14,7 +14,8 @@ import typer
 
 from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import duration, echo, plural, say, simulated_banner, working
+from vnuma.cli.screen import duration, echo, say, simulated_banner, working
+from vnuma.domain.vm.plain_text import aligned, counted
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 
@@ -149,7 +150,7 @@ class _Found:
     def _heading(self) -> str:
         compared = len(self.study.arms) - 1
         twice = f", {self.study.reference} twice in each block (A/A)" if self.study.design.a_a else ""
-        return f"{plural(compared, 'comparison')}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
+        return f"{counted(compared, 'comparison')}{twice}; the rule simulated, 4,000 studies, +-0.8 points"
 
     def _table(self) -> list[str]:
         from vnuma.domain.vm.percent import percent_text
@@ -173,12 +174,7 @@ class _Found:
             )
             for item in self.needed
         ]
-        widths = [max(len(row[column]) for row in rows) for column in range(5)]
-        return [
-            row[0].ljust(widths[0])
-            + "".join(f"   {cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))
-            for row in rows
-        ]
+        return aligned(rows, right=range(1, 5))
 
     def _hours(self, blocks: float) -> str:
         hours = blocks * self.block_seconds / 3600
@@ -193,12 +189,12 @@ class _Found:
 
         blocks = self.study.design.most_blocks
         if self.outlook is None:
-            return [f"{plural(blocks, 'block')}: no word is given below 6 blocks."]
+            return [f"{counted(blocks, 'block')}: no word is given below 6 blocks."]
         seen, margin = self.outlook, percent_text(self.study.design.equivalence)
         most = "at most " if self.study.design.precision else ""
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"
         return [
-            f"With {most}{plural(blocks, 'block')}, {self._time(blocks)}, if {self._each} vary {spread}:",
+            f"With {most}{counted(blocks, 'block')}, {self._time(blocks)}, if {self._each} vary {spread}:",
             f"  effects of {percent_up(seen.detectable)} or more are likely (80%) found;",
             f"  smaller ones are likely undecided, or equivalent where well within {margin};",
             f"  {percent_text(self.effect)} is found in {seen.power * 100:.0f}% of studies;",
@@ -227,7 +223,7 @@ class _Found:
 
     def _pilot(self, pilot: Pilot) -> list[str]:
         lines = [
-            f"Pilot    {pilot.run}, {plural(pilot.blocks, 'block')}: a cell's SD was "
+            f"Pilot    {pilot.run}, {counted(pilot.blocks, 'block')}: a cell's SD was "
             f"{pilot.measured * 100:.2f}% ({pilot.df} degrees of freedom);",
             f"         planned with its upper bound (95%), {pilot.upper * 100:.2f}%: likely, not promised.",
             "         Rare slow boots and far outliers do not show in so few: then plan with more.",

@@ -15,11 +15,10 @@ from vnuma.cli.screen import (
     console,
     duration,
     folded,
-    plural,
     simulated_banner,
     width,
 )
-from vnuma.domain.vm.plain_text import escaped
+from vnuma.domain.vm.plain_text import counted, escaped
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
 
 
 def _several(progress: Progress, columns: int) -> list[str]:
-    counts = f"{plural(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
+    counts = f"{counted(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
     ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
     first = f"{progress.run.name}  {counts}  {_left(progress)}{ends}"
     cells = [

@@ -95,11 +95,6 @@ def clock_time(seconds: float) -> str:
     return f"{then:%H:%M}" if then.date() == now.date() else f"{then:%a %H:%M}"
 
 
-def plural(count: int, noun: str) -> str:
-    """`1 block`, `2 blocks`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
 def width(stream: TextIO | None = None) -> int | None:
     """Columns of the terminal behind a stream (standard output), at most WIDEST; None where there is none.
 

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.wording import limits, listed
-from vnuma.report.model.words import banner, count, lead, level_words, places
+from vnuma.domain.vm.plain_text import counted
+from vnuma.report.model.words import banner, lead, level_words, places
 
 
 @pytest.mark.parametrize(
@@ -55,7 +56,7 @@ def test_a_lead_and_the_rest_are_the_whole_finding(text: str) -> None:
 )
 def test_nouns_follow_their_number(number: int, words: str) -> None:
     """One boot, two boots."""
-    assert count(number, "boot") == words
+    assert counted(number, "boot") == words
 
 
 def test_the_banner_names_the_scenario_and_is_empty_for_real_machines() -> None:

@@ -14,6 +14,7 @@ from vnuma.domain.topology.evidence import LOG_WORDS, LogEvidence
 from vnuma.domain.topology.prediction import Prediction
 from vnuma.domain.topology.topology import Topology
 from vnuma.domain.vm.facts import GuestTopology
+from vnuma.domain.vm.plain_text import counted
 from vnuma.logs.errorlog import ErrorLog
 from vnuma.logs.vmware import VmwareLog
 
@@ -119,4 +120,4 @@ def _notes(prediction: Prediction, guest: GuestTopology, log: VmwareLog | None) 
 
 
 def _count(nodes: int) -> str:
-    return f"{nodes} vNUMA node" + ("" if nodes == 1 else "s")
+    return counted(nodes, "vNUMA node")

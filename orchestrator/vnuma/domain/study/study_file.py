@@ -18,6 +18,7 @@ from vnuma.domain.study.workload_checks import check_arms_workloads, check_workl
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls
+from vnuma.domain.vm.validation import message
 from vnuma.domain.workloads.kinds import settings_type
 from vnuma.domain.workloads.problem import Path, Problem
 from vnuma.errors import InputError
@@ -206,8 +207,7 @@ def _problem(item: Any, data: Any) -> Problem:
         return Problem(path, f"unknown field '{field}'.", fix)
     if kind == "missing":
         return Problem(path, f"field '{field}' is missing.", "Every field is described in docs/study.md.")
-    message = str(item["msg"]).removeprefix("Value error, ")
-    return Problem(path, f"{_dotted(path)}: {message[:1].lower()}{message[1:]}.")
+    return Problem(path, f"{_dotted(path)}: {message(item)}.")
 
 
 # Fields that take a mapping among other kinds of value: pydantic puts the model's name into the location.

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pydantic import ValidationError
 
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.validation import message
 from vnuma.domain.workloads.problem import Path, Problem
 
 
@@ -65,9 +66,8 @@ def _misfits(study: Study, index: int, own: Mapping[str, object]) -> Iterator[Pr
         type(study.workload).model_validate({**study.workload.model_dump(), **own})
     except ValidationError as error:
         for item in error.errors():
-            message = str(item["msg"]).removeprefix("Value error, ")
             yield Problem(
                 ("arms", index, "workload", *item["loc"]),
-                f"workload.{'.'.join(map(str, item['loc']))}: {message[:1].lower()}{message[1:]}.",
+                f"workload.{'.'.join(map(str, item['loc']))}: {message(item)}.",
                 "",
             )

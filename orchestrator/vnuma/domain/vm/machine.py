@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import emulated_by, scenario_of
 from vnuma.logs import linux_nodes
 
@@ -76,7 +77,7 @@ class MachineFacts:
     def words(self) -> str:
         """`2 NUMA nodes, Linux 6.1.0`, for plans and reports."""
         count = len(self.nodes)
-        return f"{count} NUMA node{'' if count == 1 else 's'}, Linux {self.kernel}"
+        return f"{counted(count, 'NUMA node')}, Linux {self.kernel}"
 
 
 def machine_facts(text: str) -> MachineFacts:

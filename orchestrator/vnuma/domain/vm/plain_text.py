@@ -7,6 +7,7 @@ surrogate (half of a UTF-16 pair) cannot be written to any file.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Sequence
 
 _CONTROL = re.compile(
     "[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]"
@@ -26,6 +27,23 @@ def refuse_controls(text: str, *, lines: bool = False) -> None:
 def escaped(text: str) -> str:
     r"""The text with each such character but line breaks and tabs written out, as \x1b: for terminals."""
     return _CONTROL.sub(lambda match: _written(match[0]), text)
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 block`, `2,500 VMs`, `6 passes`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
+    """Rows of cells as lines, each column as wide as its widest cell; figures go to the `right`."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]
 
 
 def in_yaml(text: str) -> str:

@@ -23,8 +23,3 @@ def medians(replicate: Replicate) -> str:
 def none_valid(replicate: Replicate) -> str:
     """Why an arm has no figure: `no valid boot`."""
     return f"no valid {replicate}"
-
-
-def counted(number: int, replicate: Replicate) -> str:
-    """`1 boot`, `6 passes`."""
-    return f"{number:,} {replicate if number == 1 else plural(replicate)}"

@@ -15,6 +15,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.endpoint import Identity, plain
+from vnuma.domain.vm.validation import message
 from vnuma.engine.access.secrets import Secret
 from vnuma.errors import InputError
 
@@ -307,6 +308,5 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> Targe
         lines = []
         for item in error.errors():
             path = ".".join(f"vnuma_{step}" if i == 0 else str(step) for i, step in enumerate(item["loc"]))
-            why = str(item["msg"]).removeprefix("Value error, ")
-            lines.append(f"{where}: host {name}: {path}: {why[:1].lower()}{why[1:]}.")
+            lines.append(f"{where}: host {name}: {path}: {message(item)}.")
         raise InputError("\n".join(lines), fix="inventories/example shows every variable.") from None

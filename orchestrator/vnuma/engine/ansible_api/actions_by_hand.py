@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from vnuma.domain.arm.arm import Arm
+from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.target import Target
 from vnuma.engine.ansible_api import by_hand
 from vnuma.engine.cell.guest_shutdown import PowerRules
@@ -136,10 +137,5 @@ def _parsed(model: type[Model], data: Document, option: str) -> Model:
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        what = "; ".join(
-            f"{'.'.join(map(str, item['loc'])) or option}: {item['msg'].removeprefix('Value error, ')}"
-            for item in error.errors()
-        )
-        raise InputError(
-            f"option {option} is wrong: {what}.", fix="docs/study.md describes every field."
-        ) from None
+        what = f"option {option} is wrong: {messages(error, option)}."
+        raise InputError(what, fix="docs/study.md describes every field.") from None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vnuma.domain.vm.change import change_back
+from vnuma.domain.vm.plain_text import aligned
 from vnuma.domain.vm.setting import Settings, Value
 
 # ESXi rewrites these at every power-on, and clears the last one with the reboot that it is set for: their
@@ -56,11 +57,8 @@ def conflict_words(vm: str, foreign: list[ThreeWay]) -> str:
     """The three-way difference as a table for people."""
     rows = [("setting", "baseline", "we set", "now")]
     rows += [(item.setting, _text(item.baseline), _text(item.ours), _text(item.now)) for item in foreign]
-    widths = [max(len(row[column]) for row in rows) for column in range(4)]
-    table = "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    )
-    return f"{vm} was changed by somebody else since the study began. Nothing was changed now.\n{table}"
+    said = f"{vm} was changed by somebody else since the study began. Nothing was changed now."
+    return "\n".join([said, *aligned(rows)])
 
 
 def _text(value: Value) -> str:

@@ -11,9 +11,9 @@ from markupsafe import Markup, escape
 
 from vnuma.analysis.wording import listed
 from vnuma.domain.study.order import columns
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.charts.svg import Figure
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome
 
@@ -102,7 +102,7 @@ def _node(node: HostNode, top: int, height: int, pinned: frozenset[int]) -> str:
 
 
 def _words(found: HostMap, cpus: Sequence[int], arms: Sequence[str]) -> str:
-    nodes = f"{count(len(found.nodes), 'host NUMA node')} of {found.name}"
+    nodes = f"{counted(len(found.nodes), 'host NUMA node')} of {found.name}"
     if not arms:
         return f"{nodes}; where the VM ran is not known."
     if not cpus:
@@ -110,7 +110,7 @@ def _words(found: HostMap, cpus: Sequence[int], arms: Sequence[str]) -> str:
     on = [
         f"{inside} on node {node.id}" for node in found.nodes if (inside := len(set(node.cpus) & set(cpus)))
     ]
-    return f"{nodes}; {listed(arms)} pinned to {count(len(cpus), 'logical CPU')} (filled): {listed(on)}."
+    return f"{nodes}; {listed(arms)} pinned to {counted(len(cpus), 'logical CPU')} (filled): {listed(on)}."
 
 
 def _settings(effective: object) -> Mapping[str, Any] | None:

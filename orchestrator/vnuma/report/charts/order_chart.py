@@ -8,7 +8,8 @@ import statistics
 import altair as alt
 
 from vnuma.analysis.result import Analysis
-from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.workloads.replicate import plural
 from vnuma.report.charts.difference_charts import Rows
 from vnuma.report.charts.svg import BAND, INK, MUTED, OURS, SHAPES, Figure, draw
 from vnuma.report.model.drift import drift_words

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from markupsafe import Markup, escape
 
 from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.charts.svg import Figure
 from vnuma.report.model.arm_topologies import ArmTopology
-from vnuma.report.model.words import count
 
 _LEFT = 84
 _SPAN = 232
@@ -47,7 +47,7 @@ def drawing(arm: ArmTopology, *, key: str) -> Figure:
 def _sockets_words(shape: Topology | None) -> str:
     if shape is None:
         return "sockets chosen by ESXi, not known"
-    return f"{count(shape.sockets, 'socket')} of {count(shape.cores_per_socket, 'core')}"
+    return f"{counted(shape.sockets, 'socket')} of {counted(shape.cores_per_socket, 'core')}"
 
 
 def _boxes(sizes: Sequence[int], vcpus: int, row: int, kind: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from vnuma import __version__
 from vnuma.checks.drift import History, StandingFinding
-from vnuma.report.check.words import plural
+from vnuma.domain.vm.plain_text import counted
 
 SCHEMA = "vnuma/check-history/1"
 MOST = 40
@@ -20,7 +20,7 @@ def lines(history: History) -> Iterator[str]:
     """One source on the terminal: new first, then gone, then what stands, longest first."""
     counts = f"{len(history.new):,} new, {len(history.gone):,} gone, {len(history.unchanged):,} unchanged"
     first = _day(history.checks[0].read_at)
-    yield f"{history.source}: {plural(len(history.checks), 'check')} from {first} to {_day(history.until)}"
+    yield f"{history.source}: {counted(len(history.checks), 'check')} from {first} to {_day(history.until)}"
     yield f"since {_minute(history.since)}: {counts}"
     yield from _some("new", history.new, history)
     yield from _some("gone", history.gone, history)
@@ -44,7 +44,7 @@ def _stood(item: StandingFinding, history: History) -> str:
 
 
 def _days(item: StandingFinding, end: datetime) -> str:
-    return plural((end - item.first).days, "day")
+    return counted((end - item.first).days, "day")
 
 
 def _day(at: datetime) -> str:

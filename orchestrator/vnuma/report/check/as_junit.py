@@ -9,7 +9,8 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Judged
 from vnuma.checks.rule import Rule
-from vnuma.report.check.words import plural, xml_text
+from vnuma.domain.vm.plain_text import counted
+from vnuma.report.check.words import xml_text
 
 
 def as_junit(result: CheckResult) -> str:
@@ -62,12 +63,12 @@ def _suite(
             failures += 1
     for reason, vms in reasons.items():
         case = SubElement(
-            suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{plural(vms, 'VM')} not evaluated"
+            suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{counted(vms, 'VM')} not evaluated"
         )
         SubElement(case, "skipped", message=xml_text(reason))
         skipped += 1
     if other > 0:
-        SubElement(suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{plural(other, 'VM')} passed")
+        SubElement(suite, "testcase", classname=f"vnuma.{rule.id}", name=f"{counted(other, 'VM')} passed")
     suite.set("tests", str(len(suite)))
     suite.set("failures", str(failures))
     suite.set("skipped", str(skipped))

@@ -11,7 +11,8 @@ from markupsafe import Markup
 from vnuma import __version__
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
-from vnuma.report.check.words import mixed_words, plural, unseen_words
+from vnuma.domain.vm.plain_text import counted
+from vnuma.report.check.words import mixed_words, unseen_words
 from vnuma.report.model.words import banner
 from vnuma.report.page.template import filled
 
@@ -38,7 +39,9 @@ def as_page(result: CheckResult) -> str:
         lead=_lead(result),
         rules=rules,
         most=max((objects for _, _, objects, _, _ in rules), default=1),
-        reasons=[(plural(len(names), "rule"), plural(vms, "VM"), why) for why, names, vms in result.reasons],
+        reasons=[
+            (counted(len(names), "rule"), counted(vms, "VM"), why) for why, names, vms in result.reasons
+        ],
         unseen=unseen_words(result),
         title=_title(result),
         estate=_estate(result),
@@ -65,9 +68,9 @@ def _title(result: CheckResult) -> str:
 
 def _estate(result: CheckResult) -> str:
     hosts, clusters = (sum(getattr(s, part) for s in result.sources) for part in ("hosts", "clusters"))
-    vms = plural(len(result.vms), "VM")
+    vms = counted(len(result.vms), "VM")
     left = f" ({result.left_out:,} more left out by the filters)" if result.left_out else ""
-    return f"{vms} on {plural(hosts, 'host')} in {plural(clusters, 'cluster')}{left}"
+    return f"{vms} on {counted(hosts, 'host')} in {counted(clusters, 'cluster')}{left}"
 
 
 def _lead(result: CheckResult) -> list[tuple[str, bool]]:
@@ -76,7 +79,7 @@ def _lead(result: CheckResult) -> list[tuple[str, bool]]:
     block, warn = count.get(Severity.BLOCK, 0), count.get(Severity.WARN, 0)
     rest = count.get(Severity.INFO, 0) + count.get(None, 0)
     return [
-        (plural(block, "VM"), True),
+        (counted(block, "VM"), True),
         (f" {_have(block)} a fault that changes what the guest sees or what it may use. ", False),
         (f"{warn:,} more", True),
         (

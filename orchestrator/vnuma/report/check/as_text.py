@@ -8,7 +8,8 @@ from textwrap import wrap
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Group
-from vnuma.report.check.words import headline, plural, since_words, unseen_words
+from vnuma.domain.vm.plain_text import counted
+from vnuma.report.check.words import headline, since_words, unseen_words
 
 WIDTH = 80
 MOST = 40
@@ -47,7 +48,7 @@ def _finding(group: Group) -> Iterator[tuple[str, str]]:
     where = [name for name, _ in group.vms] if it.kind != "vm" else []
     if where:
         more = f" and {len(where) - _NAMED} more" if len(where) > _NAMED else ""
-        yield from _wrapped(_INDENT, f"{plural(len(where), 'VM')}: {', '.join(where[:_NAMED])}{more}")
+        yield from _wrapped(_INDENT, f"{counted(len(where), 'VM')}: {', '.join(where[:_NAMED])}{more}")
     observed = ", ".join(f"{name} {value}" for name, value in it.observed.items())
     if it.arm:
         observed = f"arm {it.arm}: {observed}"
@@ -84,7 +85,7 @@ def _unseen(result: CheckResult) -> Iterator[tuple[str, str]]:
         yield from _wrapped("unseen     ", f"{names}: {why}")
     for reason, rules, vms in result.reasons[:_LISTED]:
         yield from _wrapped(
-            "not evaluated ", f"{plural(len(rules), 'rule')} on {plural(vms, 'VM')}: {reason}"
+            "not evaluated ", f"{counted(len(rules), 'rule')} on {counted(vms, 'VM')}: {reason}"
         )
 
 

@@ -7,14 +7,10 @@ from collections import defaultdict
 
 from vnuma.checks.finding import Severity
 from vnuma.checks.result import CheckResult, Since
+from vnuma.domain.vm.plain_text import counted
 
 # Characters that XML 1.0 cannot hold, not even escaped.
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-
-
-def plural(count: int, noun: str) -> str:
-    """`1 VM`, `2,500 VMs`."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "es" if noun.endswith("s") else "s")
 
 
 def xml_text(text: str) -> str:
@@ -34,7 +30,7 @@ def _named(kind: str, names: list[str]) -> str:
     if len(names) == 1:
         return f"{kind} {names[0]}"
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return f"{plural(len(names), kind)}: {', '.join(names[:_NAMED])}{more}"
+    return f"{counted(len(names), kind)}: {', '.join(names[:_NAMED])}{more}"
 
 
 _KINDS = {"vm": "VM"}
@@ -47,8 +43,8 @@ def headline(result: CheckResult) -> str:
     parts = [f"{count.get(severity, 0):,} {severity.value}" for severity in Severity]
     parts.append(f"{count.get(None, 0):,} pass")
     return (
-        f"{plural(len(result.vms), 'VM')}: {', '.join(parts)}\n"
-        f"({result.not_evaluated:,} of {plural(result.checks, 'check')} not evaluated)"
+        f"{counted(len(result.vms), 'VM')}: {', '.join(parts)}\n"
+        f"({result.not_evaluated:,} of {counted(result.checks, 'check')} not evaluated)"
     )
 
 

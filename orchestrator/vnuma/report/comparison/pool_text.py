@@ -12,8 +12,9 @@ from vnuma.analysis.compare import Interval
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import limits, listed, percent, signed
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.comparison.many import Pool, Unit
-from vnuma.report.model.words import banner, count, direction, verdict_words
+from vnuma.report.model.words import banner, direction, verdict_words
 
 WIDTH = 80
 PLOT = 27
@@ -34,9 +35,9 @@ def as_text(found: Pool) -> str:
 
 
 def _heading(found: Pool) -> Iterator[str]:
-    runs = count(len({unit.run.run.id for unit in found.units}), "run")
+    runs = counted(len({unit.run.run.id for unit in found.units}), "run")
     yield (
-        f"{count(len(found.counted), 'VM')} of {runs}, "
+        f"{counted(len(found.counted), 'VM')} of {runs}, "
         f"{found.measure.name}, {direction(found.measure)}; differences from {found.reference}"
     )
     for unit in found.units:

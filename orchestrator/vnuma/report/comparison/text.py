@@ -11,9 +11,10 @@ from xml.etree import ElementTree as ET
 from vnuma.analysis.between import Change
 from vnuma.analysis.verdict import Verdict
 from vnuma.analysis.wording import decimals, limits, listed, signed
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.comparison.condition import Condition, State
 from vnuma.report.comparison.pair import Comparison, Pair
-from vnuma.report.model.words import banner, count, direction, verdict_words
+from vnuma.report.model.words import banner, direction, verdict_words
 
 WIDTH = 80
 CAUTION = (
@@ -162,7 +163,7 @@ def _interval(verdict: Verdict) -> dict[str, Any]:
     return {
         "ratio": verdict.ratio,
         "interval_95": None if interval is None else [interval.low, interval.high],
-        "reason": None if interval else f"too few boots ({count(verdict.boots, 'boot')})",
+        "reason": None if interval else f"too few boots ({counted(verdict.boots, 'boot')})",
     }
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from vnuma.analysis.wording import listed
 from vnuma.domain.topology.topology import Topology
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Attempt, Vm
 from vnuma.store.states import CellState, Outcome
 
@@ -82,7 +82,7 @@ class ArmTopology:
         boots = sum(number for _, number in self.logged)
         if not boots:
             return "not evaluated"
-        text = "; ".join(f"{words} ({count(n, 'boot')})" for words, n in self.logged)
+        text = "; ".join(f"{words} ({counted(n, 'boot')})" for words, n in self.logged)
         if len(self.logged) == 1:
             text = self.logged[0][0]
         return (
@@ -156,7 +156,7 @@ def _log(attempt: Attempt) -> dict[str, Any]:
 
 def _log_words(log: dict[str, Any]) -> str:
     domains = log.get("physical_domains")
-    return f"{log.get('vnuma_nodes')}" + (f", {count(domains, 'part')} on the host" if domains else "")
+    return f"{log.get('vnuma_nodes')}" + (f", {counted(domains, 'part')} on the host" if domains else "")
 
 
 def _texts(attempts: Sequence[Attempt], key: str) -> tuple[str, ...]:
@@ -192,4 +192,4 @@ def _counts(seen: Sequence[tuple[int, int]]) -> str:
         return "not known"
     if len(seen) == 1:
         return str(seen[0][0])
-    return ", ".join(f"{nodes} ({count(boots, 'boot')})" for nodes, boots in seen)
+    return ", ".join(f"{nodes} ({counted(boots, 'boot')})" for nodes, boots in seen)

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.executions import of_vm
 from vnuma.report.model.machine_words import machine_of, machine_pairs
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome
 
@@ -97,7 +97,7 @@ def _host(loaded: LoadedRun, vm: Vm) -> Pairs:
 
 
 def _node(node: Mapping[str, Any]) -> str:
-    return f"node {node['id']}: {count(len(node['cpus']), 'logical CPU')}, {_megabytes(node['memory_mb'])}"
+    return f"node {node['id']}: {counted(len(node['cpus']), 'logical CPU')}, {_megabytes(node['memory_mb'])}"
 
 
 def _machine(loaded: LoadedRun, vm: Vm) -> Pairs:
@@ -155,7 +155,7 @@ def _time_of_a_cell(loaded: LoadedRun, vm: Vm) -> Pairs:
     return [
         (
             _STAGES.get(stage, stage),
-            f"{statistics.median(every):.1f} s, median of {count(len(every), 'cell')}",
+            f"{statistics.median(every):.1f} s, median of {counted(len(every), 'cell')}",
         )
         for stage, every in spent.items()
     ] or [("Stages", UNKNOWN)]

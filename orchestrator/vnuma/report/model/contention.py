@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Vm
 
 READY = "cpu.ready.summation"
@@ -37,7 +37,7 @@ class Contention:
         co_stop = "not known" if self.co_stop is None else f"at most {self.co_stop * 100:.1f}%"
         return (
             f"CPU ready at most {self.ready * 100:.1f}% of a vCPU's time, co-stop {co_stop}, in any 20 s "
-            f"({count(self.boots, 'boot')})"
+            f"({counted(self.boots, 'boot')})"
         )
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from vnuma.analysis.wording import listed
 from vnuma.domain.study.declaration import SCOPE, Declared, declaration, deviations
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Fact
 
 
@@ -56,7 +56,7 @@ def _short(loaded: LoadedRun) -> Iterator[str]:
         return
     for analysis in loaded.result.primary:
         if analysis.blocks_not_begun:
-            yield f"{count(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
+            yield f"{counted(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
 
 
 def plan_document(loaded: LoadedRun) -> dict[str, Any]:

@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vnuma.domain.vm.plain_text import aligned
+
 WIDEST = 100
 """Captions on the screen are wrapped at this width."""
 
@@ -36,15 +38,8 @@ class GridTable:
 
 def as_screen(table: GridTable, widest: int = WIDEST) -> str:
     """Columns side by side, the first to the left and the others to the right."""
-    lines = [table.headings, *table.rows]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(table.headings))]
-    body = [
-        "  ".join(
-            [line[0].ljust(widths[0]), *(x.rjust(w) for x, w in zip(line[1:], widths[1:], strict=True))]
-        )
-        for line in lines
-    ]
-    return "\n".join([textwrap.fill(table.caption, widest), *(line.rstrip() for line in body)]) + "\n"
+    body = aligned([table.headings, *table.rows], right=range(1, len(table.headings)))
+    return "\n".join([textwrap.fill(table.caption, widest), *body]) + "\n"
 
 
 def as_markdown(table: GridTable) -> str:

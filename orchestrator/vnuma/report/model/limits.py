@@ -14,6 +14,7 @@ from vnuma.analysis.result import Analysis
 from vnuma.analysis.sentinel import NOT_RUN
 from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.study import Study
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import says_nothing
 from vnuma.domain.workloads.sizes import sized
 from vnuma.report.model.arm_topologies import ArmTopology, topologies_of
@@ -24,7 +25,7 @@ from vnuma.report.model.machine_words import PASSES, machine_of
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import MEANS, saturation_sentences
 from vnuma.report.model.trust import a_a_words, control_words, effective_count, lost_words
-from vnuma.report.model.words import ORDER_WORDS, count, lead, progress_words
+from vnuma.report.model.words import ORDER_WORDS, lead, progress_words
 from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
@@ -198,7 +199,7 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
     if design.order == "fixed":
         text = "Every block ran the arms in the same order: drift looks like an effect, so no word is given."
         return Statement("alarm", "Order and drift.", text)
-    blocks = count(analysis.blocks, "block")
+    blocks = counted(analysis.blocks, "block")
     order = ORDER_WORDS[design.order].removeprefix("in ")
     words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
     return Statement(_alarming(analysis.drift), "Order and drift.", words)

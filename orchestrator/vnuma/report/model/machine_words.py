@@ -7,9 +7,10 @@ from typing import Any
 
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import listed
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.vm.provenance import measured_on
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import ORDER_WORDS, count
+from vnuma.report.model.words import ORDER_WORDS
 from vnuma.store.rows import Vm
 from vnuma.store.states import CellState
 
@@ -56,7 +57,11 @@ def scope_words(loaded: LoadedRun, vm: Vm) -> str:
     """What the answer is about, of a machine."""
     facts = machine_of(loaded, vm)
     nodes, processor = facts.get("nodes") or [], facts.get("cpu_model") or "unknown CPU"
-    shown = [processor, count(len(nodes), "NUMA node"), f"Linux {facts.get('kernel', 'of unknown release')}"]
+    shown = [
+        processor,
+        counted(len(nodes), "NUMA node"),
+        f"Linux {facts.get('kernel', 'of unknown release')}",
+    ]
     if vm.esxi_host != vm.name:
         shown.insert(0, vm.esxi_host)
     where = f", on {measured_on(loaded.simulated)}" if loaded.simulated else ""
@@ -71,14 +76,15 @@ def method_words(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[str]
     design = study.design
     twice = f", the reference {study.reference} twice in each block as an A/A check" if design.a_a else ""
     yield (
-        f"{count(len(arms), 'arm')} ({listed(arms)}) in {count(analysis.blocks, 'block')}: complete blocks "
-        f"{ORDER_WORDS[design.order]} (seed {loaded.run.seed}){twice}."
+        f"{counted(len(arms), 'arm')} ({listed(arms)}) in {counted(analysis.blocks, 'block')}: "
+        f"complete blocks {ORDER_WORDS[design.order]} (seed {loaded.run.seed}){twice}."
     )
     yield f"{PASSES} Of {len(cells)} cells {valid} are valid."
     yield (
         f"A cell ran {study.workload.summary()}, with "
-        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}; "
-        "each node's FilePages proved before the first of them where the file's pages lay."
+        f"{counted(design.warmups, 'discarded warm-up')} and "
+        f"{counted(design.iterations, 'timed iteration')}; each node's "
+        "FilePages proved before the first of them where the file's pages lay."
     )
     if readers := readers_words(loaded, vm):
         rests = "; the unsaturated one rests after each sixteenth of the file"
@@ -96,7 +102,7 @@ def machine_pairs(loaded: LoadedRun, vm: Vm) -> list[tuple[str, str]]:
         "Kernel": facts.get("kernel"),
         "Virtualization": facts.get("virtualization") or "none seen",
         "NUMA nodes": ", ".join(
-            f"node {node['id']}: {count(len(node['cpus']), 'CPU')}, {node['memory_mb']:,} MB"
+            f"node {node['id']}: {counted(len(node['cpus']), 'CPU')}, {node['memory_mb']:,} MB"
             for node in facts.get("nodes") or []
         ),
         "Distances": "; ".join(

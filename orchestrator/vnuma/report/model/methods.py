@@ -10,10 +10,11 @@ from vnuma.analysis.wording import listed, percent_up
 from vnuma.domain.study.design import Design
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.percent import percent_text
-from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.workloads.replicate import plural
 from vnuma.report.model.machine_words import machine_of, method_words, scope_words
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import ORDER_WORDS, count, direction, named
+from vnuma.report.model.words import ORDER_WORDS, direction, named
 from vnuma.store.rows import Vm
 from vnuma.store.states import CellState
 
@@ -49,7 +50,7 @@ def scope(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     text = (
         f"{named(measure)} in {measure.unit} ({direction(measure)}) of {_work(study)}, form "
         f"{_form(study, analysis.form)}. {place}. {boots} compared per arm, {analysis.blocks} of "
-        f"{count(study.design.most_blocks, 'declared block')} {order}; 95% intervals that hold for all "
+        f"{counted(study.design.most_blocks, 'declared block')} {order}; 95% intervals that hold for all "
         "arms together."
     )
     if loaded.simulated and not machine_of(loaded, vm):
@@ -92,14 +93,14 @@ def methods(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> str:
     if machine_of(loaded, vm):
         return " ".join([*method_words(loaded, vm, analysis), error, _equivalence(analysis)])
     parts = [
-        f"{count(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
+        f"{counted(len(study.arms), 'arm')} of a {study.vcpus}-vCPU VM ({', '.join(study.labels)}; "
         f"sockets x cores per socket unless named) were compared in "
-        f"{count(analysis.blocks, 'block')}: complete blocks {ORDER_WORDS[design.order]} "
+        f"{counted(analysis.blocks, 'block')}: complete blocks {ORDER_WORDS[design.order]} "
         f"(seed {loaded.run.seed}){a_a}.{_stopping(design, analysis)}",
         f"For each of the {len(cells)} cells ({valid} valid) the guest was shut down, the VM reconfigured, "
         "read back and powered on again on the same host; its topology was verified before measuring.",
         f"A cell ran {_ran(study)}, {maxdop}, with "
-        f"{count(design.warmups, 'discarded warm-up')} and {count(design.iterations, 'timed iteration')}"
+        f"{counted(design.warmups, 'discarded warm-up')} and {counted(design.iterations, 'timed iteration')}"
         f"{_clocked(analysis)}",
         _beside(loaded, analysis),
         "The cell value is the mean over sizes of the logarithm of the median iteration; the unit of "
@@ -144,7 +145,7 @@ def _stopping(design: Design, analysis: Analysis) -> str:
     ended = f" It ended by this rule: {analysis.ended_by}." if analysis.ended_by else ""
     return (
         f" Declared beforehand, between blocks and whatever the intervals say: to end "
-        f"{listed(rules, 'or')}, with at most {count(design.most_blocks, 'block')}.{ended}"
+        f"{listed(rules, 'or')}, with at most {counted(design.most_blocks, 'block')}.{ended}"
     )
 
 
@@ -161,7 +162,7 @@ def _error(analysis: Analysis, design: AnalysisDesign) -> str:
             f"Differences are ratios within blocks; {listed(own)} was compared by a paired t on its own "
             f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%).{placed}"
         )
-    arms = count(len(analysis.arms), "comparison")
+    arms = counted(len(analysis.arms), "comparison")
     text = (
         f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
         f"{analysis.df} degrees of freedom) with Dunnett intervals for {arms}"
@@ -187,7 +188,7 @@ def _equivalence(analysis: Analysis) -> str:
 def _power(analysis: Analysis) -> str:
     if isinstance(analysis.detectable_effect, NotEvaluated):
         return ""
-    blocks = count(analysis.blocks, "block")
+    blocks = counted(analysis.blocks, "block")
     effect = percent_up(analysis.detectable_effect)
     return f"With the upper bound of this spread, {blocks} likely (80%) detect a difference of {effect}."
 
@@ -196,5 +197,5 @@ def _range(boots: set[int], study: Study) -> str:
     low, high = min(boots), max(boots)
     replicate = study.workload.replicate
     if replicate == "boot":
-        return count(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
+        return counted(low, "power-cycle") if low == high else f"{low} to {high} power-cycles"
     return counted(low, replicate) if low == high else f"{low} to {high} {plural(replicate)}"

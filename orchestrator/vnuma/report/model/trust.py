@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from vnuma.analysis.checks import AaCheck, ControlCheck
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import a_a_sentence
+from vnuma.domain.vm.plain_text import counted
 from vnuma.report.model.machine_words import machine_of
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.model.words import count
 from vnuma.store.rows import Attempt, Vm
 from vnuma.store.states import Outcome
 
@@ -104,7 +104,7 @@ def lost_words(loaded: LoadedRun, vm: Vm) -> str:
         return ""
     outcomes = Counter(str(attempt.outcome) for attempt in lost)
     kinds = ", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items()))
-    return f"{count(len(lost), 'attempt')} did not count ({kinds}): kept in the store, never averaged in"
+    return f"{counted(len(lost), 'attempt')} did not count ({kinds}): kept in the store, never averaged in"
 
 
 def attempt_words(attempt: Attempt) -> str:

@@ -7,7 +7,8 @@ from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vnuma.domain.workloads.replicate import Replicate, counted
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.workloads.replicate import Replicate
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
 from vnuma.store.states import Outcome

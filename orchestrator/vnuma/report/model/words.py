@@ -16,7 +16,8 @@ from vnuma.analysis.verdict import Verdict, Withheld, Word
 from vnuma.analysis.wording import decimals, headline, limits, listed, percent_whole, sentence, together
 from vnuma.domain.study.design import Order
 from vnuma.domain.vm import provenance
-from vnuma.domain.workloads.replicate import counted, plural
+from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.workloads.replicate import plural
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.states import CellState
 
@@ -46,11 +47,6 @@ def faster_side(measure: Measure) -> str:
 def banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
     return provenance.banner(scenario)
-
-
-def count(number: int, noun: str) -> str:
-    """`1 block`, `2 blocks`, `1,000 boots`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def lead(text: str) -> tuple[str, str]:

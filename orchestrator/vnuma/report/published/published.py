@@ -10,9 +10,9 @@ from textwrap import fill
 
 from vnuma.analysis.published import RUN_SD, RUNS, STUDIES, Description, Table, describe, drift_alone
 from vnuma.analysis.wording import amount, signed
+from vnuma.domain.vm.plain_text import counted
 from vnuma.errors import InputError
 from vnuma.report.model.grid import WIDEST, GridTable, as_markdown, as_screen
-from vnuma.report.model.words import count
 
 FORM = "The first line names the columns: rows_per_side,ARM,ARM,...; then one line a size, times in ms."
 SIZE = "rows_per_side"
@@ -154,7 +154,7 @@ def _can(table: Table, described: Description) -> Iterator[str]:
         "size: where rows are streamed to a client, that is the pace of sending them."
     )
     yield (
-        f"In {described.in_order} of {count(len(table.sizes), 'row')} every arm is slower than the one "
+        f"In {described.in_order} of {counted(len(table.sizes), 'row')} every arm is slower than the one "
         "before it. Topology would do that; so would drift in the order of the table."
     )
 

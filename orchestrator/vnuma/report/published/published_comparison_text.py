@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 
 from vnuma.analysis.result import Analysis
+from vnuma.domain.vm.plain_text import aligned
 from vnuma.domain.workloads.sizes import in_table
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.published.published_comparison import ALLOWED, PublishedRow, published_rows
@@ -25,7 +26,7 @@ def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
     if sum(widths) + 2 * len(widths) > width:
         body = [_line(line, width) for line in lines[1:]]
     else:
-        body = [_aligned(line, widths) for line in lines]
+        body = aligned(lines, right=range(2, len(widths) - 1))
     return "\n".join([textwrap.fill(title, width - 1, subsequent_indent="  "), *body])
 
 
@@ -39,13 +40,6 @@ def _cells(row: PublishedRow) -> tuple[str, ...]:
     differences = [text.replace("%", "") for text in (row.their_difference, row.our_difference)]
     where = _KEPT if row.where == ALLOWED else row.where.removesuffix(f" one {row.replicate}'s range")
     return (size, row.arm, *figures, *differences, where)
-
-
-def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Names to the left, figures to the right."""
-    names = [cell.ljust(width) for cell, width in zip(cells[:2], widths[:2], strict=True)]
-    figures = [cell.rjust(width) for cell, width in zip(cells[2:-1], widths[2:-1], strict=True)]
-    return "  ".join([*names, *figures, cells[-1]]).rstrip()
 
 
 def _line(cells: Sequence[str], width: int) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.result import Analysis
 from vnuma.analysis.wording import amount, limits, signed, signed_amount
+from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.json_export import as_json
 from vnuma.report.model.costs import boots_or_iterations
@@ -30,7 +31,6 @@ from vnuma.report.model.words import (
     banner,
     blindness,
     boots_words,
-    count,
     direction,
     level_words,
     named,
@@ -117,9 +117,9 @@ def _heading(loaded: LoadedRun, width: int) -> str:
     boots = f", {boots_words(main, loaded.study.reference)}" if main and main.points else ""
     blocks = main.blocks if main else 0
     shown = (
-        count(blocks, "block")
+        counted(blocks, "block")
         if blocks == design.most_blocks
-        else f"{blocks} of {count(design.most_blocks, 'block')}"
+        else f"{blocks} of {counted(design.most_blocks, 'block')}"
     )
     lines.append(_wrap(f"{loaded.run.name}  {shown} {order}{boots}", "  ", width))
     lines += [_wrap(text, "  ", width) for vm in loaded.vms for text in machine_notes(loaded, vm)]
