@@ -1,6 +1,6 @@
 # Everything real is in tools/ and pyproject.toml; this file only names it.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-go demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
+.PHONY: help setup setup-dev demo test lint lint-python lint-yaml lint-ansible lint-go test-go test-python test-long test-slice test-times test-fresh coverage smoke dist wheelhouse bench soak fuzz lab-up lab-down lab-learn lock clean
 
 BIN := .venv/bin
 # The Go that builds the lab: the machine's, else the wheel's in .venv.
@@ -13,19 +13,19 @@ SETUP = python=$$(tools/find-python) && "$$python" -m tools.setup
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup:  ## .venv with locked packages, the lab, an ODBC driver; quick when all is there
+setup:  ## .venv with what running needs, the lab, an ODBC driver; quick when all is there
 	@$(SETUP)
 
 demo:  ## a whole study on the lab, from nothing to the report
 	@$(SETUP) --demo
 	@$(BIN)/vnuma demo
 
-test: setup-go lint lint-go test-go test-python  ## everything that CI checks
+test: setup-dev lint-python lint-yaml lint-ansible lint-go test-go test-python  ## everything that CI checks
 
-setup-go:
-	@$(SETUP) --go
+setup-dev:  ## the same, with all that tests and linters need
+	@$(SETUP) --dev
 
-lint: lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
+lint: setup-dev lint-python lint-yaml lint-ansible  ## ruff, mypy, yamllint, ansible-lint
 
 lint-python:
 	$(BIN)/ruff format --check .
@@ -49,30 +49,30 @@ test-go:
 test-python:
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" $(TESTS)
 
-test-long:  ## whole studies and further variants, which `make test` leaves out
+test-long: setup-dev  ## whole studies and further variants, which `make test` leaves out
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m long $(TESTS)
 
-test-slice:  ## a few of the long tests, chosen by the commit (or by SEED), as CI runs them
+test-slice: setup-dev  ## a few of the long tests, chosen by the commit (or by SEED), as CI runs them
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal --long-slice=$(or $(SEED),$(shell git rev-parse HEAD)) $(TESTS)
-test-times:  ## the tests of `make test` and the slowest 30 of them
+test-times: setup-dev  ## the tests of `make test` and the slowest 30 of them
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --durations=30 --durations-min=1 $(TESTS)
 
 test-fresh:  ## README's first command on new Debian roots (as root; busy machine: OPTIONS=--slow)
 	$(BIN)/python -m tools.fresh $(OPTIONS)
 
-coverage:  ## the tests of `make test` with branches counted: twice as slow
+coverage: setup-dev  ## the tests of `make test` with branches counted: twice as slow
 	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)
 
-smoke:  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
+smoke: setup-dev  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
 	$(BIN)/python tools/smoke.py $(OPTIONS)
 
-bench:  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
+bench: setup-dev  ## figures that depend on the machine, into docs/benchmarks.md (quick: make bench OPTIONS=--quick)
 	$(BIN)/python -m tools.bench $(OPTIONS)
 
-soak:  ## kill runs at seeded points and look what survives (make soak MINUTES=15 SEED=1)
+soak: setup-dev  ## kill runs at seeded points and look what survives (make soak MINUTES=15 SEED=1)
 	$(BIN)/python -m tools.soak --minutes $(or $(MINUTES),15) --seed $(or $(SEED),1) $(OPTIONS)
 
-fuzz:  ## mutate valid inputs and look what vnuma makes of them (make fuzz SECONDS=600 SEED=1)
+fuzz: setup-dev  ## mutate valid inputs and look what vnuma makes of them (make fuzz SECONDS=600 SEED=1)
 	$(BIN)/python -m tools.fuzz --seconds $(or $(SECONDS),600) --seed $(or $(SEED),1) $(OPTIONS)
 
 lab-up:  ## start a lab that stays (scenario: make lab-up SCENARIO=null)
@@ -84,10 +84,10 @@ lab-down:  ## stop it
 lab-learn:  ## teach the lab a file of vnuma doctor --record or vnuma contract --output (FILE=contact.yml)
 	$(BIN)/python tools/lab_learn.py $(FILE)
 
-dist: setup-go  ## sdist, wheels, the collection, a bill of materials and SHA256SUMS, into dist/
+dist: setup-dev  ## sdist, wheels, the collection, a bill of materials and SHA256SUMS, into dist/
 	@$(BIN)/python -m tools.dist
 
-wheelhouse: setup-go  ## one archive that installs vnuma where there is no internet, into dist/
+wheelhouse: setup-dev  ## one archive that installs vnuma where there is no internet, into dist/
 	@$(BIN)/python -m tools.wheelhouse
 
 lock:  ## resolve the dependencies anew (needs uv)

@@ -199,14 +199,14 @@ def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list
     for line in (made.sources / "requirements.lock").read_text(encoding="utf-8").splitlines():
         if "==" in line:
             pin = Requirement(line.rstrip("\\ "))
-            if _applies(pin.marker):
+            if applies(pin.marker):
                 locked.setdefault(canonicalize_name(pin.name), []).append(pin)
     needs: dict[str, set[str]] = {}
     waiting: set[str] = {canonicalize_name(asked.name) for asked in _asked(made)}
     while waiting:
         name = waiting.pop()
         required = [Requirement(text) for text in distribution(name).requires or []]
-        names = {str(canonicalize_name(one.name)) for one in required if _applies(one.marker)}
+        names = {str(canonicalize_name(one.name)) for one in required if applies(one.marker)}
         needs[name] = names & set(locked)
         waiting |= needs[name] - set(needs)
 
@@ -222,7 +222,7 @@ def run_time_packages(made: Release) -> Iterator[tuple[str, dict[str, Any], list
             yield ref, component, needed
 
 
-def _applies(marker: Marker | None) -> bool:
+def applies(marker: Marker | None) -> bool:
     return marker is None or any(marker.evaluate(dict(place)) for place in SUPPORTED)
 
 
@@ -243,7 +243,7 @@ def build_all(outdir: Path, work: Path) -> list[Path]:
     """Build everything in `work`; what is complete then replaces the earlier build in `outdir`."""
     go = find_go()
     if go is None:
-        raise EnvironmentProblem("No Go toolchain >= 1.25 was found.", fix="make setup-go")
+        raise EnvironmentProblem("No Go toolchain >= 1.25 was found.", fix="make setup-dev")
     made = release(work / "sources")
     target = work / "dist"
     target.mkdir()

@@ -19,6 +19,7 @@ import hashlib
 import os
 import platform
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -65,6 +66,17 @@ class NotPossible(Exception):
 
 
 @dataclass(frozen=True)
+class Took:
+    """How long a command took: by the clock, and of the processors."""
+
+    seconds: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.seconds:.0f} s ({self.cpu:.0f} s of CPU)"
+
+
+@dataclass(frozen=True)
 class Fresh:
     """A new root, and the account that the commands run under."""
 
@@ -79,8 +91,8 @@ class Fresh:
     offline: bool = False
     """Commands run in a network namespace of their own, which has its loopback and no route."""
 
-    def run(self, command: str) -> float:
-        """Run a command in the account's folder; how many seconds it took. CalledProcessError."""
+    def run(self, command: str) -> Took:
+        """Run a command in the account's folder. CalledProcessError."""
         environment = {
             "HOME": f"/{self.home.relative_to(self.root)}",
             "USER": self.account,
@@ -89,7 +101,7 @@ class Fresh:
             **{name: value for name, value in os.environ.items() if HANDED_THROUGH.fullmatch(name)},
         }
         print(f"--- {self.account}$ {command}", flush=True)
-        start = time.monotonic()
+        start, used = time.monotonic(), _cpu()
         spaces = ["--mount", "--pid", *(["--net"] if self.offline else []), "--fork", "--kill-child"]
         up = "ip link set lo up\n" if self.offline else ""
         inside = ["unshare", *spaces, "sh", "-c", up + IN_THE_ROOT, "sh"]
@@ -97,7 +109,18 @@ class Fresh:
         subprocess.run(
             [*inside, str(self.root), self.account, command, *variables], stdin=subprocess.DEVNULL, check=True
         )
-        return time.monotonic() - start
+        return Took(time.monotonic() - start, _cpu() - used)
+
+    def megabytes(self, place: str) -> int:
+        """What a folder in the account's folder takes on disk."""
+        du = ["du", "-sm", str(self.home / place)]
+        return int(subprocess.run(du, capture_output=True, text=True, check=True).stdout.split()[0])
+
+
+def _cpu() -> float:
+    """Seconds of processor time of the commands that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def packed_root(suite: str) -> Path:
@@ -208,20 +231,23 @@ def whole(packed: Path, account: str) -> bool:
     with fresh_root(packed, account) as fresh:
         commands = readme_commands()
         cold = fresh.run(" && ".join(commands))
+        took = fresh.megabytes("vnuma/.venv"), fresh.megabytes(".cache")
         warm = fresh.run(f"cd vnuma && {commands[-1]}")
     print(
-        f"--- {account}: cold {cold:.0f} s (at most {COLD_S}), warm {warm:.0f} s (at most {WARM_S})",
+        f"--- {account}: cold {cold} (at most {COLD_S}), warm {warm} (at most {WARM_S}); "
+        f".venv {took[0]} MB, .cache {took[1]} MB",
         flush=True,
     )
-    return cold <= COLD_S and warm <= WARM_S
+    return cold.seconds <= COLD_S and warm.seconds <= WARM_S
 
 
 def quick(packed: Path, account: str) -> bool:
     """Set-up alone, and what it set up answers."""
     with fresh_root(packed, account) as fresh:
         _lend_caches(fresh)
-        seconds = fresh.run(f"{readme_commands()[0]} && {CONNECTS}")
-    print(f"--- {account}: set up and connected in {seconds:.0f} s", flush=True)
+        took = fresh.run(f"{readme_commands()[0]} && {CONNECTS}")
+        megabytes = fresh.megabytes("vnuma/.venv")
+    print(f"--- {account}: set up and connected in {took}, .venv {megabytes} MB", flush=True)
     return True
 
 
@@ -233,9 +259,8 @@ def offline(packed: Path, account: str, archive: Path) -> bool:
         install = f"tar -xf /srv/{archive.name} && {archive.stem}/install vnuma"
         installed = apart.run(install)
         demo = apart.run("vnuma/bin/vnuma demo")
-        du = ["du", "-sm", str(fresh.home / "vnuma")]
-        took = subprocess.run(du, capture_output=True, text=True, check=True).stdout.split()[0]
-    print(f"--- {account}, offline: installed in {installed:.0f} s, {took} MB; demo in {demo:.0f} s")
+        took = fresh.megabytes("vnuma")
+    print(f"--- {account}, offline: installed in {installed}, {took} MB; demo in {demo}")
     return True
 
 

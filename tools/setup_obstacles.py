@@ -19,10 +19,13 @@ from shlex import quote
 from tools.setup_shell import ROOT, VENV, succeeds
 
 CHECKOUT_MB = 1500
-"""The checkout with the locked packages and Go's wheel (1.4 GB, measured)."""
+"""The checkout with the packages that running needs, and Go with its modules while it builds the lab."""
 
-CACHE_MB = 700
-"""Go's modules and what it compiles, the lab's program, pip's cache."""
+DEVELOPMENT_MB = 900
+"""What tests and linters add."""
+
+CACHE_MB = 200
+"""The lab's program, and pip's cache."""
 
 _HELP = {
     "apt-get": {
@@ -156,8 +159,8 @@ def _of_folders(machine: Machine) -> list[Obstacle]:
     return found
 
 
-def this_machine(*, ready: bool) -> Machine:
-    """The facts of this machine. With `ready` nothing is to be written into .venv any more."""
+def this_machine(*, ready: bool, dev: bool) -> Machine:
+    """The facts of this machine. `ready`: .venv is as it should be; `dev`: tests and linters go into it."""
     cache = _cache()
     venv = not ready and _owner(VENV)
     return Machine(
@@ -171,7 +174,7 @@ def this_machine(*, ready: bool) -> Machine:
         compiler=any(shutil.which(name) for name in ("cc", "gcc", "clang")),
         not_writable=() if ready else tuple(path for path in (ROOT, cache) if not _writable(path)),
         owner=venv or "",
-        free_mb=() if ready else _space({ROOT: CHECKOUT_MB, cache: CACHE_MB}),
+        free_mb=() if ready else _space({ROOT: CHECKOUT_MB + dev * DEVELOPMENT_MB, cache: CACHE_MB}),
     )
 
 

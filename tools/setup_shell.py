@@ -80,11 +80,12 @@ def succeeds(*command: str | Path, env: dict[str, str] | None = None) -> bool:
         return False
 
 
-def ask(code: str) -> str:
+def ask(code: str, **environment: str) -> str:
     """What the virtual environment's Python prints for `code`; SetupFailed with the error's last words."""
+    env = {**os.environ, **environment}
     try:
         done = subprocess.run(
-            [str(PYTHON), "-c", code], cwd=ROOT, capture_output=True, text=True, check=False
+            [str(PYTHON), "-c", code], cwd=ROOT, env=env, capture_output=True, text=True, check=False
         )
     except OSError as error:
         raise SetupFailed(_broken(str(error))) from error
@@ -103,8 +104,11 @@ def _broken(why: str) -> str:
 
 
 def pip_install(*arguments: str | Path, what: str) -> None:
-    """Install into the virtual environment with pip, no questions, no check for newer pips."""
-    quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--retries=2")
+    """Install into the virtual environment with pip, no questions, no check for newer pips.
+
+    Python compiles a module when it is first imported: of all that is installed a tenth ever is.
+    """
+    quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--retries=2", "--no-compile")
     run(PYTHON, "-m", "pip", "install", *quiet, *arguments, what=what)
 
 

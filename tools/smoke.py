@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 OLDEST = (3, 11)
 NEWEST = (3, 14)
 TESTS = ("tests/unit/domain", "tests/unit/workloads", "tests/e2e/test_run.py")
+LOCKS = ("requirements.lock", "tools/build.lock", "tools/dev.lock")
 ASK = "import ensurepip, sys; print(*sys.version_info[:2])"
 
 
@@ -67,9 +68,10 @@ def works(version: tuple[int, int], program: Path) -> bool:
     with tempfile.TemporaryDirectory(prefix="vnuma-smoke-") as folder:
         python = Path(folder) / "bin" / "python"
         install = (python, "-m", "pip", "install", "-q")
+        locks = [word for lock in LOCKS for word in ("-r", ROOT / lock)]
         steps: tuple[tuple[str | Path, ...], ...] = (
             (program, "-m", "venv", folder),
-            (*install, "--no-deps", "--require-hashes", "-r", ROOT / "requirements.lock"),
+            (*install, "--no-deps", "--require-hashes", *locks),
             (*install, "--no-deps", "--no-build-isolation", "-e", ROOT),
             (python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS),
         )

@@ -21,9 +21,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
 
-from tools.dist import ROOT, Release, build_all, run_time_packages
+from tools.dist import ROOT, Release, build_all
 from tools.setup_odbc import PACKAGES
 from vnuma.errors import EnvironmentProblem
 
@@ -33,14 +32,11 @@ _SYSTEM = re.compile(r"libc6|libgcc-s1|libcrypt1|gcc-\d+-base|debconf|dpkg|.*-pe
 
 
 def run_time_lock(made: Release) -> str:
-    """The lines of the lock that running needs on this Python, with their hashes."""
-    needed = {ref.partition("/")[2].partition("@")[0] for ref, _, _ in run_time_packages(made)}
+    """The lines of the lock that this Python and processor need, with their hashes."""
     kept = []
     for entry in re.split(r"\n(?=\S)", (made.sources / "requirements.lock").read_text(encoding="utf-8")):
-        if "==" not in entry:
-            continue
-        pin = Requirement(entry.splitlines()[0].rstrip("\\ "))
-        if canonicalize_name(pin.name) in needed and (pin.marker is None or pin.marker.evaluate()):
+        marker = Requirement(entry.splitlines()[0].rstrip("\\ ")).marker
+        if marker is None or marker.evaluate():
             kept.append(entry.rstrip())
     return "\n".join(kept) + "\n"
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from vnuma.engine.lease.context import store_url
 from vnuma.errors import EnvironmentProblem, InputError
-from vnuma.report.archive.raw import SAMPLES, sample_table, table_of
+from vnuma.report.archive.arrow import table_of
+from vnuma.report.archive.raw import SAMPLES, sample_table
 from vnuma.report.export.json_export import document
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import ALL, TABLES
@@ -46,13 +47,17 @@ class RunTables:
         return document(self._loaded)
 
     def arrow(self, table: str) -> pa.Table:
-        """A table by its name: samples, results, figures or waits. Raises InputError for another name."""
+        """A table by its name: samples, results, figures or waits.
+
+        Raises InputError for another name, EnvironmentProblem without pyarrow.
+        """
         if table == SAMPLES:
             return sample_table(self._store, self._loaded)
         if table not in TABLES:
             names = ", ".join([SAMPLES, *TABLES])
             raise InputError(f"{self.name} has no table {table!r}.", fix=f"Use one of {names}.")
-        return table_of(TABLES[table], self._loaded)
+        chosen = TABLES[table]
+        return table_of(chosen.columns, [[dict(row) for row in chosen.rows(self._loaded)]])
 
     def samples(self) -> pd.DataFrame:
         """Every iteration, in ms, warm-ups and attempts that did not count included.
@@ -79,11 +84,10 @@ class RunTables:
         return self._frame("waits")
 
     def _frame(self, table: str) -> pd.DataFrame:
-        # Asked for here: what pyarrow raises without pandas does not always name it.
         if find_spec("pandas") is None:
             raise EnvironmentProblem(
                 "Frames need pandas, which this Python environment does not have.",
-                fix="pip install pandas; or read run.arrow(name), which needs nothing else.",
+                fix="pip install pandas pyarrow; or read run.arrow(name), which needs pyarrow alone.",
             )
         return self.arrow(table).to_pandas()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -11,16 +12,23 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from tests.support.installation import ROOT
+from tools.dist import applies
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 GROUPS = PROJECT["dependency-groups"]
+EXTRAS = PROJECT["project"]["optional-dependencies"]
+RUN, BUILD, DEV = "requirements.lock", "tools/build.lock", "tools/dev.lock"
 ASKED = {
-    "requirements.lock": PROJECT["project"]["dependencies"]
-    + PROJECT["project"]["optional-dependencies"]["postgresql"]
-    + GROUPS["dev"],
+    RUN: PROJECT["project"]["dependencies"],
+    DEV: [*GROUPS["dev"], *(text for name, texts in EXTRAS.items() if name != "lab" for text in texts)],
+    BUILD: GROUPS["build"],
     "tools/go.lock": GROUPS["go"],
     "tools/odbc.lock": GROUPS["odbc"],
 }
+"""What pyproject.toml asks for, by the lock that pins it."""
+
+TOGETHER = {DEV: (RUN, BUILD, DEV)}
+"""A lock that is installed beside others names only what those lack."""
 
 
 def pins(lock: Path) -> list[tuple[Requirement, int]]:
@@ -39,7 +47,7 @@ def pins(lock: Path) -> list[tuple[Requirement, int]]:
 def test_each_dependency_is_locked_within_its_bounds(lock: str) -> None:
     """Whatever pyproject.toml asks for is pinned to a version that it allows: else `make lock`."""
     locked: dict[str, list[str]] = {}
-    for pin, _ in pins(ROOT / lock):
+    for pin, _ in [pin for part in TOGETHER.get(lock, (lock,)) for pin in pins(ROOT / part)]:
         (only,) = pin.specifier
         locked.setdefault(canonicalize_name(pin.name), []).append(only.version)
     for text in ASKED[lock]:
@@ -66,3 +74,27 @@ def test_no_lock_names_an_address(lock: str) -> None:
     assert "://" not in text
     assert "--index-url" not in text
     assert "--find-links" not in text
+
+
+def names(lock: str) -> set[str]:
+    """The packages that a lock pins."""
+    return {canonicalize_name(pin.name) for pin, _ in pins(ROOT / lock)}
+
+
+def test_what_running_needs_is_locked_and_nothing_else() -> None:
+    """The lock of the run-time set is what the dependencies ask for, each with its own dependencies."""
+    needed: set[str] = set()
+    waiting = {canonicalize_name(Requirement(text).name) for text in ASKED[RUN]}
+    while waiting:
+        name = waiting.pop()
+        needed.add(name)
+        asked = (Requirement(text) for text in distribution(name).requires or [])
+        waiting |= {canonicalize_name(one.name) for one in asked if applies(one.marker)} - needed
+
+    assert names(RUN) == needed
+
+
+def test_each_pin_stands_in_one_lock() -> None:
+    """Set-up installs several locks together: two versions of a package cannot meet."""
+    assert not names(RUN) & names(BUILD)
+    assert not names(DEV) & (names(RUN) | names(BUILD))

@@ -7,6 +7,7 @@ import io
 import json
 import re
 import statistics
+import sys
 import tomllib
 import zipfile
 from collections.abc import Callable
@@ -23,7 +24,7 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
 from vnuma.report.archive.raw import COLUMNS, dictionary, print_samples
 from vnuma.report.archive.rerun_guide import inventory, inventory_name
-from vnuma.report.archive.write import named_tables
+from vnuma.report.archive.write import export_run, named_tables
 from vnuma.report.charts.pictures import palette, pictures
 from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.tables.csv_export import TABLES
@@ -48,6 +49,19 @@ def test_raw_data_is_every_sample(exported: tuple[Store, LoadedRun, Path]) -> No
         assert row["attempt_outcome"] == other["attempt_outcome"]
         assert (row["parse_cpu_ms"], other["parse_cpu_ms"]) == ("", None)
     assert {row["attempt_outcome"] for row in rows} == {"valid", "failed"}
+
+
+def test_without_pyarrow_the_archive_lacks_the_parquet_file_alone(
+    exported: tuple[Store, LoadedRun, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """samples.csv holds the same; the command names what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    store, loaded, path = exported
+    lean = tmp_path / "lean.zip"
+    export_run(store, loaded, lean)
+    with zipfile.ZipFile(path) as whole, zipfile.ZipFile(lean) as archive:
+        assert set(whole.namelist()) - set(archive.namelist()) == {"samples.parquet"}
+        assert archive.read("samples.csv") == whole.read("samples.csv")
 
 
 def test_versions_are_of_packages_that_every_installation_has(

@@ -72,8 +72,22 @@ def test_a_table_that_is_not_there_is_refused(run: RunTables) -> None:
 
 
 def test_without_pandas_the_error_says_what_helps(run: RunTables, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Arrow's tables need nothing else."""
+    """It names what to install."""
     monkeypatch.setitem(sys.modules, "pandas", None)
 
-    with pytest.raises(EnvironmentProblem, match="pip install pandas"):
+    with pytest.raises(EnvironmentProblem, match="pip install pandas pyarrow"):
         run.samples()
+
+
+@pytest.mark.parametrize("table", ["samples", "results"])
+def test_without_pyarrow_the_error_says_what_helps(
+    run: RunTables, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Frames and Arrow tables need it; it names what to install."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.setitem(sys.modules, "pyarrow.parquet", None)
+
+    with pytest.raises(EnvironmentProblem) as told:
+        run.arrow(table)
+
+    assert "pip install pyarrow" in (told.value.fix or "")

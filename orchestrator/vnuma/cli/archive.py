@@ -26,6 +26,7 @@ def export(
     """
     from vnuma.cli.screen import simulated_banner
     from vnuma.engine.lease.context import store_url
+    from vnuma.report.archive.arrow import HELP, parquet_possible
     from vnuma.report.archive.write import default_path, export_run
     from vnuma.report.model.model import load_run
     from vnuma.store.open import open_store
@@ -38,6 +39,8 @@ def export(
         echo(simulated_banner(loaded.simulated))
     size = sum(entry.bytes for entry in manifest.files) / 1e6
     echo(f"Archive    {path}: {len(manifest.files)} files, {size:.1f} MB unpacked")
+    if not parquet_possible():
+        say(f"Parquet    left out, samples.csv has the same: pyarrow is missing. {HELP}")
     say(f"Elsewhere  vnuma import {path.name}")
 
 

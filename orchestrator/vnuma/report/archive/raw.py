@@ -1,38 +1,32 @@
-"""Every sample of a run as CSV and Parquet, with a dictionary that says what each column is."""
+"""Every sample of a run as CSV, and as Parquet where pyarrow is, with a dictionary of the columns."""
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from datetime import datetime
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from vnuma.report.archive.arrow import Values, parquet_file, parquet_possible, table_of
 from vnuma.report.model.model import LoadedRun
-from vnuma.report.tables.csv_export import TABLES, CsvTable
-from vnuma.report.tables.tidy import Column, Kind, Row, described, field
+from vnuma.report.tables.csv_export import TABLES
+from vnuma.report.tables.tidy import Column, described, field
 from vnuma.store.open import Store
 from vnuma.store.samples import StoredSample, iter_samples
 
-Values = dict[str, object]
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 SAMPLES = "samples"
 """The name of the table of all samples."""
 
+PARQUET = "samples.parquet"
+
 _BATCH = 20_000
 _DOCUMENTS = ("waits", "execution", "figures")
-_ARROW: dict[Kind, pa.DataType] = {
-    "text": pa.string(),
-    "whole": pa.int64(),
-    "number": pa.float64(),
-    "yes/no": pa.bool_(),
-    "time": pa.timestamp("us", tz="UTC"),
-}
-
 
 COLUMNS = (
     Column("run", "text", "", "name of the run"),
@@ -73,32 +67,24 @@ COLUMNS = (
 
 
 def write_samples(store: Store, loaded: LoadedRun, folder: Path) -> None:
-    """Write samples.csv and samples.parquet; both hold every sample, counted or not."""
-    schema = _schema(COLUMNS)
+    """Write samples.csv, and samples.parquet where pyarrow is: both hold every sample, counted or not."""
+    possible = parquet_possible()
     with (
         store.read() as connection,
         (folder / "samples.csv").open("w", encoding="utf-8", newline="") as text,
-        pq.ParquetWriter(folder / "samples.parquet", schema, compression="zstd") as parquet,
+        parquet_file(folder / PARQUET, COLUMNS) if possible else nullcontext() as append,
     ):
         writer = _csv_writer(text)
         for batch in _batches(_rows(loaded, iter_samples(connection, loaded.run.id))):
             writer.writerows(_csv_rows(batch))
-            parquet.write_table(pa.Table.from_pylist(batch, schema=schema))
+            if append:
+                append(batch)
 
 
 def sample_table(store: Store, loaded: LoadedRun) -> pa.Table:
-    """What samples.parquet holds, in memory: about 1 kB a sample."""
-    schema = _schema(COLUMNS)
+    """What samples.parquet holds, in memory: about 1 kB a sample. Raises EnvironmentProblem."""
     with store.read() as connection:
-        rows = _rows(loaded, iter_samples(connection, loaded.run.id))
-        parts = [pa.Table.from_pylist(batch, schema=schema) for batch in _batches(rows)]
-    return pa.concat_tables(parts) if parts else schema.empty_table()
-
-
-def table_of(table: CsvTable, loaded: LoadedRun) -> pa.Table:
-    """A table with its columns' types; sizes are text where `all` stands among them."""
-    schema = _schema(table.columns)
-    return pa.Table.from_pylist([_typed(row, schema) for row in table.rows(loaded)], schema=schema)
+        return table_of(COLUMNS, _batches(_rows(loaded, iter_samples(connection, loaded.run.id))))
 
 
 def print_samples(store: Store, loaded: LoadedRun, out: TextIO) -> None:
@@ -123,19 +109,10 @@ def dictionary() -> str:
         'In Python: `import vnuma; run = vnuma.open("quick.1")`, then `run.samples()`, `run.results()`, '
         "`run.verdicts()`, `run.figures()` and `run.waits()` are pandas frames, "
         '`run.arrow("samples")` and so on Arrow tables, `run.document()` is the JSON document. Nothing is '
-        "escaped there, and a missing number is NaN. Pandas is an extra: `pip install pandas`.\n"
+        "escaped there, and a missing number is NaN. Pandas and Arrow are extras, and so is "
+        "samples.parquet in the archive: `pip install pandas pyarrow`.\n"
     )
     return "\n".join([intro, *(table.dictionary for table in TABLES.values()), samples])
-
-
-def _schema(columns: Sequence[Column]) -> pa.Schema:
-    return pa.schema([pa.field(column.name, _ARROW[column.kind]) for column in columns])
-
-
-def _typed(row: Row, schema: pa.Schema) -> Values:
-    """Texts are made here: a size is a number among others, and `all` below them."""
-    texts = {name for name in row if schema.field(name).type == pa.string() and row[name] is not None}
-    return {name: str(value) if name in texts else value for name, value in row.items()}
 
 
 def _rows(loaded: LoadedRun, stored: Iterable[StoredSample]) -> Iterator[Values]:

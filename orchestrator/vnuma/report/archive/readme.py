@@ -23,7 +23,7 @@ A vNUMA study of {listed(study.vms)}, measured by vnuma {run.product_version}, b
 | report.html | the report; needs no network |
 | results.json, results.schema.json | every figure, unrounded, and the document's schema |
 | results.csv, figures.csv, waits.csv | the comparisons, other figures and waits, one line a value |
-| samples.csv, samples.parquet | every iteration, warm-ups included |
+| samples.csv, samples.parquet | every iteration, warm-ups included; Parquet only where pyarrow was |
 | columns.md | what the columns of those files are, with units |
 | tables/ | Table 1 in the paper's layout, other figures and waits by arm: CSV, Markdown, LaTeX |
 | charts/ | every chart: SVG, PNG, PDF; a .txt says why one is missing |
