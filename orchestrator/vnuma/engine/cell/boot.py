@@ -206,8 +206,10 @@ def _settle(context: VmContext, attempt: Attempt, looked: _Looked) -> _Wrong:
     own = own_settings(context, looked.vm, looked.host)
     prediction = plan_shape(arm, looked.vm, looked.host, own).prediction
     boot = Boot(context.study, arm, context.vm, prediction)
+    before = len(journal.made)
     found = [setting.mismatch(boot, server, journal) for setting in SETTINGS]
-    return _Wrong(tuple(sentence for sentence in found if sentence), cycle_helps=bool(journal.made))
+    sentences = tuple(sentence for sentence in found if sentence)
+    return _Wrong(sentences, cycle_helps=len(journal.made) > before)
 
 
 def _power_cycle(context: VmContext, attempt: Attempt) -> None:
