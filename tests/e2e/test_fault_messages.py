@@ -174,6 +174,11 @@ STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {
         "boot",
         (rf"{VCENTER} could not do it now for sql16 \(HostCommunication: .*\)\. Tried once\.", NOT_NOW),
     ),
+    "invalid_state": (
+        ALWAYS,
+        "boot",
+        (rf"{VCENTER} could not do it now for sql16 \(InvalidState: .*\)\. Tried once\.", NOT_NOW),
+    ),
     "unavailable": (
         ALWAYS,
         "boot",

@@ -30,6 +30,7 @@ TRANSIENT: list[dict[str, Any]] = [
     {"kind": "vcenter_restart", "seconds": 1.5},
     {"kind": "task_in_progress"},
     {"kind": "host_communication"},
+    {"kind": "invalid_state"},
     {"kind": "unavailable"},
     {"kind": "answer_lost"},
 ]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import base64
+import hmac
 import traceback
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -12,7 +16,14 @@ from pyVmomi import vim
 from tests.support.connect_proxy import connect_proxy
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, vcenter_of
-from vnuma.errors import CertificateRejected, LoginRefused, VCenterUnreachable, VmNotFound
+from vnuma.errors import (
+    AccountRefused,
+    CertificateRejected,
+    InputError,
+    LoginRefused,
+    VCenterUnreachable,
+    VmNotFound,
+)
 from vnuma.vsphere.connect import Session, SessionExpired, agreed_version, connect
 from vnuma.vsphere.faults import UnexpectedFault
 from vnuma.vsphere.read import find_vm, read_vm
@@ -130,6 +141,62 @@ def test_a_proxy_that_refuses_is_named(shared_lab: LabHandle, status: int) -> No
     assert shared_lab.vcenter.host in caught.value.what
     assert str(status) in caught.value.what
     assert "vcenter.proxy" in str(caught.value.fix)
+
+
+def saml(lab: LabHandle, minutes: float = 5, method: str = "bearer", key: str | None = None) -> str:
+    """A token of the lab's administrator that is good for so long; `key` is not the lab's own."""
+    until = (datetime.now(UTC) + timedelta(minutes=minutes)).replace(microsecond=0)
+    text = until.isoformat().replace("+00:00", "Z")
+    signed = hmac.new((key or lab.vcenter.password).encode(), f"{lab.vcenter.user} {text}".encode(), "sha256")
+    return (
+        '<saml2:Assertion xmlns:saml2="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" Version="2.0">'
+        '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#">'
+        f"<ds:SignatureValue>{signed.hexdigest()}</ds:SignatureValue></ds:Signature>"
+        f"<saml2:Subject><saml2:NameID>{lab.vcenter.user}</saml2:NameID>"
+        f'<saml2:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:{method}"/></saml2:Subject>'
+        f'<saml2:Conditions NotOnOrAfter="{text}"/></saml2:Assertion>'
+    )
+
+
+@pytest.mark.parametrize("encoded", [False, True], ids=["XML", "base64"])
+def test_a_token_logs_in_instead_of_a_password(shared_lab: LabHandle, encoded: bool) -> None:
+    """The session is its subject's, the token shows nowhere, and no later request carries it."""
+    text = saml(shared_lab)
+    given = base64.b64encode(text.encode()).decode() if encoded else text
+    by_token = vcenter_of(shared_lab, user="", password="", token=given)
+
+    with connect(by_token) as session:
+        assert find_vm(session, "sql16")
+        assert session.content.sessionManager.currentSession.userName == shared_lab.vcenter.user
+        assert session.transport.samlToken is None
+    assert given not in repr(by_token)
+    assert given not in str(by_token.without_secrets())
+
+
+@pytest.mark.parametrize("wrong", [{"minutes": -1}, {"key": "another"}], ids=["expired", "of another issuer"])
+def test_a_token_that_vcenter_does_not_take_is_refused(shared_lab: LabHandle, wrong: dict[str, Any]) -> None:
+    """It says that the token is to blame, and does not repeat it."""
+    text = saml(shared_lab, **wrong)
+
+    with pytest.raises(AccountRefused, match=r"vcenter\.token") as caught:
+        connect(vcenter_of(shared_lab, user="", password="", token=text))
+
+    assert text not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["no token", "PGE+", "<a/>", "<!DOCTYPE a [<!ENTITY b 'c'>]><a>&b;</a>", "holder-of-key"],
+)
+def test_what_is_no_bearer_token_is_not_sent(shared_lab: LabHandle, given: str) -> None:
+    """It is told what a token has to be, or why a holder-of-key token cannot be used."""
+    token = saml(shared_lab, method=given) if given == "holder-of-key" else given
+    before = shared_lab.logins()
+
+    with pytest.raises(InputError, match=r"vcenter\.token"):
+        connect(vcenter_of(shared_lab, user="", password="", token=token))
+
+    assert shared_lab.logins() == before
 
 
 def test_a_given_session_is_used_and_left_open(shared_lab: LabHandle) -> None:

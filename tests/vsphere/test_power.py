@@ -21,6 +21,7 @@ from vnuma.errors import (
     VmNotFound,
 )
 from vnuma.vsphere.connect import Session
+from vnuma.vsphere.faults import NotNow
 from vnuma.vsphere.power import power_on, shut_down, wait_for_guest
 from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.uptime import seconds_since_power_on
@@ -174,6 +175,22 @@ def test_a_refused_power_on_is_told_in_vspheres_words(lab: LabFactory, login: Lo
         == "The VM's settings do not go together on this host: vnuma plan STUDY, and its log."
     )
     power_on(session, ref, host_moid=host)
+
+
+@pytest.mark.parametrize("maintenance", [False, True], ids=["just after a shutdown", "maintenance"])
+def test_an_invalid_state_passes_unless_the_host_is_the_reason(
+    lab: LabFactory, login: Login, maintenance: bool
+) -> None:
+    """ESXi that still cleans up is tried again; a host that powers nothing on is named at once."""
+    running = lab(vms=[vm(power="off")])
+    session = login(running)
+    ref = find_vm(session, "sql16")
+    running.fault("host_maintenance" if maintenance else "invalid_state")
+
+    with pytest.raises(
+        PowerFailed if maintenance else NotNow, match="maintenance" if maintenance else "Invalid"
+    ):
+        power_on(session, ref, host_moid=None)
 
 
 def test_a_power_on_that_takes_too_long_is_given_up_on(lab: LabFactory, login: Login) -> None:

@@ -38,6 +38,7 @@ const (
 	VCenterRestart     = "vcenter_restart"
 	TaskInProgress     = "task_in_progress"
 	HostCommunication  = "host_communication"
+	InvalidState       = "invalid_state"
 	Unavailable        = "unavailable"
 	AnswerLost         = "answer_lost"
 	VMMoved            = "vm_moved"
@@ -61,7 +62,8 @@ const (
 
 var kinds = []string{
 	ReconfigureRefused, ShutdownNever, ToolsNever, PowerOnRefused, TopologyStuck, DatastoreFull,
-	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, Unavailable, AnswerLost, VMMoved, VMChanged,
+	SessionExpired, AccountRefused, VCenterRestart, TaskInProgress, HostCommunication, InvalidState, Unavailable, AnswerLost,
+	VMMoved, VMChanged,
 	KeysWritten, HostMaintenance, HostDisconnected,
 	Question, LogMissing, LogStale, TicketRefused,
 	SQLNever, LoginRefused, DropMidResult, DatabaseRecovering, Slow, ForeignPages, ForeignLookups, PortsElsewhere,
@@ -83,7 +85,7 @@ var fields = []field{
 	{"seconds (above 0)", func(f Fault) bool { return f.Seconds > 0 }, []string{VCenterRestart}, []string{VMMoved, VMChanged, HostMaintenance, HostDisconnected}},
 	{"number (of a refused login)", func(f Fault) bool { return f.Number > 0 }, nil, []string{LoginRefused}},
 	{"method", func(f Fault) bool { return f.Method != "" }, nil,
-		[]string{TaskInProgress, HostCommunication, Unavailable, AnswerLost}},
+		[]string{TaskInProgress, HostCommunication, InvalidState, Unavailable, AnswerLost}},
 }
 
 // ParseFault reads one fault, in YAML or JSON, for this scenario.

@@ -26,7 +26,11 @@ func (s *Server) account(user string) *scenario.Account {
 // objects before the simulator's, which works only through the session's registry.
 func (s *Server) admit(ctx *simulator.Context, method *simulator.Method) (mo.Reference, types.BaseMethodFault) {
 	switch method.Name {
-	case "LoginByToken", "LoginExtensionByCertificate", "CloneSession", "ImpersonateUser":
+	case "LoginByToken": // the simulator would let anybody in
+		if !s.validToken(ctx) {
+			return nil, &types.InvalidLogin{}
+		}
+	case "LoginExtensionByCertificate", "CloneSession", "ImpersonateUser":
 		return nil, &types.InvalidLogin{} // the simulator would let anybody in
 	}
 	if ctx.Session == nil || ctx.Session.UserName == "" {

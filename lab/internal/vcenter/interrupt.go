@@ -35,6 +35,14 @@ func (m *machine) hostLost(method string) *refusal {
 	return nil
 }
 
+// settling is the fault in which a task ends while ESXi still cleans up after the VM's shutdown.
+func (m *machine) settling(method string) *refusal {
+	if m.lab.faults.call(scenario.InvalidState, m, method) {
+		return &refusal{fault: &types.InvalidState{}, message: "The operation is not allowed in the current state."}
+	}
+	return nil
+}
+
 // datastoreFull reports whether the VM's files can grow no more.
 func (m *machine) datastoreFull() bool {
 	return m.lab.faults.take(scenario.DatastoreFull, m.scenario, int(m.boots.Load())+1) != nil

@@ -1,10 +1,14 @@
 package vcenter
 
 import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
 	"sync"
 	"time"
 
+	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/guest"
@@ -76,6 +80,33 @@ func (s *Server) validLogin(login *types.Login) bool {
 	known := login.UserName == s.administrator() || s.account(login.UserName) != nil
 	valid := known && login.Password == s.config.Password && !s.refusesLogin() // it strikes right passwords only
 	return s.logins.add(login.UserName, valid, time.Now())
+}
+
+// assertion is what the lab reads of a SAML token.
+type assertion struct {
+	Subject    string `xml:"Assertion>Subject>NameID"`
+	Conditions struct {
+		NotOnOrAfter time.Time `xml:"NotOnOrAfter,attr"`
+	} `xml:"Assertion>Conditions"`
+	Proof string `xml:"Assertion>Signature>SignatureValue"`
+}
+
+// validToken knows a token of an account that is not too old. Its signature is the lab's own: the hexadecimal
+// HMAC-SHA256, with the one password as key, of the subject and the time as they stand in the token.
+func (s *Server) validToken(ctx *simulator.Context) bool {
+	element, ok := ctx.Header.Security.(*simulator.Element)
+	var token assertion
+	if !ok {
+		return false
+	}
+	_ = element.Decode(&token) // it misses the end of the header's element, when all has been read
+	until := token.Conditions.NotOnOrAfter
+	sign := hmac.New(sha256.New, []byte(s.config.Password))
+	sign.Write([]byte(token.Subject + " " + until.Format(time.RFC3339)))
+	proven := hmac.Equal([]byte(hex.EncodeToString(sign.Sum(nil))), []byte(token.Proof))
+	known := token.Subject == s.administrator() || s.account(token.Subject) != nil
+	valid := known && proven && time.Now().Before(until) && !s.refusesLogin()
+	return s.logins.add(token.Subject, valid, time.Now())
 }
 
 // refusesLogin reports whether the scenario refuses this login, as if the password had been changed.

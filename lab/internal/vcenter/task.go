@@ -51,7 +51,7 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 
 // barred is why no task of this kind may be carried out now, whatever it wants; nil when it may.
 func (m *machine) barred(method string) *refusal {
-	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method)} {
+	for _, refused := range []*refusal{m.lab.restricted(), m.methodDisabled(method), m.hostLost(method), m.settling(method)} {
 		if refused != nil {
 			return refused
 		}

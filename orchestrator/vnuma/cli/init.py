@@ -18,6 +18,10 @@ def init(
             prompt="vCenter or ESXi host", help="Its name or address; vc1:8443 for another port than 443."
         ),
     ] = "",
+    proxy: Annotated[
+        str,
+        typer.Option("--proxy", metavar="HOST:PORT", help="A proxy to it by HTTP CONNECT, without a login."),
+    ] = "",
     user: Annotated[str, typer.Option(prompt="User", help="As in vnuma@vsphere.local.")] = "",
     ca_file: Annotated[
         str, typer.Option(prompt="File with the CA certificate (empty: the system's)", help="PEM file.")
@@ -46,7 +50,7 @@ def init(
     """
     from vnuma.engine.access.new_inventory import Answers, write_inventory
 
-    answers = Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone, sql_ca_file)
+    answers = Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone, sql_ca_file, proxy)
     path = write_inventory(folder, answers)
     typer.echo(f"Wrote {path}.")
     typer.echo("Passwords are read from the environment:")

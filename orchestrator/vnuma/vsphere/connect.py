@@ -12,6 +12,7 @@ from pyVmomi import vim, vmodl
 from vnuma.domain.vm.facts import Release
 from vnuma.errors import AccountRefused, VnumaError
 from vnuma.logins import Logins
+from vnuma.vsphere import saml
 from vnuma.vsphere.faults import SessionExpired, unexpected
 from vnuma.vsphere.session import About, Session, SharedSession
 from vnuma.vsphere.tls import context_for
@@ -42,7 +43,9 @@ def connect(vcenter: VCenter) -> Session:
             return _joined(vcenter, transport)
         if vcenter.logins is None:
             content = _content(transport)
-            return Session(transport, content, _login(vcenter, content), _about(content, transport))
+            return Session(
+                transport, content, _login(vcenter, transport, content), _about(content, transport)
+            )
         content, key = _shared_login(vcenter, transport, vcenter.logins)
         return SharedSession(transport, content, key, _about(content, transport))
     except vmodl.MethodFault as fault:
@@ -107,7 +110,7 @@ def _shared_login(vcenter: VCenter, transport: Transport, logins: Logins) -> tup
         if newer != known:
             content, key = _adopted(transport, newer)
         if not key:
-            key = _login_once(vcenter, content, logins)
+            key = _login_once(vcenter, transport, content, logins)
             kept = {"vcenter": vcenter.without_secrets(), "cookie": transport.cookie}
             logins.keep_session(vcenter.account, kept)
     return content, key
@@ -132,15 +135,17 @@ def _adopted(transport: Transport, known: Mapping[str, Any]) -> tuple[Any, str]:
     return content, ""
 
 
-def _login_once(vcenter: VCenter, content: Any, logins: Logins) -> str:
+def _login_once(vcenter: VCenter, transport: Transport, content: Any, logins: Logins) -> str:
     try:
-        return _login(vcenter, content)
+        return _login(vcenter, transport, content)
     except AccountRefused as error:
         raise logins.refused(vcenter.account, error, 1) from error
 
 
-def _login(vcenter: VCenter, content: Any) -> str:
+def _login(vcenter: VCenter, transport: Transport, content: Any) -> str:
     """Log in and return the session's key. Fault messages are asked for in English."""
+    if vcenter.token:
+        return _login_by_token(vcenter, transport, content)
     try:
         return str(content.sessionManager.Login(vcenter.user, vcenter.password, "en_US").key)
     except vim.fault.InvalidLogin as fault:
@@ -148,6 +153,23 @@ def _login(vcenter: VCenter, content: Any) -> str:
             f"{vcenter.host} does not accept the user {vcenter.user} or its password.",
             fix="Check vcenter.user and its password; repeated attempts may lock the account.",
         ) from fault
+
+
+def _login_by_token(vcenter: VCenter, transport: Transport, content: Any) -> str:
+    """Log in with a bearer token in the request's security header.
+
+    https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.SessionManager.html#loginByToken
+    """
+    transport.samlToken = saml.bearer_token(vcenter.token, vcenter.address)
+    try:
+        return str(content.sessionManager.LoginByToken("en_US").key)
+    except vim.fault.InvalidLogin as fault:
+        raise AccountRefused(
+            f"{vcenter.host} does not accept the SAML token of vcenter.token.",
+            fix="It may have expired, or be of another vCenter's sign-on: have a new one issued.",
+        ) from fault
+    finally:
+        transport.samlToken = None
 
 
 def _about(content: Any, transport: Transport) -> About:

@@ -37,6 +37,15 @@ _PASSING = (
 )
 
 
+def passes(fault: Exception) -> bool:
+    """Whether a fault passes by itself.
+
+    InvalidState does, but not what is derived from it (InvalidPowerState): ESXi still cleans up after a
+    shutdown when vCenter shows the VM as off already.
+    """
+    return isinstance(fault, _PASSING) or type(fault) is vim.fault.InvalidState
+
+
 def fault_name(fault: Exception) -> str:
     """The fault's own name, such as InvalidPowerState."""
     return type(fault).__name__.rpartition(".")[2]
@@ -102,7 +111,7 @@ def expected(
             f"{address} has ended our session.",
             fix="Connect again; if it recurs, raise the idle time-out of vCenter's sessions.",
         )
-    if isinstance(fault, _PASSING):
+    if passes(fault):
         whom = f" for {name_of(on)}" if isinstance(on, vim.ManagedEntity) else ""
         return NotNow(
             f"{address} could not do it now{whom} ({describe(fault)}).",

@@ -18,8 +18,9 @@ from vnuma.errors import (
     VmNotFound,
 )
 from vnuma.vsphere.apply import no_fence, submit
-from vnuma.vsphere.faults import describe, what_helps
+from vnuma.vsphere.faults import NotNow, describe, what_helps
 from vnuma.vsphere.question import QUESTION
+from vnuma.vsphere.read import why_no_power_on
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.uptime import vcenter_clock
 from vnuma.vsphere.wait import Clock, Values, WaitTimeout, spell, wait_for, wait_for_task
@@ -228,6 +229,10 @@ def power_on(
         raise PowerFailed(
             f"vSphere could not power on {name}: {describe(fault)}", fix=what_helps(fault)
         ) from fault
+    except NotNow as error:
+        if isinstance(error.__cause__, vim.fault.InvalidState) and (why := why_no_power_on(session, ref)):
+            raise PowerFailed(f"vSphere could not power on {name}: {why}", fix=error.fix) from error
+        raise
     at = _completed(session, task)
     if host_moid:
         _refuse_other_host(session, ref, name, host_moid)

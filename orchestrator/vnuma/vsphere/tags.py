@@ -80,7 +80,7 @@ class _Rest:
     def __enter__(self) -> Self:
         if not self._vcenter.password:
             raise EnvironmentProblem(
-                f"Tags are at vCenter's REST API, which does not know the session given for "
+                f"Tags are at vCenter's REST API, which knows neither the session nor the token given for "
                 f"{self._vcenter.address}.",
                 fix="Give vnuma_vcenter user and password, or do without tags.",
             )

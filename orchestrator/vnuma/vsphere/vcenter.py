@@ -13,7 +13,7 @@ class VCenter:
     """Address and account. `timeout_s` bounds one answer, in seconds; long waits are sliced below it.
 
     The certificate is checked against `ca_file` (PEM) or, without one, the system's CAs, unless
-    `verify_tls` is False. Neither password nor session shows in repr.
+    `verify_tls` is False. Neither password nor token nor session shows in repr.
     """
 
     host: str
@@ -21,6 +21,8 @@ class VCenter:
     password: str = field(default="", repr=False)
     session: str = field(default="", repr=False)
     """The cookie of a session that somebody else has opened: used instead of a login, and left open."""
+    token: str = field(default="", repr=False)
+    """A SAML bearer token to log in with instead of a password: XML, or base64 of it."""
     port: int = 443
     proxy: tuple[str, int] | None = None
     """Host and port of a proxy that connects by HTTP CONNECT; None: directly."""
@@ -40,9 +42,9 @@ class VCenter:
     @property
     def account(self) -> str:
         """Server and user, as refusals are remembered."""
-        return f"{self.address} {self.user or 'session'}"
+        return f"{self.address} {self.user or ('token' if self.token else 'session')}"
 
     def without_secrets(self) -> dict[str, Any]:
         """What it takes to reach the server with a session that is open already."""
-        left_out = ("password", "session", "logins")
+        left_out = ("password", "session", "token", "logins")
         return {item.name: getattr(self, item.name) for item in fields(self) if item.name not in left_out}

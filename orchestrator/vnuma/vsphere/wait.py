@@ -104,7 +104,9 @@ def wait_for_task(
         return values.get("info.result")
     fault = values.get("info.error") or vmodl.fault.SystemError(reason="the task failed and named no error")
     error = session.translate(fault, vm)
-    raise error or fault
+    if error:
+        raise error from fault
+    raise fault
 
 
 def settle(

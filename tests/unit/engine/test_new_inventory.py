@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from ruamel.yaml import YAML
 
 from vnuma.engine.access.new_inventory import Answers, write_inventory
+from vnuma.errors import InputError
 
 
 def test_each_server_has_its_own_ca(tmp_path: Path) -> None:
@@ -28,3 +31,14 @@ def test_a_port_may_stand_behind_the_vcenters_name(tmp_path: Path) -> None:
 
     vcenter = document["all"]["children"]["vnuma_vms"]["vars"]["vnuma_vcenter"]
     assert (vcenter["host"], vcenter["port"]) == ("vc1.example", 8443)
+
+
+def test_a_proxy_is_checked_before_it_is_written(tmp_path: Path) -> None:
+    """One that could not be used is refused, and no file is written."""
+    answers = Answers("vc1", "u", "", "sql16", "sql16.example", "vnuma", True, proxy="proxy.example:3128")
+    document = YAML(typ="safe").load(write_inventory(tmp_path / "new", answers))
+    assert document["all"]["children"]["vnuma_vms"]["vars"]["vnuma_vcenter"]["proxy"] == "proxy.example:3128"
+
+    with pytest.raises(InputError, match="proxy"):
+        write_inventory(tmp_path / "bad", replace(answers, proxy="proxy.example"))
+    assert not (tmp_path / "bad").exists()

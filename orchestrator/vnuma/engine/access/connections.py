@@ -34,6 +34,7 @@ def _login(wanted: VCenterTarget) -> VCenter:
         user=wanted.user,
         password=resolve(wanted.password) if wanted.password else "",
         session=resolve(wanted.session) if wanted.session else "",
+        token=resolve(wanted.token) if wanted.token else "",
         proxy=wanted.proxy_address,
         ca_file=wanted.ca_file,
         verify_tls=wanted.verify_tls,

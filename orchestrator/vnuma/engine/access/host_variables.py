@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ansible.parsing.dataloader import DataLoader
 
 _CONNECTIONS = ("vnuma_vcenter", "vnuma_sql")
-_SECRETS = frozenset({"password", "session"})
+_SECRETS = frozenset({"password", "session", "token"})
 
 
 class HostVariables(Mapping[str, object]):

@@ -8,8 +8,10 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from vnuma.engine.access.target import VCenterTarget
 from vnuma.errors import InputError
 
 _HOST_AND_PORT = re.compile(r"(?P<host>[^:]+):(?P<port>[1-9]\d{0,4})")
@@ -28,6 +30,7 @@ class Answers:
     sql_user: str
     test_clone: bool
     sql_ca_file: str = ""
+    proxy: str = ""
 
 
 def write_inventory(folder: Path, answers: Answers) -> Path:
@@ -41,7 +44,12 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     found = _HOST_AND_PORT.fullmatch(answers.vcenter)
     where: dict[str, Any] = {"host": found["host"], "port": int(found["port"])} if found else {}
     where = where or {"host": answers.vcenter}
-    vcenter = where | {"user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
+    vcenter = where | ({"proxy": answers.proxy} if answers.proxy else {})
+    vcenter |= {"user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
+    try:
+        VCenterTarget.model_validate(vcenter)
+    except ValidationError as error:
+        raise InputError(str(error.errors()[0]["msg"]).removeprefix("Value error, ") + ".") from None
     sql = {
         "host": answers.sql_host,
         "user": answers.sql_user,

@@ -31,6 +31,8 @@ class VCenterTarget(Strict):
     password: Secret | None = None
     session: Secret | None = None
     """The cookie of an open session, where no password can log in: federated sign-on with a second factor."""
+    token: Secret | None = None
+    """A SAML bearer token, where single sign-on issues them."""
     proxy: str | None = None
     ca_file: str | None = None
     verify_tls: bool = True
@@ -52,10 +54,14 @@ class VCenterTarget(Strict):
 
     @model_validator(mode="after")
     def _has_one_way_to_log_in(self) -> VCenterTarget:
-        if self.session and (self.user or self.password):
-            raise ValueError("give user and password, or session, not both")
-        if not self.session and not (self.user and self.password):
-            raise ValueError("give user and password, or session: the reference to an open session's cookie")
+        ways = [bool(self.session), bool(self.token), bool(self.user or self.password)]
+        if sum(ways) > 1:
+            raise ValueError("give user and password, or token, or session: only one of them")
+        if not any(ways) or (ways[2] and not (self.user and self.password)):
+            raise ValueError(
+                "give user and password, or session: the reference to an open session's cookie, or token: "
+                "that to a SAML token"
+            )
         return self
 
     @property
@@ -66,8 +72,8 @@ class VCenterTarget(Strict):
 
     @property
     def secret(self) -> Secret:
-        """What opens a session: the password, or the session's own cookie."""
-        found = self.session or self.password
+        """What opens a session: the password, a token, or the session's own cookie."""
+        found = self.session or self.token or self.password
         assert found is not None  # the validator has seen to it
         return found
 
