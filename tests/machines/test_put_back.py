@@ -28,6 +28,7 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import take_machine
 from vnuma.engine.lease.audit import Journal, audit_lines
 from vnuma.engine.lease.context import vm_of_run
+from vnuma.engine.restore.baseline_diff import stored_baseline
 from vnuma.engine.restore.restoration import Choice, Restored
 from vnuma.engine.restore.restore_leftover import restore_by_audit
 from vnuma.engine.restore.restore_machine import MachineRestoration
@@ -78,12 +79,17 @@ class Machine:
 
     def back(self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None) -> Restored:
         """Put it back."""
-        run, vm = self.leased.run, self.leased.vm
+        return self.restoration(home, choice, shell).restore()
+
+    def restoration(
+        self, home: Path, choice: Choice = "refuse", shell: LocalShell | None = None
+    ) -> MachineRestoration:
+        """Its restore, as the store has it now."""
         with self.store.read() as connection:
-            now = vms.get_vm(connection, vm.id)
+            now = vms.get_vm(connection, self.leased.vm.id)
         return MachineRestoration(
-            self.store, run, self.study, now, home, choice, shell=shell or LocalShell()
-        ).restore()
+            self.store, self.leased.run, self.study, now, home, choice, shell=shell or LocalShell()
+        )
 
     def setting(self, name: str) -> str:
         """What the kernel's file says."""
@@ -142,6 +148,24 @@ def test_what_the_study_does_not_hold_is_left_alone(machine: Machine, tmp_path: 
     machine.back(tmp_path)
 
     assert machine.setting("numa_balancing") == "0"
+
+
+def test_differences_say_which_change_is_the_studys(machine: Machine, tmp_path: Path) -> None:
+    """What the study holds is ours with its value, and somebody else's with another; all else is as well."""
+    machine.write("transparent_hugepages", "never")
+    machine.write("numa_balancing", "0")
+
+    assert [
+        (item.setting, item.baseline, item.now, item.by)
+        for item in machine.restoration(tmp_path).differences()
+    ] == [
+        ("linux.numa_balancing", "1", "0", "somebody else"),
+        ("linux.transparent_hugepages", "madvise", "never", "us"),
+    ]
+    assert stored_baseline(machine.store, "box", None).settings == {
+        "linux.numa_balancing": "1",
+        "linux.transparent_hugepages": "madvise",
+    }
 
 
 def test_files_ballast_and_what_a_killed_reader_left_are_removed(machine: Machine, tmp_path: Path) -> None:

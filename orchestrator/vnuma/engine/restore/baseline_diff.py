@@ -7,24 +7,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from vnuma.domain.study.study_file import parse_study
-from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.setting import Value
-from vnuma.engine.access.connections import vcenter
-from vnuma.engine.access.inventory import read_targets
+from vnuma.engine.access.inventory import stored_target
 from vnuma.engine.access.machine_shell import PlayedShell
-from vnuma.engine.access.target import Kind
 from vnuma.engine.instance import kernel
-from vnuma.engine.instance.machine_lease import kernel_baseline
+from vnuma.engine.instance.machine_lease import KERNEL, kernel_baseline
 from vnuma.engine.lease.baseline import baseline_power, baseline_settings
-from vnuma.engine.lease.foreign_changes import conflicts, written
-from vnuma.engine.lease.identity import find_own
+from vnuma.engine.lease.context import study_of
+from vnuma.engine.restore.restoration import Difference
+from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.errors import InputError
-from vnuma.store import attempts, runs, vms
+from vnuma.store import runs, vms
 from vnuma.store.open import Store
 from vnuma.store.rows import Run, Vm
-from vnuma.vsphere import read
-from vnuma.vsphere.connect import connect
 
 
 @dataclass(frozen=True)
@@ -42,16 +37,6 @@ class Baseline:
     settings: dict[str, Value]
 
 
-@dataclass(frozen=True)
-class Difference:
-    """A setting that is not as the baseline has it, and by whom: "us" or "somebody else"."""
-
-    setting: str
-    baseline: Value
-    now: Value
-    by: str
-
-
 def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     """The baseline of that VM in a run; in the newest run that has one if none is named.
 
@@ -61,8 +46,7 @@ def stored_baseline(store: Store, name: str, run: str | None) -> Baseline:
     taken = vm.baseline_at
     if taken is None:
         raise InputError(f"{name} has no baseline in {owner.name}.", fix="vnuma status lists runs and VMs.")
-    power, settings = _STORED[Kind.of(vm.vm_key)](vm)
-    return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, power, settings)
+    return Baseline(name, vm.path, owner.name, taken, vm.at_baseline, *_stored(vm))
 
 
 def differences_now(
@@ -73,57 +57,17 @@ def differences_now(
     owner, vm = _find(store, name, baseline.run)
     with store.read() as connection:
         runs.refuse_imported(connection, owner.id)
+        study = study_of(connection, owner)
     where = inventory or Path(owner.inventory or "inventory")
-    return baseline, _NOW[Kind.of(vm.vm_key)](store, owner, vm, baseline, where)
+    target, shell = stored_target(where, vm.vm_key, vm.name), PlayedShell(vm.name, where)
+    return baseline, restoration_of(store, owner, study, vm, target, shell=shell).differences()
 
 
-def _stored_of_vm(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+def _stored(vm: Vm) -> tuple[str | None, dict[str, Value]]:
+    """Power state and settings as they were; a machine stays on, and has kernel settings alone."""
+    if isinstance(vm.baseline, dict) and KERNEL in vm.baseline:
+        return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
     return str(baseline_power(vm)), baseline_settings(vm)
-
-
-def _stored_of_machine(vm: Vm) -> tuple[str | None, dict[str, Value]]:
-    return None, {kernel.key(name): value for name, value in kernel_baseline(vm).items()}
-
-
-_STORED = {Kind.VM: _stored_of_vm, Kind.MACHINE: _stored_of_machine}
-
-
-def _of_vm(store: Store, _owner: Run, vm: Vm, baseline: Baseline, inventory: Path) -> list[Difference]:
-    with connect(vcenter(read_targets(inventory, [vm.name])[vm.name])) as session:
-        facts = read.read_vm(session, find_own(session, vm))
-    with store.read() as connection:
-        ours = written(attempts.changes_of_vm(connection, vm.id))
-    foreign = {item.setting for item in conflicts(baseline.settings, ours, facts.settings)}
-    found = [
-        Difference(
-            edit.setting, edit.after, edit.before, "somebody else" if edit.setting in foreign else "us"
-        )
-        for edit in change_back(facts.settings, baseline.settings)
-    ]
-    if str(facts.power) != baseline.power:
-        found.append(Difference("power", baseline.power, str(facts.power), "somebody else or us"))
-    return found
-
-
-def _of_machine(store: Store, owner: Run, vm: Vm, _: Baseline, inventory: Path) -> list[Difference]:
-    """A machine's kernel settings that differ now; ours are those with the values that the study holds."""
-    with store.read() as connection:
-        study = parse_study(runs.get_study(connection, owner.study_id).yaml, f"study of {owner.name}")
-    before, held = kernel_baseline(vm), study.workload.kernel_settings()
-    now = kernel.read(PlayedShell(vm.name, inventory), before)
-    return [
-        Difference(
-            kernel.key(name),
-            value,
-            now.get(name),
-            "us" if name in held and now.get(name) == held[name] else "somebody else",
-        )
-        for name, value in before.items()
-        if now.get(name) != value
-    ]
-
-
-_NOW = {Kind.VM: _of_vm, Kind.MACHINE: _of_machine}
 
 
 def _find(store: Store, name: str, run: str | None) -> tuple[Run, Vm]:

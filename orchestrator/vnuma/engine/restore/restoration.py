@@ -16,7 +16,7 @@ from typing import Literal
 
 from vnuma.domain.study.study import Study
 from vnuma.domain.vm.change import Edit
-from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.lease.audit import Journal
 from vnuma.engine.lease.context import holder
 from vnuma.errors import (
@@ -78,6 +78,16 @@ class RestorePlan:
 
 
 @dataclass(frozen=True)
+class Difference:
+    """A setting that is not as the baseline has it, and by whom: "us" or "somebody else"."""
+
+    setting: str
+    baseline: Value
+    now: Value
+    by: str
+
+
+@dataclass(frozen=True)
 class Held:
     """The lease under which a restore works: its fence refuses work once the token has moved on."""
 
@@ -100,6 +110,10 @@ class Restoration(ABC):
     @abstractmethod
     def plan(self) -> RestorePlan:
         """What `restore` would change now, without doing it. Raises RestoreConflict where that would."""
+
+    @abstractmethod
+    def differences(self) -> list[Difference]:
+        """How the target differs from its baseline now. Changes nothing."""
 
     @abstractmethod
     def _restore(self, held: Held) -> Restored:

@@ -9,7 +9,7 @@ from vnuma.engine.instance import kernel
 from vnuma.engine.instance.machine_lease import kernel_baseline
 from vnuma.engine.lease.foreign_changes import conflict_words
 from vnuma.engine.lease.locking import vm_lock
-from vnuma.engine.restore.restoration import Held, Restoration, Restored, RestorePlan
+from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.errors import RestoreConflict
 from vnuma.store.states import RestoreOutcome
 from vnuma.workloads.registry import machine_workload_named
@@ -25,6 +25,17 @@ class MachineRestoration(Restoration):
     def plan(self) -> RestorePlan:
         """See `Restoration`. Files are removed besides, whatever the settings are."""
         return RestorePlan(tuple(self._edits().values()), removes_files=True)
+
+    def differences(self) -> list[Difference]:
+        """See `Restoration`. Ours are those with the values that the study holds."""
+        before, held = kernel_baseline(self.vm), self.study.workload.kernel_settings()
+        now = kernel.read(self.shell, before)
+        return [
+            Difference(kernel.key(name), value, now.get(name), by)
+            for name, value in before.items()
+            for by in ["us" if name in held and now.get(name) == held[name] else "somebody else"]
+            if now.get(name) != value
+        ]
 
     def keeps_database(self) -> bool:
         """See `Restoration`. A machine has files, which are removed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from vnuma.domain.study.study import Study
 from vnuma.engine.access.machine_shell import PlayedShell
@@ -21,17 +22,41 @@ Common = tuple[Store, Run, Study, Vm, Path, Choice, Callable[[str], None]]
 """What every restoration is made of, in the order of `Restoration`'s fields."""
 
 
-def _vm(common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
-    return VmRestoration(*common, target=target.in_vcenter())
+class Maker(Protocol):
+    """How the restorations of one kind of target are made."""
+
+    def of_run(self, common: Common, target: AnyTarget, shell: Shell | None, /) -> Restoration:
+        """The restore of what a run holds."""
+
+    def by_audit(
+        self, store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None], /
+    ) -> AuditRestoration | MachineByHand:
+        """The restore of what only the audit log knows."""
 
 
-def _machine(common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
-    _, run, _, vm, *_ = common
-    reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
-    return MachineRestoration(*common, shell=reached)
+class _Vms:
+    def of_run(self, common: Common, target: AnyTarget, _shell: Shell | None) -> Restoration:
+        return VmRestoration(*common, target=target.in_vcenter())
+
+    def by_audit(
+        self, store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
+    ) -> AuditRestoration:
+        return AuditRestoration(store, one, target.in_vcenter(), choice, say)
 
 
-_RESTORATIONS = {Kind.VM: _vm, Kind.MACHINE: _machine}
+class _Machines:
+    def of_run(self, common: Common, _target: AnyTarget, shell: Shell | None) -> Restoration:
+        _, run, _, vm, *_ = common
+        reached = shell or PlayedShell(vm.name, Path(run.inventory or "inventory"))
+        return MachineRestoration(*common, shell=reached)
+
+    def by_audit(
+        self, _store: Store, one: Unanswered, _target: AnyTarget, _choice: Choice, _say: Callable[[str], None]
+    ) -> MachineByHand:
+        return MachineByHand(one)
+
+
+_BY_KIND: Mapping[Kind, Maker] = {Kind.VM: _Vms(), Kind.MACHINE: _Machines()}
 
 
 def restoration_of(
@@ -50,29 +75,11 @@ def restoration_of(
     Raises InputError for a VM that the inventory has as a machine, or the reverse.
     """
     refuse_other_kind(run, vm, target)
-    return _RESTORATIONS[target.kind]((store, run, study, vm, home_folder(), choice, say), target, shell)
-
-
-def _vm_by_audit(
-    store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
-) -> AuditRestoration:
-    return AuditRestoration(store, one, target.in_vcenter(), choice, say)
-
-
-def _machine_by_audit(
-    _store: Store, one: Unanswered, _target: AnyTarget, _choice: Choice, _say: Callable[[str], None]
-) -> MachineByHand:
-    return MachineByHand(one)
-
-
-_BY_AUDIT: Mapping[Kind, Callable[..., AuditRestoration | MachineByHand]] = {
-    Kind.VM: _vm_by_audit,
-    Kind.MACHINE: _machine_by_audit,
-}
+    return _BY_KIND[target.kind].of_run((store, run, study, vm, home_folder(), choice, say), target, shell)
 
 
 def restoration_by_audit(
     store: Store, one: Unanswered, target: AnyTarget, choice: Choice, say: Callable[[str], None]
 ) -> AuditRestoration | MachineByHand:
     """The restore of what only the audit log knows of `target`."""
-    return _BY_AUDIT[target.kind](store, one, target, choice, say)
+    return _BY_KIND[target.kind].by_audit(store, one, target, choice, say)

@@ -23,11 +23,12 @@ from vnuma.engine.cell.guest_shutdown import (
 from vnuma.engine.instance.settings import to_restore
 from vnuma.engine.instance.sql_identity import Endpoint
 from vnuma.engine.lease.audit import edits_of
-from vnuma.engine.lease.baseline import baseline_power, foreign_mark
+from vnuma.engine.lease.baseline import baseline_power, baseline_settings, foreign_mark
+from vnuma.engine.lease.foreign_changes import conflicts, written
 from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, VCenterRetry, report_retry, retry_vcenter
-from vnuma.engine.restore.restoration import Held, Restoration, Restored, RestorePlan
+from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
 from vnuma.engine.restore.restore_plan import held_by_another_run, settings_to_restore, unmarking
 from vnuma.errors import (
@@ -40,7 +41,7 @@ from vnuma.errors import (
     VCenterUnreachable,
     VnumaError,
 )
-from vnuma.store import audit
+from vnuma.store import attempts, audit
 from vnuma.store.audit import AuditLine
 from vnuma.store.rows import Vm
 from vnuma.store.types import utc_now
@@ -86,6 +87,23 @@ class VmRestoration(Restoration):
         cycle = change.needs_power_off or any(restart for _, restart in guest) or wanted is Power.OFF
         edits = [*change, *(edit for edit, _ in guest if edit), *power_edit, *unmark]
         return RestorePlan(tuple(edits), cycle and facts.power is not Power.OFF)
+
+    def differences(self) -> list[Difference]:
+        """See `Restoration`."""
+        with connect(vcenter(self.target)) as session:
+            facts = read.read_vm(session, find_own(session, self.vm))
+        with self.store.read() as connection:
+            ours = written(attempts.changes_of_vm(connection, self.vm.id))
+        baseline, power = baseline_settings(self.vm), str(baseline_power(self.vm))
+        foreign = {item.setting for item in conflicts(baseline, ours, facts.settings)}
+        found = [
+            Difference(edit.setting, edit.after, edit.before, by)
+            for edit in change_back(facts.settings, baseline)
+            for by in ["somebody else" if edit.setting in foreign else "us"]
+        ]
+        if str(facts.power) != power:
+            found.append(Difference("power", power, str(facts.power), "somebody else or us"))
+        return found
 
     def keeps_database(self) -> bool:
         """See `Restoration`."""
