@@ -119,3 +119,28 @@ def test_every_finding_of_preflight_is_documented() -> None:
 def test_the_documented_role_is_the_list_in_code() -> None:
     """python tools/role_doc.py"""
     assert (ROOT / "docs/vcenter-role.md").read_text(encoding="utf-8") == role_page()
+
+
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_files_that_a_newcomer_is_sent_to_are_there(page: str) -> None:
+    """By their path from the repository or from the package."""
+    named = set(
+        re.findall(r"(?<![\w./])(?:[a-z_]+/)+[a-z_]+\.(?:py|yml)\b", (ROOT / page).read_text("utf-8"))
+    )
+
+    assert len(named) > 10
+    assert [
+        path
+        for path in sorted(named)
+        if not any((place / path).is_file() for place in (ROOT, ROOT / "orchestrator" / "vnuma"))
+    ] == []
+
+
+def test_each_walk_through_the_code_opens_at_most_fifteen_files() -> None:
+    """From a study file to a sample, and from a baseline to its restore; numbered in order."""
+    page = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    walks = re.findall(r"```mermaid\n(.*?)```", page, re.DOTALL)
+    numbers = [[int(number) for number in re.findall(r'\["(\d+) ', walk)] for walk in walks]
+
+    assert len(walks) == 2
+    assert all(found == list(range(1, len(found) + 1)) and len(found) <= 15 for found in numbers)
