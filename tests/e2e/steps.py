@@ -46,18 +46,33 @@ class Steps:
     target: Target
     targets: Mapping[str, Target]
 
+    @property
+    def url(self) -> str:
+        """The store's address."""
+        return self.store.place.url.render_as_string(hide_password=False)
+
     @classmethod
     def prepared(
-        cls, home: Path, lab: LabHandle, *, vcenter: Mapping[str, Any] | None = None, **changes: Any
+        cls,
+        home: Path,
+        lab: LabHandle,
+        *,
+        vcenter: Mapping[str, Any] | None = None,
+        url: str | None = None,
+        **changes: Any,
     ) -> Steps:
-        """A run that is stored and has not touched its VM yet; `vcenter` as in `write_inventory`."""
+        """A run that is stored and has not touched its VM yet; `vcenter` as in `write_inventory`.
+
+        `url` is that of a store which is there; without one it is a file in this home.
+        """
         home.mkdir(parents=True, exist_ok=True)
         inventory = write_inventory(home, lab, **(vcenter or {}))
         text = write_study(home, **changes).read_text(encoding="utf-8")
         study = parse_study(text, "study")
         targets = read_targets(inventory, study.vms)
         place = home / "vnuma.db"
-        store = open_store(f"sqlite:///{place}") if place.exists() else new_store(place)
+        there = url or (f"sqlite:///{place}" if place.exists() else None)
+        store = open_store(there) if there else new_store(place)
         run = create_run(store, prepare(study, text, targets), inventory)
         return cls(home, store, study, run, targets[study.vms[0]], targets)
 

@@ -19,6 +19,7 @@ from tests.support.cli import command
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.supervised import Struck
 from vnuma.engine.ansible_api import actions
+from vnuma.engine.lease.locking import StillLocked, vm_lock
 from vnuma.engine.lease.supervision import release_dead_supervisor
 from vnuma.errors import (
     AccountRefused,
@@ -58,6 +59,12 @@ def fill(folder: Path) -> None:
                 pass
         except OSError:
             return
+
+
+def read_only(folder: Path) -> None:
+    """From now on nothing is written there; what is open stays open."""
+    for options in ("--bind", "--options=remount,bind,ro"):
+        subprocess.run(["mount", options, str(folder), str(folder)], check=True, capture_output=True)
 
 
 @contextmanager
@@ -109,6 +116,35 @@ def test_a_full_disk_and_a_foreign_change_name_the_vm(lab: LabFactory, small_dis
 
     assert isinstance(ended.worst, NotAtBaseline), ended.problems
     assert "sql16" in ended.worst.what
+
+
+def test_a_home_that_becomes_read_only_leaves_the_vm_as_it_was(lab: LabFactory, small_disk: Path) -> None:
+    """As file systems do on an error: nothing can be stored, and no lock file made; exit code 9."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(small_disk, running)
+
+    try:
+        ended = Struck(running, lambda: read_only(small_disk)).run(steps)
+    finally:
+        subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
+
+    assert settings_now(running) == before
+    assert isinstance(ended.worst, StoreError), ended.problems
+
+
+def test_a_vm_is_locked_where_no_lock_file_can_be_made(small_disk: Path) -> None:
+    """One at a time all the same."""
+    read_only(small_disk)
+
+    with (
+        vm_lock(small_disk, "u/v", "sql16"),
+        pytest.raises(StillLocked),
+        vm_lock(small_disk, "u/v", "sql16", wait_s=0),
+    ):
+        pass
+
+    subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
 
 
 def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(

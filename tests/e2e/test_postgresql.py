@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
+import psycopg
+import pytest
+from sqlalchemy import update
+
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.e2e.steps import Steps
+from tests.support.cli import vnuma, vnuma_here
+from tests.support.looking import settings_now
 from tests.support.postgresql import Cluster
+from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
+from tests.support.supervised import Struck
+from vnuma.engine.lease.context import home_folder
+from vnuma.engine.lease.supervision import SILENT_AFTER, claim_supervision, require_supervision
+from vnuma.engine.restore.restore_leftover import restore_leftovers
+from vnuma.errors import LeaseLost, StoreError
+from vnuma.store import tables
 
 
 def test_a_study_runs_with_its_store_on_postgresql(
@@ -25,3 +39,89 @@ def test_a_study_runs_with_its_store_on_postgresql(
     assert "VMs not at baseline: 0" in vnuma("status", env=url).out
     assert vnuma("results", "small.1", env=url).code == 0
     assert list(tmp_path.rglob("*.db")) == []
+
+
+def test_bad_answers_cost_a_run_on_postgresql_no_vm(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """Struck while it shapes and while it restores: both go on."""
+    running = lab()
+    before = settings_now(running)
+    with proxy_before(running, tmp_path) as proxy:
+        steps = Steps.prepared(tmp_path / "a", running, vcenter=proxy.vcenter, url=postgresql.new_store())
+        context = steps.take()
+        proxy.turn("page with 200", 1, at="ReconfigVM_Task")
+        steps.shape(context)
+        proxy.turn("cut short", 1, at="PowerOnVM_Task")
+
+        steps.put_back()
+
+        assert proxy.spoiled == 2
+    assert settings_now(running) == before
+
+
+def test_a_store_on_a_server_that_takes_no_more_writes_leaves_the_vm_as_it_was(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """Its disk is full, or another server has taken over: exit code 9, and the VM is back."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
+
+    def no_more_writes() -> None:
+        with psycopg.connect(steps.url.replace("+psycopg", ""), autocommit=True) as connection:
+            name = connection.info.dbname
+            connection.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+
+    ended = Struck(running, no_more_writes).run(steps)
+
+    assert settings_now(running) == before
+    assert isinstance(ended.worst, StoreError), ended.problems
+
+
+def test_a_controller_that_was_frozen_finds_its_run_taken_on_postgresql(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """restore tells the store that nobody looks after the run; who wakes then goes no further."""
+    steps = Steps.prepared(tmp_path / "a", lab(), url=postgresql.new_store())
+    claim_supervision(steps.store, steps.run)
+    steps.shape(steps.take())
+    with steps.store.write() as connection:
+        connection.execute(update(tables.run).values(heartbeat_at=datetime.now(UTC) - SILENT_AFTER))
+
+    said = restore_leftovers(steps.url, [], None, None, "refuse", print)
+
+    assert not said.problems
+    assert steps.vm.at_baseline
+    with pytest.raises(LeaseLost):
+        require_supervision(steps.store, steps.run)
+
+
+def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """The audit log in vnuma's home names the VM, and is the way back."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
+    steps.shape(steps.take())
+    store = ("--store", steps.url)
+    _drop_and_make_anew(steps.url)
+
+    lost = vnuma_here("restore", *store)
+    (log,) = home_folder().glob("*.audit.jsonl")
+    done = vnuma_here("restore", *store, "--from-audit", log, "-i", steps.home / "hosts.yml")
+
+    assert lost.code == 7, lost.text
+    assert f"--from-audit {log}" in lost.err
+    assert done.code == 0, done.text
+    assert settings_now(running) == before
+
+
+def _drop_and_make_anew(url: str) -> None:
+    place = url.replace("+psycopg", "")
+    with psycopg.connect(place) as connection:
+        name = connection.info.dbname
+    with psycopg.connect(place, dbname="postgres", autocommit=True) as connection:
+        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+        connection.execute(f'CREATE DATABASE "{name}"')

@@ -219,3 +219,38 @@ EVIDENCE: dict[str, bytes] = {
     "500 kB of numa": b"numaHost: " * 50_000,
     "superscript": "numaHost: NUMA config: consolidation= ² preferHT= ²\n".encode() * 100,
 }
+
+
+def _plan(address: object = "vsphere_virtual_machine.sql", **top: object) -> str:
+    one = {"type": "vsphere_virtual_machine", "mode": "managed", "address": address, "values": {"name": "a"}}
+    module = {"resources": [one]}
+    return json.dumps({"format_version": "1.2", "planned_values": {"root_module": module}, **top})
+
+
+_CALLED = {"root_module": {"module_calls": {"m": {"source": "./a\0b"}}}}
+DESIGNS: dict[str, tuple[str, str | bytes]] = {
+    "no address": ("plan.json", _plan(None)),
+    "an address of one part": ("plan.json", _plan("sql")),
+    "an address of a list": ("plan.json", _plan([1])),
+    "an address named by an escape": ("plan.json", _plan("vsphere_virtual_machine.\x1b[2J")),
+    "a module of no path": (
+        "plan.json",
+        _plan("module.m.vsphere_virtual_machine.sql", configuration=_CALLED),
+    ),
+    "a deep plan": ("plan.json", '{"format_version": "1.2", "values": ' + "[" * 100_000),
+    "values of a list": ("plan.json", _plan().replace('{"name": "a"}', "[1]")),
+    "a VMX of nothing": ("a.vmx", b""),
+    "a VMX of NULs": ("a.vmx", bytes(10_000)),
+    "a VMX in an encoding that is none": ("a.vmx", '.encoding = "nobody"\nnumvcpus = "4"\n'),
+    "a VMX whose encoding is a codec": ("a.vmx", '.encoding = "zip"\nnumvcpus = "4"\n'),
+    "a VMX of 5,000 digits": ("a.vmx", f'numvcpus = "{"9" * 5_000}"\nmemSize = "²"\n'),
+    "an OVF of nothing": ("a.ovf", b""),
+    "an OVF with entities": (
+        "a.ovf",
+        '<!DOCTYPE x [<!ENTITY a "x"><!ENTITY b "&a;&a;&a;">]><Envelope>&b;</Envelope>',
+    ),
+    "a deep OVF": ("a.ovf", "<a>" * 200_000),
+    "an OVA of nothing": ("a.ova", b""),
+    "an OVA of zeros": ("a.ova", bytes(100_000)),
+}
+"""Designs that are to be deployed: file name and content."""

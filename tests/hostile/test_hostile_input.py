@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.hostile.archives import ARCHIVES, ESCAPE, READ, Files, archived_in, changed_store
-from tests.hostile.documents import EARLIER, EVIDENCE, SNAPSHOT, SNAPSHOTS, TABLES, WAIVERS
+from tests.hostile.documents import DESIGNS, EARLIER, EVIDENCE, SNAPSHOT, SNAPSHOTS, TABLES, WAIVERS
 from tests.hostile.forked import MOST_BYTES
 from tests.hostile.studies import STUDIES, VALID
 
@@ -83,6 +83,16 @@ def test_a_file_that_breaks_readers_costs_a_sentence(command: Command, tmp_path:
     (tmp_path / "input").write_bytes(content)
     answer = command(tmp_path, *arguments)
     refused(answer, *((0, 3) if case.split(": ", 1)[1] in VALID or case.startswith("evidence") else (3,)))
+    assert "\x1b" not in answer["printed"]
+
+
+@pytest.mark.parametrize("case", DESIGNS)
+def test_a_design_that_breaks_readers_costs_a_sentence(command: Command, tmp_path: Path, case: str) -> None:
+    """Exit 3, or the ordinary answer where it is only strange."""
+    name, content = DESIGNS[case]
+    (tmp_path / name).write_bytes(_as_bytes(content))
+    answer = command(tmp_path, "check", "--design", name)
+    refused(answer, 0, 3)
     assert "\x1b" not in answer["printed"]
 
 

@@ -144,7 +144,7 @@ def proxy_before(lab: LabHandle, folder: Path) -> Iterator[Proxy]:
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
     server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
     proxy.port = server.server_port
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
     thread.start()
     try:
         yield proxy

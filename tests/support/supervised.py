@@ -28,6 +28,5 @@ class Struck:
 
     def run(self, steps: Steps) -> RunOutcome:
         """Supervise the whole run of these steps."""
-        url = f"sqlite:///{steps.home / 'vnuma.db'}"
         inventory = steps.home / "hosts.yml"
-        return supervise(steps.store, url, steps.run, steps.study, steps.targets, inventory, self)
+        return supervise(steps.store, steps.url, steps.run, steps.study, steps.targets, inventory, self)

@@ -25,13 +25,13 @@ class Code:
 
     def declared(self, address: str) -> Declared | None:
         """File and line of the resource at this address; None where no .tf file here has it."""
-        *modules, kind, name = _INDEX.sub("", address).split(".")
-        folder = self._module(modules[1::2])
-        found = self._lines(folder).get((kind, name)) if folder else None
-        if found is None:
+        parts = _INDEX.sub("", address).split(".")
+        try:
+            folder = self._module(parts[1:-2:2])
+            found = self._lines(folder).get((parts[-2], parts[-1])) if folder else None
+            return Declared(_from_here(found[0], self._folder), found[1]) if found else None
+        except (IndexError, OSError, RuntimeError, ValueError):  # no address, or no path (pathlib's three)
             return None
-        file, line = found
-        return Declared(_from_here(file, self._folder), line)
 
     def _module(self, calls: list[str]) -> Path | None:
         """The folder of a module; None for one that does not lie below the plan."""

@@ -6,8 +6,10 @@ states, names.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -115,10 +117,13 @@ def _value(stored: Any) -> Value:
 
 
 def audit_file(place: Place) -> Path:
-    """The file beside the store; for a store on a server, the one in vnuma's home."""
+    """The file beside the store; for a database on a server, its own in vnuma's home."""
     if place.is_sqlite:
         return place.path.with_name(f"{place.path.stem}.audit.jsonl")
-    return home_folder() / "vnuma.audit.jsonl"
+    url = place.url
+    where = json.dumps([url.host, url.port, url.query.get("host"), url.database])
+    name = re.sub(r"\W", "_", url.database or "")
+    return home_folder() / f"vnuma-{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.audit.jsonl"
 
 
 def as_json(line: AuditLine) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -20,6 +21,8 @@ WAIT_S = 3600.0
 STOPPED_S = 10.0
 
 _LOOK_S = 0.1
+
+_NOT_WRITABLE = (errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EPERM)
 
 
 class StillLocked(VmHeld):
@@ -40,10 +43,8 @@ def vm_lock(
     `say` is told once that it waits, and for whom. Raises StillLocked. The kernel releases the lock when
     the holder dies, so a lock is never left behind.
     """
-    folder = home / "locks"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path = folder / f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    name = f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
+    descriptor = _opened(home / "locks", name)
     try:
         if not _try(descriptor):
             say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
@@ -54,6 +55,22 @@ def vm_lock(
         yield
     finally:
         os.close(descriptor)
+
+
+def _opened(folder: Path, name: str) -> int:
+    """The VM's lock file. Where none can be written or made, as on a full disk: what there is of its path.
+
+    A file or folder that can only be read can be locked all the same.
+    """
+    path = folder / name
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+    there = next(place for place in (path, *path.parents) if place.exists())
+    return os.open(there, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _wait(descriptor: int, vm_name: str, wait_s: float) -> None:
@@ -79,7 +96,10 @@ def _try(descriptor: int) -> bool:
 
 def _written(descriptor: int) -> tuple[int, str] | None:
     """Process number and host of the holder, as it wrote itself down."""
-    pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
+    try:
+        pid, _, host = os.pread(descriptor, 300, 0).decode(errors="replace").strip().partition(" ")
+    except IsADirectoryError:
+        return None
     return (int(pid), host) if pid.isdecimal() else None
 
 

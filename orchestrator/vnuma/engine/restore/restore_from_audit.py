@@ -64,11 +64,10 @@ class Unanswered:
 def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]:
     """What the audit file tells of VMs that no run of the store answers for; empty without a file.
 
-    `file` is by default the one beside the store. Stores on servers share a file, so they have no default.
-    Raises InputError for a file that is not an audit log.
+    `file` is by default the store's own. Raises InputError for a file that is not an audit log.
     """
     place = file or audit_file(store.place)
-    if file is None and not (store.place.is_sqlite and place.exists()):
+    if file is None and not place.exists():
         return ()
     with store.read() as connection:
         created = {run.name: run.created_at for run in runs.list_runs(connection)}
