@@ -13,7 +13,7 @@ from tests.support.looking import settings_now, settings_of
 from tests.support.proxy import BAD_ANSWERS, proxy_before
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.restore.restore_vm import VmRestoration
-from vnuma.engine.run.supervise import put_back
+from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
 
@@ -83,7 +83,7 @@ def test_a_bug_while_one_vm_is_put_back_keeps_no_other_from_it(
 
     monkeypatch.setattr(VmRestoration, where, unless_sql16)
 
-    restored, problems = put_back(steps.store, steps.run, steps.study, steps.targets)
+    restored, problems = restore_vms(steps.store, steps.run, steps.study, steps.targets)
 
     assert [done.vm for done in restored] == ["sql17"]
     assert settings_now(running, "sql17") == before

@@ -18,7 +18,7 @@ from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.boot import boot_cell, ready_cell
 from vnuma.engine.lease.vcenter_retry import RETRY
 from vnuma.engine.run.progress import Progress
-from vnuma.engine.run.supervise import put_back
+from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 from vnuma.store import attempts, facts, runs
 from vnuma.store.open import open_store
@@ -123,7 +123,7 @@ def test_putting_back_without_vcenter_shows_each_try_and_ends_unreachable(
     running.fault("unavailable", times=0, method="RetrievePropertiesEx")
     seen: list[Progress] = []
 
-    _, problems = put_back(steps.store, steps.run, steps.study, steps.targets, seen.append)
+    _, problems = restore_vms(steps.store, steps.run, steps.study, steps.targets, seen.append)
 
     shown = [str(progress.vms[0].step) for progress in seen]
     assert shown[0] == "putting back"

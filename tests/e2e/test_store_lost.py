@@ -11,7 +11,7 @@ from tests.e2e.steps import Steps
 from tests.support.cli import Ran, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
-from vnuma.engine.run.supervise import put_back
+from vnuma.engine.run.supervise import restore_vms
 from vnuma.errors import NotAtBaseline
 
 
@@ -22,7 +22,7 @@ def test_a_vm_that_cannot_be_put_back_for_want_of_the_store_is_named(tmp_path: P
     restoration = steps.restoration()
     (steps.home / "vnuma.db").rename(steps.home / "gone.db")
 
-    _, problems = put_back(steps.store, steps.run, steps.study, {"sql16": steps.target})
+    _, problems = restore_vms(steps.store, steps.run, steps.study, {"sql16": steps.target})
     with pytest.raises(NotAtBaseline, match="sql16 may not be at its baseline"):
         restoration.restore()
 

@@ -39,7 +39,7 @@ from vnuma.engine.run import unsupervised
 from vnuma.engine.run.claim import claim
 from vnuma.engine.run.progress import progress_of
 from vnuma.engine.run.stop_request import ask_to_stop
-from vnuma.engine.run.supervise import put_back
+from vnuma.engine.run.supervise import restore_vms
 from vnuma.engine.run.unsupervised import saying_so
 from vnuma.errors import LeaseLost, NotAtBaseline, VmHeld
 from vnuma.store import leases, runs, tables, vms
@@ -91,7 +91,7 @@ def test_a_vm_that_the_run_s_own_play_puts_back_meanwhile_is_no_problem(
     context = steps.take()
     ended: list[tuple[list[Restored], list[Exception]]] = []
     end = threading.Thread(
-        target=lambda: ended.append(put_back(steps.store, steps.run, steps.study, steps.targets))
+        target=lambda: ended.append(restore_vms(steps.store, steps.run, steps.study, steps.targets))
     )
 
     with vm_lock(home_folder(), steps.vm.vm_key, "sql16"):

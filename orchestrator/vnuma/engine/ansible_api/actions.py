@@ -53,7 +53,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     if token is not None:
         context = VmContext(store, row, study, vm, target, token, home_folder())
     else:
-        why = nothing_left(store, row, study, vm)
+        why = why_no_cell(store, row, study, vm)
         if why:
             return {"changed": False, "claimed": False, "why": why}
         context = unsupervised.take(store, row, study, vm, target)
@@ -72,7 +72,7 @@ def claim_cell(run: str, target: AnyTarget) -> Document:
     }
 
 
-def nothing_left(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
+def why_no_cell(store: Store, run: Run, study: Study, vm: Vm) -> str | None:
     """Why this VM gets no further cell; None while there is one."""
     why = why_no_more(store, run, study, vm)
     return why or (None if next_cell(store, run, study, vm) else "every cell has ended")
@@ -132,16 +132,16 @@ def edits_diff(edits: Iterable[Edit]) -> Document:
 
 
 @dataclass(frozen=True)
-class Left:
-    """What a play that is to put something back finds: its token, None without the lease, or why not to."""
+class RestoreTurn:
+    """Whether a play restores a target: its token, None without the lease, or why not."""
 
     token: int | None
     why: str | None
     supervised: bool
 
 
-def why_left(run: str, target: AnyTarget, when: When) -> Left:
-    """Whether this play puts the VM or machine back.
+def restore_turn(run: str, target: AnyTarget, when: When) -> RestoreTurn:
+    """Whether this play restores the VM or machine.
 
     Raises VmHeld when another process looks after the run.
     """
@@ -152,15 +152,15 @@ def why_left(run: str, target: AnyTarget, when: When) -> Left:
     if not supervised:
         unsupervised.refuse_if_looked_after(row)
         token = unsupervised.lease_token(store, row, vm)
-    why = _why_not_back(store, row, study, vm, when) if token else _not_held(row, vm)
-    return Left(token, why, supervised)
+    why = _why_not_restored(store, row, study, vm, when) if token else _not_held(row, vm)
+    return RestoreTurn(token, why, supervised)
 
 
-def left_now(store: Store, run: Run, study: Study, vm: Vm, when: When) -> Left:
+def planned_turn(store: Store, run: Run, study: Study, vm: Vm, when: When) -> RestoreTurn:
     """The same for a look that changes nothing: another process may look after the run."""
     token = unsupervised.lease_token(store, run, vm)
-    why = _why_not_back(store, run, study, vm, when) if token else _not_held(run, vm)
-    return Left(token, why, supervised=False)
+    why = _why_not_restored(store, run, study, vm, when) if token else _not_held(run, vm)
+    return RestoreTurn(token, why, supervised=False)
 
 
 def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shell | None = None) -> Document:
@@ -168,10 +168,10 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
 
     `shell` is the machine's own, inside a play.
     """
-    left = why_left(run, target, when)
-    if left.token is None or left.why:
-        return {"changed": False, "why": left.why}
-    context = open_context(run, target, left.token)
+    turn = restore_turn(run, target, when)
+    if turn.token is None or turn.why:
+        return {"changed": False, "why": turn.why}
+    context = open_context(run, target, turn.token)
     context.fence()
     store, row = context.store, context.run
     try:
@@ -180,14 +180,14 @@ def restore(run: str, target: AnyTarget, choice: Choice, when: When, shell: Shel
             reason = drop_after_run(context)
             done = _restoration(context, choice, shell).restore()
     except NotAtBaseline as error:
-        if not left.supervised:
+        if not turn.supervised:
             unsupervised.settle_away(store, row, error)
         raise
-    if not left.supervised:
+    if not turn.supervised:
         unsupervised.settle(store, row)
     changes = (*done.changes, *(() if reason else dropped))
     return {
-        **back_document(changes),
+        **changes_document(changes),
         "powered_off": done.powered_off,
         "restored": restored_document(done),
         "msg": done.words,
@@ -207,7 +207,7 @@ def _restoration(context: VmContext, choice: Choice, shell: Shell | None) -> Res
     )
 
 
-def back_document(changes: Iterable[Edit]) -> Document:
+def changes_document(changes: Iterable[Edit]) -> Document:
     """What was put back, or would be, by setting: power, SQL Server's own and the dataset among them."""
     change = change_document(sorted(changes, key=lambda edit: edit.setting))
     return {"changed": bool(change), "changes": change, "diff": change_diff(change)}
@@ -230,16 +230,16 @@ def plan_restore(
     """What `restore` would change. Raises RestoreConflict where that would."""
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
-    left = left_now(store, row, study, vm, when)
-    if left.token is None or left.why:
-        return {"changed": False, "why": left.why}
-    context = VmContext(store, row, study, vm, target, left.token, home_folder())
+    turn = planned_turn(store, row, study, vm, when)
+    if turn.token is None or turn.why:
+        return {"changed": False, "why": turn.why}
+    context = VmContext(store, row, study, vm, target, turn.token, home_folder())
     planned = _restoration(context, choice, shell).plan()
     changes = (*planned.changes, *drop_planned(context))
-    return {**back_document(changes), "powered_off": planned.powered_off}
+    return {**changes_document(changes), "powered_off": planned.powered_off}
 
 
-def _why_not_back(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
+def _why_not_restored(store: Store, run: Run, study: Study, vm: Vm, when: When) -> str | None:
     """Why the VM is left as it is: its next cell is another play's to measure."""
     if when == "always" or why_no_more(store, run, study, vm):
         return None

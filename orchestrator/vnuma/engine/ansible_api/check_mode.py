@@ -18,7 +18,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import AnyTarget, Kind, Target
-from vnuma.engine.ansible_api.actions import Document, edits_diff, nothing_left, shaped_document
+from vnuma.engine.ansible_api.actions import Document, edits_diff, shaped_document, why_no_cell
 from vnuma.engine.cell.dataset import planned_making
 from vnuma.engine.cell.guest_shutdown import POWER_OFF, POWER_ON
 from vnuma.engine.cell.shape import Shaped, look_and_plan
@@ -48,7 +48,7 @@ def claim(run: str, target: AnyTarget) -> Document:
     """
     store, row, study = open_run(run)
     vm = vm_of_run(store, row, target)
-    why = nothing_left(store, row, study, vm)
+    why = why_no_cell(store, row, study, vm)
     cell = None if why else next_cell(store, row, study, vm)
     if cell is None:
         return {"changed": False, "claimed": False, "why": why}

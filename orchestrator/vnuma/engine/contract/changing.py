@@ -28,7 +28,7 @@ from vnuma.engine.lease.supervision import claim_supervision, heartbeat
 from vnuma.engine.lease.vcenter_retry import VCenterRetry
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.engine.run.start import take
-from vnuma.engine.run.supervise import Asked, put_back, stop_signals
+from vnuma.engine.run.supervise import Asked, restore_vms, stop_signals
 from vnuma.errors import Interrupted, ReadBackDiffers, VmHeld
 from vnuma.store import attempts, cells, runs, vms
 from vnuma.store.open import Store, open_store
@@ -111,7 +111,7 @@ def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> tuple[l
 
     def back() -> None:
         say(f"Putting {target.name} back as it was.")
-        done, problems = put_back(store, run, study, {target.name: target})
+        done, problems = restore_vms(store, run, study, {target.name: target})
         restored.extend(one.words for one in done)
         with store.write() as connection:
             runs.set_run_state(connection, run.id, RunState.FAILED if problems else RunState.FINISHED)

@@ -77,12 +77,12 @@ def retry_vcenter(work: Callable[[int], T], patience: VCenterRetry, tell: Tell) 
         except _PASSING as error:
             pause = patience.pause_s(tries)
             if patience.clock() - began + pause > patience.total_s:
-                raise _given_up(error, tries, patience) from error
+                raise _out_of_patience(error, tries, patience) from error
             tell(tries, error, pause)
             patience.sleep(pause)
 
 
-def _given_up(error: EnvironmentProblem, tries: int, patience: VCenterRetry) -> EnvironmentProblem:
+def _out_of_patience(error: EnvironmentProblem, tries: int, patience: VCenterRetry) -> EnvironmentProblem:
     times = "once" if tries == 1 else f"{tries} times in {spell(patience.total_s)}"
     return type(error)(f"{error.what} Tried {times}.", fix=error.fix)
 
@@ -102,7 +102,7 @@ def report_retry(
         told = {"try": tries, "what": error.what, "again": iso(again), "until": iso(until)}
         with suppress(StoreError), store.write() as connection:
             facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
-        say(f"{doing} {vm.name}: {_again(told)}")
+        say(f"{doing} {vm.name}: {_retry_words(told)}")
 
     return tell
 
@@ -112,10 +112,10 @@ def retried_now(connection: Connection, vm: Vm, doing: str) -> str | None:
     last = facts.last_of_vm(connection, vm.run_id, vm.vm_key, RETRY)
     if last is None or last.key != doing or not isinstance(last.value, dict):
         return None
-    return _again(last.value) if utc_now() <= datetime.fromisoformat(str(last.value["until"])) else None
+    return _retry_words(last.value) if utc_now() <= datetime.fromisoformat(str(last.value["until"])) else None
 
 
-def _again(told: Mapping[str, object]) -> str:
+def _retry_words(told: Mapping[str, object]) -> str:
     """What failed, the next try and the last, by this machine's clock: screens may stand still."""
     again, until = (
         f"{datetime.fromisoformat(str(told[key])).astimezone():%H:%M:%S}" for key in ("again", "until")

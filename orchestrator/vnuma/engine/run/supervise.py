@@ -79,7 +79,7 @@ def supervise(
             lost = [error for error in failure if isinstance(error, LeaseLost)]
             ours, others = _still_ours(store, run, targets, tokens, lost[0]) if lost else (targets, [])
             with heartbeat(store, run):
-                restored, problems = put_back(store, run, study, ours, watch)
+                restored, problems = restore_vms(store, run, study, ours, watch)
             problems += [*others, *failure]
             try:
                 shut = None if asked.count else _closed(store, run, study)
@@ -91,7 +91,7 @@ def supervise(
     return RunOutcome(progress, tuple(restored), tuple(problems), interrupted, output, shut)
 
 
-def put_back(
+def restore_vms(
     store: Store,
     run: Run,
     study: Study,
@@ -213,7 +213,7 @@ def _launch_until_done(
             try:
                 played = play_study(
                     run.name,
-                    _lanes(store, run, study, going),
+                    _play_order(store, run, study, going),
                     hosts,
                     private,
                     folder / "runner",
@@ -242,7 +242,7 @@ def _without_lasting(
     return {name: target for name, target in going.items() if name not in ended}
 
 
-def _lanes(store: Store, run: Run, study: Study, going: Collection[str]) -> PlayOrder:
+def _play_order(store: Store, run: Run, study: Study, going: Collection[str]) -> PlayOrder:
     with store.read() as connection:
         rows = [vm for vm in vms.vms_of_run(connection, run.id) if vm.name in going]
     return play_order(rows, together=study.design.neighbours == "together")

@@ -14,7 +14,7 @@ from vnuma.report.published.published_comparison import ALLOWED, PublishedRow, p
 _KEPT = "kept"
 
 
-def beside_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
+def published_text(loaded: LoadedRun, analysis: Analysis, width: int) -> str:
     """One line a figure, in columns where they fit; empty without any."""
     rows = published_rows(analysis, loaded.study) if analysis.points else []
     if not rows or loaded.published is None:

@@ -39,7 +39,7 @@ from vnuma.report.model.words import (
     verdict_words,
 )
 from vnuma.report.published.published_comparison import no_test
-from vnuma.report.published.published_comparison_text import beside_text
+from vnuma.report.published.published_comparison_text import published_text
 from vnuma.report.tables.csv_export import as_csv
 from vnuma.report.tables.figures import figures_text
 from vnuma.report.tables.paper_table import paper_rows
@@ -100,7 +100,7 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 def _notes(loaded: LoadedRun) -> Iterator[str]:
     """What the figures above are, for those who have not read the documentation."""
     yield "Differences are within-block ratios: they need not equal the gap of medians."
-    if any(beside_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
+    if any(published_text(loaded, analysis, WIDTH) for analysis in loaded.result.analyses):
         yield no_test(loaded.result.design.replicate)
     several = [found for found in loaded.result.primary if len(found.sizes) > 1]
     verdicts = [arm.verdict for found in several for arm in found.sizes[0].arms if arm.verdict.interval]
@@ -142,12 +142,12 @@ def _vm_parts(loaded: LoadedRun, vm: str, width: int) -> Iterator[str]:
         if analysis.vm == vm:
             yield _figures(analysis, size_word, width, secondary=False)
             yield _verdicts(analysis, width)
-            yield beside_text(loaded, analysis, width)
+            yield published_text(loaded, analysis, width)
     for form in loaded.study.workload.forms[1:]:
         other = loaded.result.analysis(vm, form, loaded.result.design.measure(form).key)
         if other and other.points:
             yield _figures(other, size_word, width, secondary=True)
-            yield beside_text(loaded, other, width)
+            yield published_text(loaded, other, width)
     yield from scaling_text(loaded, vm, width)
     yield from saturation_text(loaded, vm, width)
     yield from figures_text(loaded, vm, width)

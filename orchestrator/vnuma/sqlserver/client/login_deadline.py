@@ -95,7 +95,7 @@ class _Attempt:
     own: _Turn | None = None
     connection: pyodbc.Connection | None = None
     error: BaseException | None = None
-    given_up: bool = False
+    abandoned: bool = False
     handing_over: threading.Lock = field(default_factory=threading.Lock)
 
 
@@ -119,7 +119,7 @@ def log_in(
                 if not attempt.own.settled:
                     attempt.own.look()
             with attempt.handing_over:
-                if attempt.given_up:
+                if attempt.abandoned:
                     connection.close()
                 else:
                     attempt.connection = connection
@@ -133,7 +133,7 @@ def log_in(
         in_time = _watched(attempt, until)
     finally:
         with attempt.handing_over:
-            attempt.given_up = attempt.connection is None
+            attempt.abandoned = attempt.connection is None
     if attempt.connection is not None and attempt.own is not None:
         return attempt.connection, attempt.own.mine if still_open(attempt.own.mine) else frozenset()
     if attempt.error is not None and (in_time or isinstance(attempt.error, LoginTimeoutError)):
