@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.vsphere.support import LabFactory, Login, vm
-from vnuma.domain.vm.surroundings import Surroundings
+from tests.vsphere.support import LabFactory, Login, change, vm
+from vnuma.domain.vm.surroundings import Limit, Surroundings
+from vnuma.vsphere.apply import reconfigure
 from vnuma.vsphere.connect import Session
 from vnuma.vsphere.read import find_vm
 from vnuma.vsphere.surroundings import read_surroundings
@@ -61,6 +62,18 @@ def test_everything_around_a_vm_is_seen(lab: LabFactory, login: Login) -> None:
         guest_name="OTHER",
         running=seen.running,
         free_licence=False,
+    )
+
+
+def test_limits_of_the_vm_and_of_pools_above_it_are_seen(lab: LabFactory, login: Login) -> None:
+    """The lowest counts, if the VM has more; a limit that it cannot reach is none."""
+    session = login(lab(vms=[vm(around={"pool_memory_limit_mb": 32_768})]))
+    ref = find_vm(session, "sql16")
+    reconfigure(session, ref, change(session, ref, cpuLimit=2000, memoryLimit=70_000))
+
+    assert read_surroundings(session, ref).limits == (
+        Limit("memory", 32_768, 65_536, of_pool=True),
+        Limit("CPU", 2000, 16 * 2300, of_pool=False),
     )
 
 

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/vmware/govmomi/simulator"
+	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/types"
 
 	"vnuma.dev/lab/internal/scenario"
@@ -37,6 +38,9 @@ func (m *machine) surround() {
 	for i, device := range around.Devices {
 		m.Config.Hardware.Device = append(m.Config.Hardware.Device, aroundDevice(device, int32(9000+i)))
 	}
+	if around.PoolMemoryLimitMB > 0 {
+		m.intoPool(around.PoolMemoryLimitMB)
+	}
 	if around.RunningTask != "" {
 		m.addTask(around.RunningTask, types.TaskInfoStateRunning, nil)
 	}
@@ -44,6 +48,20 @@ func (m *machine) surround() {
 		ended := time.Now().Add(-time.Duration(around.MovedMinutesAgo) * time.Minute)
 		m.addTask("VirtualMachine.migrate", types.TaskInfoStateSuccess, &ended)
 	}
+}
+
+// intoPool puts the VM into a resource pool of its own, below its host's or cluster's, with this limit.
+func (m *machine) intoPool(limitMB int64) {
+	root := m.lab.registry.Get(*m.lab.compute(m.host()).ResourcePool).(*simulator.ResourcePool)
+	memory, cpu := allocation(normalMemoryShares(1)), allocation(normalCPUShares(1))
+	memory.Limit = types.NewInt64(limitMB)
+	made := root.CreateResourcePool(m.lab.context(), &types.CreateResourcePool{
+		Name: "pool of " + m.Name, Spec: types.ResourceConfigSpec{MemoryAllocation: *memory, CpuAllocation: *cpu},
+	}).(*methods.CreateResourcePoolBody)
+	if made.Fault_ != nil {
+		panic(made.Fault_.String) // a mistake of the lab's own
+	}
+	m.ResourcePool = &made.Res.Returnval
 }
 
 // addTask puts a task that nobody here carries out among the VM's recent ones.

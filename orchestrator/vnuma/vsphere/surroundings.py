@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 from pyVmomi import vim
 
 from vnuma.domain.vm.endpoint import VmSide
-from vnuma.domain.vm.surroundings import Surroundings
+from vnuma.domain.vm.surroundings import Limit, Surroundings
 from vnuma.vsphere.read import host_filter, host_trouble
 from vnuma.vsphere.session import Found, Query, Session
 from vnuma.vsphere.uptime import CLOCK_PATH, RUNNING_PATHS, vm_side_of
 
+_LIMITS = ("config.memoryAllocation.limit", "config.cpuAllocation.limit")
+_MHZ = "summary.hardware.cpuMhz"
+_POOLS = "pools"
 _VM_PATHS = (
     "name",
     "recentTask",
@@ -23,6 +26,10 @@ _VM_PATHS = (
     "config.keyId",
     "config.managedBy",
     "guest.hostName",
+    "resourcePool",
+    "config.hardware.memoryMB",
+    "config.hardware.numCPU",
+    *_LIMITS,
     *RUNNING_PATHS,
 )
 _NEIGHBOUR_PATHS = ("name", "runtime.powerState", "summary.config.memorySizeMB")
@@ -83,8 +90,38 @@ def _surroundings(session: Session, ref: vim.VirtualMachine, found: Sequence[Fou
         high_availability=_has_ha(objects),
         guest_name=values.get("guest.hostName") or None,
         running=_running(session, values, objects),
+        limits=tuple(_limits(vm, objects)),
         host_trouble=host_trouble(found),
         free_licence=_is_free(objects.get(session.content.licenseManager)),
+    )
+
+
+def _limits(vm: Found, objects: Mapping[Any, Found]) -> Iterator[Limit]:
+    """The lowest limit of each resource, of the VM or of a pool above it, where it is below what the VM has.
+
+    A pool's limit is shared by all that is in it: the VM has this much at most.
+    """
+    host = objects.get(vm.values.get("runtime.host"))
+    mhz = int(host.values.get(_MHZ) or 0) if host else 0
+    has = {
+        "memory": int(vm.values.get("config.hardware.memoryMB") or 0),
+        "CPU": int(vm.values.get("config.hardware.numCPU") or 0) * mhz,
+    }
+    setters = [vm, *(found for found in objects.values() if _is_in_a_pool(found))]
+    resources: tuple[Literal["memory", "CPU"], ...] = ("memory", "CPU")
+    for resource, path in zip(resources, _LIMITS, strict=True):
+        limits = [
+            (int(limit), one is not vm) for one in setters if (limit := one.values.get(path)) is not None
+        ]
+        lowest = min((one for one in limits if one[0] >= 0), default=None)
+        if lowest and lowest[0] < has[resource]:
+            yield Limit(resource, lowest[0], has[resource], of_pool=lowest[1])
+
+
+def _is_in_a_pool(found: Found) -> bool:
+    """Whether this is a resource pool, but not the root: the root's limits are what host or cluster has."""
+    return isinstance(found.ref, vim.ResourcePool) and isinstance(
+        found.values.get("parent"), vim.ResourcePool
     )
 
 
@@ -101,12 +138,18 @@ def _vm_filter(session: Session, ref: vim.VirtualMachine) -> Query.FilterSpec:
     cluster = Query.TraversalSpec(type=vim.HostSystem, path="parent", skip=False)
     host = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False, selectSet=[cluster])
     tasks = Query.TraversalSpec(type=vim.VirtualMachine, path="recentTask", skip=False)
+    above = Query.SelectionSpec(name=_POOLS)
+    pools = Query.TraversalSpec(
+        name=_POOLS, type=vim.ResourcePool, path="parent", skip=False, selectSet=[above]
+    )
+    pool = Query.TraversalSpec(type=vim.VirtualMachine, path="resourcePool", skip=False, selectSet=[pools])
     return Query.FilterSpec(
-        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, tasks])],
+        objectSet=[Query.ObjectSpec(obj=ref, skip=False, selectSet=[host, tasks, pool])],
         propSet=[
+            Query.PropertySpec(type=vim.ResourcePool, pathSet=["parent", *_LIMITS]),
             Query.PropertySpec(type=vim.VirtualMachine, pathSet=session.known(vim.VirtualMachine, _VM_PATHS)),
             Query.PropertySpec(type=vim.Task, pathSet=["info"]),
-            Query.PropertySpec(type=vim.HostSystem, pathSet=[CLOCK_PATH]),
+            Query.PropertySpec(type=vim.HostSystem, pathSet=[CLOCK_PATH, _MHZ]),
             Query.PropertySpec(type=vim.ClusterComputeResource, pathSet=["configurationEx"]),
         ],
     )

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.studies import study
 from vnuma.domain.study.study import Acceptable
-from vnuma.domain.vm.surroundings import ServerUse, Surroundings
+from vnuma.domain.vm.surroundings import Limit, ServerUse, Surroundings
 from vnuma.engine.preflight.findings import Finding
 from vnuma.engine.preflight.surroundings import accepted, around_server, around_vm
 
@@ -25,6 +25,8 @@ VM_CASES: list[tuple[str, str, dict[str, Any]]] = [
     ("P16", "warn", {"encrypted": True}),
     ("P17", "warn", {"managed_by": "com.vmware.vcDr"}),
     ("P18", "block", {"free_licence": True}),
+    ("P37", "block", {"limits": (Limit("memory", 4096, 65536, of_pool=True),)}),
+    ("P37", "warn", {"limits": (Limit("CPU", 2000, 36800, of_pool=False),)}),
     ("P36", "block", {"host_trouble": "esx01 is in maintenance mode."}),
     ("P19", "warn", {"moved_minutes_ago": 3.0}),
 ]

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from vnuma.domain.vm.endpoint import ServerSide, VmSide
+
+
+@dataclass(frozen=True)
+class Limit:
+    """Less of a resource than a VM has, set on itself or on a resource pool above it: MB or MHz."""
+
+    resource: Literal["memory", "CPU"]
+    limit: int
+    has: int
+    of_pool: bool
 
 
 @dataclass(frozen=True)
@@ -37,6 +48,8 @@ class Surroundings:
     """Its guest's addresses and how long it has been on; None for a VM that is off."""
     free_licence: bool | None = None
     """The free hypervisor, whose API only reads; None: the account may not see licences."""
+    limits: tuple[Limit, ...] = ()
+    """What keeps it from using all its memory or CPU."""
     host_trouble: str | None = None
     """Why its host would not power it on again, as a sentence: disconnected, or in maintenance mode."""
 

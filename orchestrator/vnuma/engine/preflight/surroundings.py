@@ -38,6 +38,17 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
             f"{name} could not be powered on again: {seen.host_trouble}",
             "End the host's maintenance or reconnect it, or move the VM, then start again.",
         )
+    for limit in seen.limits:
+        unit = "MB" if limit.resource == "memory" else "MHz"
+        where = "a resource pool above it" if limit.of_pool else "the VM itself"
+        yield Finding(
+            "P37",
+            "block" if limit.resource == "memory" else "warn",
+            f"{name} gets at most {limit.limit} of its {limit.has} {unit} of {limit.resource}: a limit of "
+            f"{where}.",
+            "Set it to Unlimited: what lies above it is taken from the guest, and a reservation of all is "
+            "refused.",
+        )
     if seen.neighbours:
         yield Finding(
             "P10",
