@@ -252,4 +252,4 @@ def test_a_pair_of_vms_that_is_none_is_refused(text: str) -> None:
     done = CliRunner().invoke(app, ["compare", "a.1", "a.2", "--vm", text])
 
     assert isinstance(done.exception, UsageError)
-    assert "is no pair of VMs" in str(done.exception)
+    assert "not a pair of different VMs" in str(done.exception)

@@ -169,7 +169,7 @@ def _has_no_words(comparison: Comparison) -> bool:
 def _measures(samples: Sequence[Sample], design: AnalysisDesign, form: str) -> tuple[Measure, ...]:
     """The declared measure, so that its absence is said, and the companions that were recorded.
 
-    In a window of time there are none: more calls in it take more CPU time, which is no worse.
+    In a window of time there are none: more calls in it take more CPU time, which is not worse.
     """
     if not design.fixed_work:
         return (design.measure(form),)
@@ -275,7 +275,7 @@ def _growth(boots: Sequence[Boot], design: AnalysisDesign, rules: Rules) -> tupl
 
 
 def _candidates(arms: Sequence[ArmResult], design: AnalysisDesign) -> list[ArmResult]:
-    """Arms that may be recommended: a positive control is no configuration."""
+    """Arms that may be recommended: a positive control is not a configuration."""
     control = design.positive_control.arm if design.positive_control else None
     return [arm for arm in arms if arm.arm != control]
 

@@ -27,7 +27,7 @@ class Change:
     """One arm, after against before: ratios are after / before; `before` and `after` count boots.
 
     `gap`: its difference from the reference; None for the reference itself. `own`: its own figures, of which
-    no word is said, since all that differs between the runs is in them.
+    there is no verdict, since all that differs between the runs is in them.
     """
 
     arm: str

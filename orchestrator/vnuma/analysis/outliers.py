@@ -100,7 +100,7 @@ def share_limit(seen: int, boots: int) -> float:
 def is_rare(apart: int, boots: int) -> bool:
     """Whether so few boots stand apart that a word may be about the rest: a tenth of them at most.
 
-    In scatter with heavy tails some boot stands apart sooner or later: one of many is no second state.
+    In scatter with heavy tails some boot stands apart sooner or later: one does not make a second state.
     """
     return apart * 10 <= boots
 

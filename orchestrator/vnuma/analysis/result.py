@@ -91,7 +91,7 @@ class Analysis:
 
     `blocks` counts blocks with at least one analysed cell.
     `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
-    no word may be said. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
+    no verdict may be given. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
     """
 
     vm: str

@@ -185,7 +185,7 @@ def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, W
         why = Withheld.CONTROL_FAILED if failed else Withheld.COARSE_CLOCK if coarse else None
         if why:
             return Word.UNDECIDED, why
-        if one_state:  # a mean over states is no figure of any boot
+        if one_state:  # a mean over states describes no boot
             return Word.EQUIVALENT, None
     slowness = inference.interval.slowness(rules.better)
     if slowness.low > 1:

@@ -176,7 +176,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def signed_amount(value: float, unit: str, beside: float) -> str:
-    """A difference as fine as the figure that it stands beside: "+1,434"."""
+    """A difference as fine as the figure next to it: "+1,434"."""
     places = figure_decimals(beside, unit)
     return f"{_half_up(value, places) + 0.0:+,.{places}f}"
 

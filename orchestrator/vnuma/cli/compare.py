@@ -90,6 +90,6 @@ def _twins(options: Sequence[str]) -> dict[str, str]:
     for text in options:
         one, equals, other = text.partition("=")
         if not (one and equals and other) or one in pairs:
-            raise UsageError(f"'--vm {text}' is no pair of VMs of its own.", fix="As in: --vm sql16=sql17")
+            raise UsageError(f"'--vm {text}' is not a pair of different VMs.", fix="As in: --vm sql16=sql17")
         pairs[one] = other
     return pairs

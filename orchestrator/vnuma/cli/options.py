@@ -26,7 +26,7 @@ def run_names(incomplete: str) -> list[str]:
     with suppress(VnumaError), open_store(store_url(), create=False).read() as connection:
         names = [run.name for run in list_runs(connection)]
         return [name for name in (*names, "latest") if name.startswith(incomplete)]
-    return []  # a prompt is no place for an error
+    return []  # a prompt is not a place for an error
 
 
 StoreOption = Annotated[

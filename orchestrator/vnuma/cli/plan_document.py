@@ -54,7 +54,7 @@ class _Page:
 
 @dataclass(frozen=True)
 class _Change:
-    """What is told differently of a VM and of a machine."""
+    """What differs between a VM's and a machine's plan."""
 
     where: str
     kind: str

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Lines:
-    """What is told differently of a VM and of a machine."""
+    """What differs between a VM's and a machine's plan."""
 
     head: str
     changes: list[str]
@@ -189,7 +189,7 @@ def _inside(study: Study) -> list[str]:
 
 
 def _detects(study: Study) -> list[str]:
-    """What the design likely finds at an assumed spread; nothing where no word will be given."""
+    """What the design likely finds at an assumed spread; nothing where there will be no verdict."""
     from vnuma import analysis
     from vnuma.analysis import planning
     from vnuma.analysis.wording import percent_up

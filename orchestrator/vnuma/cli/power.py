@@ -189,7 +189,7 @@ class _Found:
 
         blocks = self.study.design.most_blocks
         if self.outlook is None:
-            return [f"{counted(blocks, 'block')}: no word is given below 6 blocks."]
+            return [f"{counted(blocks, 'block')}: a verdict needs 6 blocks."]
         seen, margin = self.outlook, percent_text(self.study.design.equivalence)
         most = "at most " if self.study.design.precision else ""
         spread = f"as in {self.chosen.label}" if self.pilot else f"by {self.chosen.label}"

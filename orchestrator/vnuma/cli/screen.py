@@ -131,7 +131,7 @@ def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
 def working() -> Iterator[Callable[[str], None]]:
     """A function that says on standard error what is computed now: a line that goes when it is done.
 
-    Where that is no terminal it is a line of a log.
+    Without a terminal it is a line of a log.
     """
     if not sys.stderr.isatty():
         yield lambda words: say(words, sys.stderr)

@@ -146,7 +146,9 @@ def guest_of(edition: str, year: int, windows: str, *, soft_numa: bool = True) -
 
     word = edition.strip().lower()
     if not any(word.startswith(known) for known in _EDITIONS):
-        raise UsageError(f"--edition: '{edition}' is no edition.", fix=f"Use one of {', '.join(_EDITIONS)}.")
+        raise UsageError(
+            f"--edition: '{edition}' is not a known edition.", fix=f"Use one of {', '.join(_EDITIONS)}."
+        )
     if year not in SQL_YEARS:
         years = ", ".join(map(str, SQL_YEARS))
         raise UsageError(f"--sql: there is no SQL Server {year}.", fix=f"Use one of {years}.")

@@ -58,7 +58,7 @@ _SOURCES = (
 
 
 def read_vms(sheets: Mapping[str, Sheet], hosts: Hosts) -> tuple[list[EstateVm], list[Unseen]]:
-    """Every VM that is no template; those that cannot be read, with the reason."""
+    """Every VM that is not a template; those that cannot be read, with the reason."""
     others = {name: _indexed(sheets[name]) for name in ("vCPU", "vMemory")}
     absent = _absent(sheets)
     vms: list[EstateVm] = []

@@ -88,7 +88,7 @@ _KEYS: Mapping[str, tuple[str, Read, Value]] = {
 
 
 def read_vmx(path: Path) -> Estate:
-    """The VM of a .vmx file. Raises InputError for a file that is none."""
+    """The VM of a .vmx file. Raises InputError for any other file."""
     keys = _dictionary(_text(bounded_bytes(path, _MOST_BYTES, "a .vmx file")))
     if not _NAMES & keys.keys():
         raise InputError(
@@ -110,7 +110,7 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
             settings[setting] = read(text)
         except ValueError:
             settings.pop(setting, None)
-            absent[setting] = f"{key} is {text[:20]!r}, which is no value of it"
+            absent[setting] = f"{key} is {text[:20]!r}, which is not a valid value"
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
     hardware = _hardware(keys.get("virtualhw.version", ""))
     none, not_shown = virtual_numa_of(hardware, _NOT_SHOWN)

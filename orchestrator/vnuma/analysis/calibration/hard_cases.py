@@ -129,7 +129,7 @@ def _slow_states(studies: int, generator: np.random.Generator) -> Iterator[Case]
 def _one_slow_arm(
     truth: Truth, blocks: int, studies: int, share: float, shift: float, generator: np.random.Generator
 ) -> tuple[BoolArray, BoolArray, FloatArray]:
-    """Per study: is the last arm called equivalent, which of its boots were slow, what share is told."""
+    """Per study: is the last arm called equivalent, which of its boots were slow, what share is reported."""
     drawn = draw(truth, blocks, studies, generator)
     slow = generator.random((studies, blocks)) < share
     drawn.times[:, :, -1] += math.log1p(shift) * slow[:, :, None]

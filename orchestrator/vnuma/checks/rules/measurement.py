@@ -33,7 +33,7 @@ def _cross_join(facts: Facts) -> CrossJoin:
     Severity.BLOCK,
     "The time includes the client's",
     condition="the study times only forms that stream rows to the client; a warning where the first form "
-    "does and a server form stands beside it",
+    "does and a server form is measured too",
     consequence="Elapsed time includes fetching and drawing by the client (ASYNC_NETWORK_IO): discarding "
     "results alone has turned 2.4 s into 0.24 s.",
     fix="Add the form server (an aggregate over all pairs), and read both.",

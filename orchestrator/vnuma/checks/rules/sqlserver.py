@@ -63,7 +63,7 @@ def s05(facts: Facts) -> Fail | None:
     needs="vm host sql",
     yields_to={
         "T24": "The guest is still on an older topology: T24 first.",
-        "S11": "SQL Server is told to ignore NUMA: S11 first.",
+        "S11": "SQL Server is set to ignore NUMA: S11 first.",
     },
     related=("T04", "T11", "T14", "T24"),
 )

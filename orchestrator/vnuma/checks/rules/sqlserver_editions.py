@@ -13,7 +13,7 @@ from vnuma.domain.topology.topology import Topology
 # Memory that a node took from others, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
 
-_SEEN = {"S04": "Offline schedulers were seen, so this is no prediction any more: S04 first."}
+_SEEN = {"S04": "Offline schedulers were seen, so this is no longer a prediction: S04 first."}
 
 
 def _limit(facts: Facts) -> SqlLimit:

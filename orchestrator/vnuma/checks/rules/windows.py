@@ -57,9 +57,9 @@ def _most_cpus(facts: Facts) -> int:
 @rule(
     "W02",
     Severity.WARN,
-    "Windows is told to split processor groups",
+    "Windows is set to split processor groups",
     condition="SQL Server's nodes lie in more processor groups than the VM's CPUs need, 64 to a group",
-    consequence="Windows makes several groups of up to 64 CPUs only where it is told to (groupsize, which "
+    consequence="Windows makes several groups of up to 64 CPUs only where it is set to (groupsize, which "
     "Microsoft offers for testing); threads of a process may stay in one.",
     fix="Look for groupsize in bcdedit, remove it, and restart Windows.",
     sources=(_BCDEDIT, _GROUPS),

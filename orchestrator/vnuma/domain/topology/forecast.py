@@ -93,7 +93,7 @@ def forecast_on(
     guest: Guest,
     unseen: Collection[str] = (),
 ) -> list[Forecast]:
-    """The same on every host; hosts that give the same are told together, the first of them first."""
+    """The same on every host; hosts that give the same are listed together, the first of them first."""
     found: dict[object, Forecast] = {}
     for host in hosts:
         one = forecast(settings, hardware, host, guest, unseen)

@@ -127,7 +127,7 @@ def _arm(options: Document) -> Arm:
     for name in ("soft_numa", "maxdop", "workload"):
         if getattr(arm, name) != Arm.model_fields[name].default:
             raise InputError(
-                f"option arm is wrong: {name} is no setting of the VM; only a run sets it, and puts it back.",
+                f"option arm is wrong: {name} is not a setting of the VM; only a run sets and restores it.",
                 fix=f"Leave {name} out here, or write a study and use vnuma run.",
             )
     return arm

@@ -1,6 +1,6 @@
 """The roles' work outside a run: the same steps on one VM, nothing leased, nothing stored but its changes.
 
-A VM that carries a run's mark is refused, and so is one that is no test clone, unless a change ticket
+A VM that carries a run's mark is refused, and so is one that is not a test clone, unless a change ticket
 permits it.
 """
 

@@ -1,4 +1,4 @@
-"""vSphere's counters of one boot, read once after it was measured: contention is told, never corrected."""
+"""vSphere's counters of one boot, read once after it was measured: contention is shown, never corrected."""
 
 from __future__ import annotations
 

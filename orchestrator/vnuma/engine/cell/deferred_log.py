@@ -1,6 +1,6 @@
 """The vmware.log of a boot that was not available while the VM ran: fetched once it is off.
 
-A running VM's log is had from its host; once the VM is off vCenter has it too, until the next power-on
+A running VM's log comes from its host; once the VM is off vCenter has it too, until the next power-on
 rotates it. The log is stored with the attempt whose boot it is of, which has ended by then: it explains
 that boot and decides nothing.
 """
@@ -49,7 +49,7 @@ def owed_facts(powered_on_at: datetime, why: str) -> dict[str, object]:
 def collect(journal: Journal, session: Session, ref: VmRef) -> None:
     """Fetch the log that the VM's last boot in the journal's run owes, if it does. The VM is off.
 
-    Asked for once. What cannot be had stays not evaluated, with both reasons. A store that fails is the
+    Asked for once. What is not available stays not evaluated, with both reasons. A store that fails is the
     journal's to judge: it does not keep a VM from being put back. Raises VCenterUnreachable.
     """
     if journal.run is None:

@@ -1,6 +1,6 @@
 """What is gathered of a boot besides the guest's own view, so that the three sides can be compared.
 
-Evidence is never worth a cell: what cannot be had is recorded with its reason.
+Evidence is never worth a cell: what is not available is recorded with its reason.
 """
 
 from __future__ import annotations

@@ -60,7 +60,9 @@ def site_of_cluster(name: str, file: Path | None, inventory: Path | None) -> Sit
     matches = [(estate, cluster) for estate, cluster in known if cluster.name == name]
     if len(matches) != 1 or not matches[0][1].hosts:
         names = ", ".join(sorted({cluster.name for _, cluster in known if cluster.hosts}))
-        what = "names several clusters" if len(matches) > 1 else "is no cluster with hosts that could be read"
+        what = (
+            "names several clusters" if len(matches) > 1 else "is not a cluster with hosts that could be read"
+        )
         raise InputError(f"'{name}' {what}.", fix=f"There are: {names}.")
     estate, cluster = matches[0]
     return Sited(cluster.hosts, None, cluster.unread, estate.simulated)

@@ -1,6 +1,6 @@
 """A first contact with a real vCenter and SQL Server, recorded without names: what the lab then learns from.
 
-Nothing is changed. What cannot be had stands there with its reason.
+Nothing is changed. What is not available is recorded with its reason.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The restore of whatever a run holds, be it a VM or a machine: the one place that knows of both."""
+"""The restore of whatever a run holds, a VM or a machine: the one place that knows of both."""
 
 from __future__ import annotations
 

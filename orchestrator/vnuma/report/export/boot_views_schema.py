@@ -75,7 +75,7 @@ class LogPart(BaseModel):
     """What vmware.log of the boot says. Not used for the verdict."""
 
     source: str | None = Field(description="host: with a service ticket; vcenter: after power-off.")
-    not_evaluated: str | None = Field(description="Why it is no evidence of this boot; null: it is.")
+    not_evaluated: str | None = Field(description="Why it is not evidence of this boot; null: it is.")
     vcpus: int | None = None
     vnuma_nodes: int | None = None
     node_sizes: list[int] | None = None

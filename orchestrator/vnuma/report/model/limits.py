@@ -197,7 +197,9 @@ def _control(analysis: Analysis) -> Statement:
 def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
     design = loaded.study.design
     if design.order == "fixed":
-        text = "Every block ran the arms in the same order: drift looks like an effect, so no word is given."
+        text = (
+            "Every block ran the arms in the same order: drift looks like an effect, so there is no verdict."
+        )
         return Statement("alarm", "Order and drift.", text)
     blocks = counted(analysis.blocks, "block")
     order = ORDER_WORDS[design.order].removeprefix("in ")

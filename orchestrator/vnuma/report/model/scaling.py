@@ -149,7 +149,7 @@ def _over_vcpus(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
 
 
 def _over_sizes(loaded: LoadedRun, analysis: Analysis) -> Iterator[Curve]:
-    """Of each arm, within its boots; nothing where a size is no load."""
+    """Of each arm, within its boots; nothing where a size is not a load."""
     design = loaded.result.design
     if not loaded.study.workload.sizes_are_loads:
         return

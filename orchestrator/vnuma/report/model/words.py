@@ -101,7 +101,7 @@ def progress_words(loaded: LoadedRun) -> str:
 
 
 def verdict_words(verdict: Verdict) -> str:
-    """A verdict in words; when they are withheld, with the estimate that carries no word."""
+    """A verdict in words; where it is withheld, the estimate alone."""
     if verdict.withheld and verdict.ratio is not None and verdict.interval is not None:
         margin = decimals([verdict.interval], verdict.margin)
         estimate = f"{(verdict.ratio - 1) * 100:+.{margin}f}% ({limits(verdict.interval, margin)})"

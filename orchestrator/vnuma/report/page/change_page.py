@@ -72,7 +72,7 @@ class ChangeWords:
     """What is repeated: `power-cycle`."""
     cycles: str
     columns: tuple[str, str]
-    """Heads of what is told of an arm, in ArmLine's order."""
+    """Headings of what is shown of an arm, in ArmLine's order."""
     no_setting: str
 
 

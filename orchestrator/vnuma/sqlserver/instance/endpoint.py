@@ -34,7 +34,7 @@ def read_server_side(connection: pyodbc.Connection) -> ServerSide:
     """The address that this connection reached, and SQL Server's uptime by its own tick count."""
     found = value(connection, _ADDRESS)
     address = None
-    with suppress(ValueError):  # a name such as <local machine> is no address
+    with suppress(ValueError):  # a name such as <local machine> is not an address
         address = plain(str(found)) if found else None
     uptime: float | None = None
     with suppress(PrivilegeMissing, SqlFailed):

@@ -56,7 +56,7 @@ def read_log_writers(connection: pyodbc.Connection) -> tuple[LogWriter, ...]:
 
 
 def sides(writers: Sequence[LogWriter], nodes: Mapping[int, tuple[int, ...]]) -> Sides | None:
-    """The CPUs of either side; None when the writers are on no one node, or there is no other.
+    """The CPUs of either side; None when the writers are on several nodes, or there is only one.
 
     Left out on the writers' node are their CPUs; where the server does not name one of that node (255: bound
     to none), its lowest. On the other node, those in the same places. Both sides are then cut to the shorter.

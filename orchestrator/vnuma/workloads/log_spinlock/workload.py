@@ -123,7 +123,7 @@ class LogSpinlockWorkload:
         }
 
     def sentinel(self, settings: LogSpinlock, dataset: Dataset) -> None:
-        """None: a load is no short query."""
+        """None: a load is not a short query."""
         del settings, dataset
 
     @contextmanager

@@ -61,7 +61,7 @@ def expected_of_none(script: SqlScript) -> Iterator[Problem]:
         if name not in script.statements:
             yield Problem(
                 ("workload", "expected_rows", name),
-                f"expected_rows names '{name}', which is no statement.",
+                f"expected_rows names '{name}', which is not a statement of this workload.",
                 f"There are {', '.join(script.statements)}.",
             )
 
