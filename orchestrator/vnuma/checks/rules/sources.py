@@ -18,6 +18,9 @@ LARGE_MEMORY = (
 )
 SUB_NUMA = _DENNEMAN + "2022/09/21/sub-numa-clustering/"
 PINNING = _DENNEMAN + "2021/06/11/cpu-pinning-is-not-an-exclusive-right-to-a-cpu-core/"
+NODE_OF_64 = (
+    "https://knowledge.broadcom.com/external/article/374613/sql-server-2022-update-11-breaking-chang.html"
+)
 RIGHT_SIZING = "https://blogs.vmware.com/performance/2017/03/virtual-machine-vcpu-and-vnuma-rightsizing-rules-of-thumb.html"
 VNUMA_6 = (
     "http://pubs.vmware.com/vsphere-60/topic/com.vmware.vsphere.resmgmt.doc/"

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from vnuma.checks.facts import Facts, known
+from vnuma.checks.facts import Facts, Unknown, known
 from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape import NO_HOT_ADD
-from vnuma.checks.rules.sources import MAXDOP, MEMORY_NODES, SOFT_NUMA, SYS_INFO
+from vnuma.checks.rules.sources import EDITIONS, MAXDOP, MEMORY_NODES, NODE_OF_64, SOFT_NUMA, SYS_INFO
 from vnuma.domain.topology.licence import SQL_2016
 from vnuma.domain.workloads.settings import maxdop_of
 
 # Memory that a node took from others, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
+
+SQL_2022_CU11 = (16, 0, 4105)
+MOST_IN_A_NODE = 64
 
 
 @rule(
@@ -219,3 +222,32 @@ def s17(facts: Facts) -> Fail | None:
         {"cpuHotAddEnabled": "true", "softnuma_configuration": "1 (automatic)"},
         NO_HOT_ADD,
     )
+
+
+@rule(
+    "S21",
+    Severity.WARN,
+    "More than 64 logical processors in a node",
+    condition="a node is predicted to have more than 64 vCPUs; SQL Server is 2022 CU11 (16.0.4105) or later",
+    consequence="SQL Server does not start, as published for CU11: an arm of this shape never gets a value.",
+    fix="More nodes of at most 64 vCPUs: more sockets, or cores per NUMA node.",
+    sources=(NODE_OF_64, EDITIONS),
+    needs="vm host sql",
+    related=("S05", "S06"),
+)
+def s21(facts: Facts) -> Fail | None:
+    """SQL Server starts on nodes of this size."""
+    if _build(facts.sql.server.version) < SQL_2022_CU11:
+        return None
+    largest = max(facts.prediction.node_sizes, default=facts.vcpus)
+    if largest <= MOST_IN_A_NODE:
+        return None
+    return Fail({"vCPUs in a node": str(largest), "SQL Server": facts.sql.server.version})
+
+
+def _build(version: str) -> tuple[int, ...]:
+    """The version's numbers, for comparing. Raises Unknown where they are none."""
+    parts = version.split(".")
+    if not all(part.isdecimal() and len(part) <= 9 for part in parts):
+        raise Unknown(f"the version is not a number: {version}")
+    return tuple(map(int, parts))
