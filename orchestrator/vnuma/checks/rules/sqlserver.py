@@ -225,7 +225,7 @@ def s17(facts: Facts) -> Fail | None:
 
 
 @rule(
-    "S21",
+    "S22",
     Severity.WARN,
     "More than 64 logical processors in a node",
     condition="a node is predicted to have more than 64 vCPUs; SQL Server is 2022 CU11 (16.0.4105) or later",
@@ -235,7 +235,7 @@ def s17(facts: Facts) -> Fail | None:
     needs="vm host sql",
     related=("S05", "S06"),
 )
-def s21(facts: Facts) -> Fail | None:
+def s22(facts: Facts) -> Fail | None:
     """SQL Server starts on nodes of this size."""
     if _build(facts.sql.server.version) < SQL_2022_CU11:
         return None
