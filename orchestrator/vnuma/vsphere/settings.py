@@ -15,31 +15,8 @@ LEASE_KEY = f"{LEASE_PREFIX}run"
 
 EXTRA_CONFIG = "config.extraConfig"
 
-LEAVES: Mapping[str, str] = {
-    "numCPUs": "config.hardware.numCPU",
-    "numCoresPerSocket": "config.hardware.numCoresPerSocket",
-    "autoCoresPerSocket": "config.hardware.autoCoresPerSocket",
-    "memoryMB": "config.hardware.memoryMB",
-    "coresPerNumaNode": "config.numaInfo.coresPerNumaNode",
-    "autoCoresPerNumaNode": "config.numaInfo.autoCoresPerNumaNode",
-    "exposeVnumaOnCpuHotadd": "config.numaInfo.vnumaOnCpuHotaddExposed",
-    "cpuHotAddEnabled": "config.cpuHotAddEnabled",
-    "memoryHotAddEnabled": "config.memoryHotAddEnabled",
-    "memoryReservationLockedToMax": "config.memoryReservationLockedToMax",
-    "cpuAffinity": "config.cpuAffinity",
-    "memoryAffinity": "config.memoryAffinity",
-    "latencySensitivity": "config.latencySensitivity.level",
-    "memoryReservation": "config.memoryAllocation.reservation",
-    "memoryLimit": "config.memoryAllocation.limit",
-    "memoryShares": "config.memoryAllocation.shares",
-    "cpuReservation": "config.cpuAllocation.reservation",
-    "cpuLimit": "config.cpuAllocation.limit",
-    "cpuShares": "config.cpuAllocation.shares",
-    "rebootPowerOff": "config.rebootPowerOff",
-}
-"""Each typed setting's property path: a leaf, since its parent carries much that nobody needs
-(config.hardware has every device).
-"""
+LEAVES: Mapping[str, str] = {name: f"config.{spec.path}" for name, spec in TYPED.items()}
+"""Each typed setting's property path."""
 
 # What no design rule asks for: an estate of thousands is read without it.
 _NOT_FOR_RULES = {

@@ -15,22 +15,6 @@ from vnuma.domain.vm.setting import AUTOMATIC, DERIVED, TYPED, Settings, Value, 
 _SHAPE = ("numCPUs", "numCoresPerSocket")
 _NUMA = ("coresPerNumaNode", "exposeVnumaOnCpuHotadd")
 _AFFINITY = ("cpuAffinity", "memoryAffinity")
-_SWITCHES = ("cpuHotAddEnabled", "memoryHotAddEnabled", "memoryReservationLockedToMax", "rebootPowerOff")
-
-# What "not set" is called when a typed field that was set has to become unset again.
-_UNSET: Mapping[str, Value] = {
-    **dict.fromkeys(_AFFINITY, ()),
-    **dict.fromkeys(_SWITCHES, False),
-    "coresPerNumaNode": 0,
-    "exposeVnumaOnCpuHotadd": False,
-    "latencySensitivity": "normal",
-    "memoryReservation": 0,
-    "memoryLimit": -1,
-    "memoryShares": "normal",
-    "cpuReservation": 0,
-    "cpuLimit": -1,
-    "cpuShares": "normal",
-}
 
 
 def needs_shape(change: Change) -> bool:
@@ -74,8 +58,9 @@ def _explicit(edit: Edit) -> Value:
     """The value to ask for; "not set" by its own name. Raises ValueError where there is none."""
     if edit.after is not None or is_extra_config(edit.setting):
         return edit.after
-    if edit.setting in _UNSET:
-        return _UNSET[edit.setting]
+    unset = TYPED[edit.setting].unset
+    if unset is not None:
+        return unset
     if edit.setting in DERIVED:
         return None
     raise ValueError(f"{edit.setting} cannot be unset")

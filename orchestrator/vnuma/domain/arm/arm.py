@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -96,10 +97,20 @@ def _plain(value: object) -> object:
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
+Latency = Literal["keep", "low", "normal", "medium", "high"]
+
+
 class Strict(BaseModel):
     """Base of everything read from a file: unknown fields are errors, values never change."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+@dataclass(frozen=True)
+class Short:
+    """How a field is called in the names of a crossing's arms: `1x16 mhz=full`."""
+
+    word: str
 
 
 class PhysicalCores(Strict):
@@ -117,7 +128,9 @@ class PhysicalCores(Strict):
 class ArmSettings(Strict):
     """What an arm sets on the VM besides its topology. `keep` leaves the VM's own value."""
 
-    affinity: Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList = Field(
+    affinity: Annotated[
+        Literal["keep", "none", "physical_cores"] | PhysicalCores | CpuList, Short("cpus")
+    ] = Field(
         default="keep",
         description=(
             "CPU affinity: `none` clears it, `physical_cores` pins to one logical CPU per physical core of "
@@ -125,87 +138,87 @@ class ArmSettings(Strict):
             "adds a core for the VM's other work; a list names logical CPUs of the host."
         ),
     )
-    numa_node_affinity: Literal["keep", "none"] | NodeList = Field(
+    numa_node_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("nodes")] = Field(
         default="keep",
         description=(
             "numa.nodeAffinity: the host NUMA nodes that the VM may use; it stays managed by ESXi's NUMA "
             "scheduler, which CPU affinity ends. `none` removes the key."
         ),
     )
-    memory_affinity: Literal["keep", "none"] | NodeList = Field(
+    memory_affinity: Annotated[Literal["keep", "none"] | NodeList, Short("memnodes")] = Field(
         default="keep",
         description=(
             "Experimental: host NUMA nodes to take memory from. Deprecated since vSphere 6.0; accepted only "
             "when it reads back, and nothing that vnuma can see shows that ESXi honours it. `none` clears it."
         ),
     )
-    memory_mb: Literal["keep"] | MemorySize = Field(
+    memory_mb: Annotated[Literal["keep"] | MemorySize, Short("mb")] = Field(
         default="keep", description="Memory size of the VM in MB, a multiple of 4."
     )
-    memory_reservation: Literal["keep", "none", "locked"] | Megabytes = Field(
+    memory_reservation: Annotated[Literal["keep", "none", "locked"] | Megabytes, Short("reserved")] = Field(
         default="keep",
         description="`locked` reserves all memory, whatever its size; a number reserves that many MB.",
     )
-    cpu_reservation: Literal["keep", "none", "full"] | Megahertz = Field(
+    cpu_reservation: Annotated[Literal["keep", "none", "full"] | Megahertz, Short("mhz")] = Field(
         default="keep",
         description="`full` reserves vCPUs times the host's clock; a number reserves that many MHz.",
     )
-    latency_sensitivity: Literal["keep", "low", "normal", "medium", "high"] = Field(
+    latency_sensitivity: Annotated[Latency, Short("latency")] = Field(
         default="keep",
         description=(
             "`high` gives each vCPU a core of its own; it needs `memory_reservation: locked` and "
             "`cpu_reservation: full`."
         ),
     )
-    cpu_hot_add: Switch = Field(
+    cpu_hot_add: Annotated[Switch, Short("hotadd")] = Field(
         default="keep",
         description="CPU hot-add; on, it hides vNUMA (see expose_vnuma_on_hot_add).",
     )
-    expose_vnuma_on_hot_add: Switch = Field(
+    expose_vnuma_on_hot_add: Annotated[Switch, Short("expose")] = Field(
         default="keep",
         description="ESXi 8, hardware 20: virtualNuma.exposeVnumaOnCpuHotadd, vNUMA in spite of CPU hot-add.",
     )
-    cores_per_numa_node: Literal["keep", "auto"] | Count = Field(
+    cores_per_numa_node: Annotated[Literal["keep", "auto"] | Count, Short("pernode")] = Field(
         default="keep",
         description=(
             "ESXi 8, hardware 20: virtualNuma.coresPerNumaNode, the vCPUs of a vNUMA node. It must divide "
             "the vCPUs and be a multiple or divisor of cores per socket, else the VM would not power on."
         ),
     )
-    max_per_virtual_node: Literal["keep", "auto"] | Count = Field(
+    max_per_virtual_node: Annotated[Literal["keep", "auto"] | Count, Short("max")] = Field(
         default="keep",
         description="numa.vcpu.maxPerVirtualNode: most vCPUs of a vNUMA node. `auto` removes the key.",
     )
-    numa_vcpu_min: Literal["keep", "auto"] | Count = Field(
+    numa_vcpu_min: Annotated[Literal["keep", "auto"] | Count, Short("min")] = Field(
         default="keep",
         description="numa.vcpu.min: fewest vCPUs that get vNUMA nodes. `auto` removes the key: ESXi's 9.",
     )
-    prefer_ht: AutoSwitch = Field(
+    prefer_ht: Annotated[AutoSwitch, Short("ht")] = Field(
         default="keep",
         description="numa.vcpu.preferHT: count threads, not cores, when fitting a node. `auto` removes it.",
     )
-    follow_cores_per_socket: AutoSwitch = Field(
+    follow_cores_per_socket: Annotated[AutoSwitch, Short("follow")] = Field(
         default="auto",
         description=(
             "numa.vcpu.followcorespersocket. `auto` turns it on where ESXi would otherwise ignore cores per "
             "socket (6.5 and later); `off` removes the key: cores per socket is then cosmetic there."
         ),
     )
-    numa_autosize: Literal["clear", "keep"] = Field(
+    numa_autosize: Annotated[Literal["clear", "keep"], Short("stored")] = Field(
         default="clear",
         description=(
             "The keys numa.autosize.cookie and numa.autosize.vcpu.maxPerVirtualNode freeze the layout of "
             "an earlier power-on; `clear` removes them, and they are put back afterwards."
         ),
     )
-    soft_numa: Switch = Field(
+    soft_numa: Annotated[Switch, Short("soft")] = Field(
         default="keep",
         description=(
             "SQL Server's automatic soft-NUMA (2016 and later), a setting of the whole instance: switched "
             "before the power-cycle that brings it about, and put back after the run. Needs ALTER SETTINGS."
         ),
     )
-    maxdop: Literal["keep"] | Annotated[int, Field(ge=0, le=64)] = Field(
+    maxdop: Annotated[Literal["keep"] | Annotated[int, Field(ge=0, le=64)], Short("dop")] = Field(
         default="keep",
         description="MAXDOP hint on every statement of this arm; `keep` takes the workload's.",
     )
@@ -234,7 +247,7 @@ class Arm(ArmSettings):
     name: str = Field(
         default="", description="Name in tables and charts; the topology by default.", max_length=40
     )
-    vnuma_nodes: int | None = Field(
+    vnuma_nodes: Annotated[int | None, Short("vnuma")] = Field(
         default=None,
         ge=1,
         description=(
@@ -243,7 +256,7 @@ class Arm(ArmSettings):
         ),
     )
 
-    workload: Annotated[Mapping[str, Any], BeforeValidator(_plain)] = Field(
+    workload: Annotated[Annotated[Mapping[str, Any], BeforeValidator(_plain)], Short("with")] = Field(
         default={},
         description=(
             "Fields of the study's workload that this arm sets differently, as in `{placement: remote}`. "
@@ -265,3 +278,9 @@ class Arm(ArmSettings):
     def label(self) -> str:
         """What tables call this arm."""
         return self.name or str(self.topology)
+
+
+def short_name(field: str) -> str:
+    """How a field of an arm is called in the names of arms; its own name where none is declared."""
+    known = Arm.model_fields.get(field)
+    return next((item.word for item in known.metadata if isinstance(item, Short)), field) if known else field

@@ -16,6 +16,7 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from vnuma.domain.arm.arm import short_name
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.workloads.problem import Path, Problem
 
@@ -25,28 +26,6 @@ MOST_ARMS = 100
 MOST_LETTERS = 40
 """The longest name of an arm."""
 
-# How a factor is called in the names of arms.
-_SHORT = {
-    "affinity": "cpus",
-    "numa_node_affinity": "nodes",
-    "memory_affinity": "memnodes",
-    "memory_mb": "mb",
-    "memory_reservation": "reserved",
-    "cpu_reservation": "mhz",
-    "latency_sensitivity": "latency",
-    "cpu_hot_add": "hotadd",
-    "expose_vnuma_on_hot_add": "expose",
-    "cores_per_numa_node": "pernode",
-    "max_per_virtual_node": "max",
-    "numa_vcpu_min": "min",
-    "prefer_ht": "ht",
-    "follow_cores_per_socket": "follow",
-    "numa_autosize": "stored",
-    "vnuma_nodes": "vnuma",
-    "soft_numa": "soft",
-    "maxdop": "dop",
-    "workload": "with",
-}
 _WORDS = {"physical_cores": "cores"}
 
 
@@ -139,7 +118,7 @@ def _values(value: object) -> list[Any]:
 
 
 def _word(name: str, value: object) -> str:
-    return f"{_SHORT.get(name, name)}={_text(value)}"
+    return f"{short_name(name)}={_text(value)}"
 
 
 def _text(value: object) -> str:

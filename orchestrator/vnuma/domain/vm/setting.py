@@ -30,12 +30,19 @@ class Power(StrEnum):
 
 @dataclass(frozen=True)
 class SettingSpec:
-    """What one typed setting is: `unit` for people, `cold` if the VM must be off to change it."""
+    """What one typed setting is: `unit` for people, `cold` if the VM must be off to change it.
+
+    `path` leads to it below the VM's `config`: to a leaf, since its parent carries much that nobody needs
+    (config.hardware has every device). `unset` is what "not set" is called when a setting that was set has to
+    become unset again; None for one that always has a value.
+    """
 
     name: str
     unit: str
     cold: bool
     privilege: str
+    path: str
+    unset: Value = None
 
 
 _COUNT = "VirtualMachine.Config.CPUCount"
@@ -47,26 +54,28 @@ EXTRA_CONFIG_PRIVILEGE = "VirtualMachine.Config.AdvancedConfig"
 TYPED: Mapping[str, SettingSpec] = {
     spec.name: spec
     for spec in (
-        SettingSpec("numCPUs", "vCPUs", True, _COUNT),
-        SettingSpec("numCoresPerSocket", "cores", True, _COUNT),
-        SettingSpec("autoCoresPerSocket", "", True, _COUNT),
-        SettingSpec("coresPerNumaNode", "cores", True, _COUNT),
-        SettingSpec("autoCoresPerNumaNode", "", True, _COUNT),
-        SettingSpec("exposeVnumaOnCpuHotadd", "", True, _COUNT),
-        SettingSpec("cpuHotAddEnabled", "", True, _COUNT),
-        SettingSpec("memoryHotAddEnabled", "", True, _MEMORY),
-        SettingSpec("memoryMB", "MB", True, _MEMORY),
-        SettingSpec("cpuAffinity", "logical CPUs", True, _RESOURCE),
-        SettingSpec("memoryAffinity", "NUMA nodes", True, _RESOURCE),
-        SettingSpec("memoryReservationLockedToMax", "", False, _RESOURCE),
-        SettingSpec("memoryReservation", "MB", False, _RESOURCE),
-        SettingSpec("memoryLimit", "MB", False, _RESOURCE),
-        SettingSpec("memoryShares", "shares", False, _RESOURCE),
-        SettingSpec("cpuReservation", "MHz", False, _RESOURCE),
-        SettingSpec("cpuLimit", "MHz", False, _RESOURCE),
-        SettingSpec("cpuShares", "shares", False, _RESOURCE),
-        SettingSpec("rebootPowerOff", "", False, _SETTINGS),
-        SettingSpec("latencySensitivity", "", True, _RESOURCE),
+        SettingSpec("numCPUs", "vCPUs", True, _COUNT, "hardware.numCPU"),
+        SettingSpec("numCoresPerSocket", "cores", True, _COUNT, "hardware.numCoresPerSocket"),
+        SettingSpec("autoCoresPerSocket", "", True, _COUNT, "hardware.autoCoresPerSocket"),
+        SettingSpec("coresPerNumaNode", "cores", True, _COUNT, "numaInfo.coresPerNumaNode", 0),
+        SettingSpec("autoCoresPerNumaNode", "", True, _COUNT, "numaInfo.autoCoresPerNumaNode"),
+        SettingSpec("exposeVnumaOnCpuHotadd", "", True, _COUNT, "numaInfo.vnumaOnCpuHotaddExposed", False),
+        SettingSpec("cpuHotAddEnabled", "", True, _COUNT, "cpuHotAddEnabled", False),
+        SettingSpec("memoryHotAddEnabled", "", True, _MEMORY, "memoryHotAddEnabled", False),
+        SettingSpec("memoryMB", "MB", True, _MEMORY, "hardware.memoryMB"),
+        SettingSpec("cpuAffinity", "logical CPUs", True, _RESOURCE, "cpuAffinity", ()),
+        SettingSpec("memoryAffinity", "NUMA nodes", True, _RESOURCE, "memoryAffinity", ()),
+        SettingSpec(
+            "memoryReservationLockedToMax", "", False, _RESOURCE, "memoryReservationLockedToMax", False
+        ),
+        SettingSpec("memoryReservation", "MB", False, _RESOURCE, "memoryAllocation.reservation", 0),
+        SettingSpec("memoryLimit", "MB", False, _RESOURCE, "memoryAllocation.limit", -1),
+        SettingSpec("memoryShares", "shares", False, _RESOURCE, "memoryAllocation.shares", "normal"),
+        SettingSpec("cpuReservation", "MHz", False, _RESOURCE, "cpuAllocation.reservation", 0),
+        SettingSpec("cpuLimit", "MHz", False, _RESOURCE, "cpuAllocation.limit", -1),
+        SettingSpec("cpuShares", "shares", False, _RESOURCE, "cpuAllocation.shares", "normal"),
+        SettingSpec("rebootPowerOff", "", False, _SETTINGS, "rebootPowerOff", False),
+        SettingSpec("latencySensitivity", "", True, _RESOURCE, "latencySensitivity.level", "normal"),
     )
 }
 
