@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, select, text, update
@@ -88,8 +89,11 @@ def get_run(conn: Connection, ref: str | int) -> Run:
         query = query.where(_run.name == ref)
     row = conn.execute(query).one_or_none()
     if row is None:
-        what = "The store has no run yet." if ref == "latest" else f"The store has no run '{ref}'."
-        raise InputError(what, fix="vnuma status lists the runs.")
+        if ref == "latest":
+            raise InputError("The store has no run yet.", fix="vnuma run STUDY starts one.")
+        close = get_close_matches(str(ref), conn.scalars(select(_run.name)), n=1)
+        fix = f"Did you mean {close[0]}? " if close else ""
+        raise InputError(f"The store has no run '{ref}'.", fix=f"{fix}vnuma status lists the runs.")
     return run_of(row)
 
 

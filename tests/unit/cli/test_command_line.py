@@ -104,3 +104,14 @@ def test_the_collection_has_the_product_s_version() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 
     assert collection["version"] == project["version"]
+
+
+def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> None:
+    """And with the command that lists them."""
+    build(new_store(tmp_path / "vnuma.db"), Story())
+
+    refused = vnuma("results", "quik.1", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+
+    assert refused.code == 3
+    assert "Did you mean quick.1?" in refused.err
+    assert "vnuma status" in refused.err

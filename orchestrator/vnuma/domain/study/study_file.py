@@ -5,7 +5,10 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from dataclasses import replace
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -18,7 +21,7 @@ from vnuma.domain.study.workload_checks import check_arms_workloads, check_workl
 from vnuma.domain.topology.topology import topologies
 from vnuma.domain.vm.bounded_yaml import NotYaml, read_yaml
 from vnuma.domain.vm.plain_text import refuse_controls
-from vnuma.domain.vm.validation import message
+from vnuma.domain.vm.validation import FIELD_FAULTS, message
 from vnuma.domain.workloads.kinds import settings_type
 from vnuma.domain.workloads.problem import Path, Problem
 from vnuma.errors import InputError
@@ -67,10 +70,22 @@ def _validate(data: Any) -> Study | list[Problem]:
         study = Study.model_validate(data)
     except ValidationError as error:
         found = [item for item in error.errors() if not _of_another_kind(item["loc"], data)]
-        if any(item["loc"][:1] == ("arms",) and len(item["loc"]) > 1 for item in found):
-            found = [item for item in found if item["loc"] != ("arms",)]  # none is left when all are wrong
-        return [_problem(item, data) for item in found]
+        wrong = {item["loc"][: len(item["loc"]) - 1] for item in found}
+        found = [item for item in found if item["type"] != "too_short" or item["loc"] not in wrong]
+        return [*(_problem(item, data) for item in found), *_beside_unknown(found, data)]
     return list(check_study(study)) or study
+
+
+def _beside_unknown(found: Sequence[Any], data: Any) -> list[Problem]:
+    """What else is wrong where the only fault of the fields is that some are unknown."""
+    if any(item["type"] != "extra_forbidden" for item in found):
+        return []
+    known = deepcopy(data)
+    for item in found:
+        *outer, field = _real_path(item["loc"], data)[0]
+        reduce(getitem, outer, known).pop(field, None)  # arms of a crossing may share a value
+    rest = _validate(known)
+    return [] if isinstance(rest, Study) else rest
 
 
 def check_study(study: Study) -> Iterator[Problem]:
@@ -202,12 +217,27 @@ def _problem(item: Any, data: Any) -> Problem:
         )
     if kind == "extra_forbidden":
         known = _known_fields(path[:-1], data)
-        close = difflib.get_close_matches(str(field), known, n=1)
+        close = difflib.get_close_matches(str(field), known, n=1) or _elsewhere(str(field), data)
         fix = f"Did you mean '{close[0]}'?" if close else f"Known fields here: {', '.join(sorted(known))}."
         return Problem(path, f"unknown field '{field}'.", fix)
     if kind == "missing":
         return Problem(path, f"field '{field}' is missing.", "Every field is described in docs/study.md.")
-    return Problem(path, f"{_dotted(path)}: {message(item)}.")
+    value = _value_at(path, data)
+    found = "" if value is None or len(value) > _QUOTED else f", not {value}"
+    return Problem(path, f"{_dotted(path)}: {message(item)}{found if kind in FIELD_FAULTS else ''}.")
+
+
+_QUOTED = 40
+"""Letters of a wrong value that a message repeats."""
+
+
+def _elsewhere(field: str, data: Any) -> list[str]:
+    """A field of that name in one of the file's sections."""
+    for section in Study.model_fields:
+        model = _model_of(Study, section, data) if section not in ("workload", "arms") else None
+        for close in difflib.get_close_matches(field, model.model_fields if model else (), n=1):
+            return [f"{section}.{close}"]
+    return []
 
 
 # Fields that take a mapping among other kinds of value: pydantic puts the model's name into the location.
@@ -254,9 +284,13 @@ def _dotted(path: Path) -> str:
     return ".".join(map(str, path))
 
 
-def _value_at(path: Path, data: Any) -> str:
+def _value_at(path: Path, data: Any) -> str | None:
+    """A value as a message quotes it; None where the file has none there."""
     for step in path:
-        data = data[step]
+        try:
+            data = data[step]
+        except (KeyError, IndexError, TypeError):
+            return None
     return f"'{data}'" if isinstance(data, str) else str(data)
 
 
