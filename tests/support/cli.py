@@ -82,18 +82,24 @@ def vnuma_here(*arguments: str | Path) -> Ran:
     return Ran(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
-def on_terminal(columns: int, *arguments: str | Path, env: Mapping[str, str] | None = None) -> list[str]:
-    """The lines that `vnuma` prints on a terminal so wide, with what it says on standard error."""
+def on_terminal(
+    columns: int, *arguments: str | Path, env: Mapping[str, str] | None = None, typed: str | None = None
+) -> list[str]:
+    """The lines that `vnuma` prints on a terminal so wide, with what it says on standard error.
+
+    `typed` is what somebody types there; without it there is nobody.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     with subprocess.Popen(
         command(*arguments),
         env={**os.environ, "TERM": "xterm", **(env or {})},
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.DEVNULL if typed is None else theirs,
         stdout=theirs,
         stderr=theirs,
     ) as process:
         os.close(theirs)
+        os.write(ours, (typed or "").encode())
         said = b"".join(iter(lambda: _read(ours), b""))
         process.wait(TIMEOUT_S)
     os.close(ours)

@@ -10,6 +10,7 @@ import typer
 
 from vnuma.cli.options import InventoryOption, StoreOption
 from vnuma.cli.screen import aligned, echo, say, width
+from vnuma.cli.verb import verb
 
 app = typer.Typer(help="A VM's configuration before a run, and how the VM differs from it now.")
 
@@ -30,6 +31,7 @@ FormatOption = Annotated[BaselineFormat, typer.Option("--format", help="text or 
 
 
 @app.command("show")
+@verb
 def show(
     vm: VmArgument,
     run: RunOption = None,
@@ -61,6 +63,7 @@ def show(
 
 
 @app.command("diff")
+@verb
 def diff(
     vm: VmArgument,
     run: RunOption = None,

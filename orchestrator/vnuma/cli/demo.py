@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -41,9 +40,9 @@ def _measure(path: Path, scenario: str, labs: Path) -> None:
 
     from vnuma import assets
     from vnuma.cli import report, run
-    from vnuma.cli.screen import say
+    from vnuma.cli.screen import note
 
     os.environ["VNUMA_LAB_STATE"] = str(labs)
-    run.run(str(path), inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
+    run.run(str(path), yes=True, inventory=assets.asset("inventories/lab/lab.vnuma.yml"))
     report.report("latest")
-    say("Next       vnuma init     your own vCenter, on a test clone", sys.stderr)
+    note("Next       vnuma init     your own vCenter, on a test clone")

@@ -9,6 +9,7 @@ import typer
 
 from vnuma.cli.options import InventoryOption, find_inventory
 from vnuma.cli.screen import echo, simulated_banner
+from vnuma.cli.verb import verb
 from vnuma.domain.vm.plain_text import counted
 
 app = typer.Typer(
@@ -22,6 +23,7 @@ def _root() -> None:
 
 
 @app.command()
+@verb
 def save(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the snapshot (JSON).")],
     inventory: InventoryOption = None,

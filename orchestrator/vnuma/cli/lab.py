@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.screen import say
+from vnuma.cli.verb import verb
 
 if TYPE_CHECKING:
     from vnuma.lab import LabState
@@ -21,6 +22,7 @@ app = typer.Typer(
 
 
 @app.command()
+@verb
 def up(
     scenario: Annotated[
         str,
@@ -70,6 +72,7 @@ def _study_of(scenario: str) -> Path:
 
 
 @app.command()
+@verb
 def down(
     yes: Annotated[bool, typer.Option("--yes", help="Also under a run that uses it.")] = False,
 ) -> None:
@@ -100,6 +103,7 @@ def _refuse_under_a_run() -> None:
 
 
 @app.command()
+@verb
 def status() -> None:
     """Say whether a lab runs, and where."""
     from vnuma import lab as labs
@@ -114,6 +118,7 @@ def status() -> None:
 
 
 @app.command()
+@verb
 def build() -> None:
     """Build the lab's program; quick when it is built already."""
     from vnuma import lab as labs
@@ -122,6 +127,7 @@ def build() -> None:
 
 
 @app.command()
+@verb
 def fault(
     kind: Annotated[
         str | None, typer.Argument(metavar="KIND", help="A kind of fault (docs/lab.md); none: list them.")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import traceback
 from contextlib import suppress
 from typing import Annotated
 
@@ -41,6 +42,8 @@ from vnuma.cli import (
     stop,
     version,
 )
+from vnuma.cli.screen import MANNER
+from vnuma.cli.verb import Verbs, verb
 from vnuma.domain.vm.plain_text import escaped
 from vnuma.engine.access.private_folder import remove_left
 from vnuma.errors import Interrupted, VnumaError
@@ -52,6 +55,7 @@ blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run
 
 app = typer.Typer(
     name="vnuma",
+    cls=Verbs,
     help="Which virtual NUMA topology should this SQL Server VM have, and how sure are we?",
     epilog=EXIT_CODES,
     no_args_is_help=True,
@@ -77,38 +81,53 @@ def _root(
 
 
 # As `vnuma --help` lists them: what is done first stands first, each in a line that fits on 80 columns.
-for _name, _verb, _line in (
-    ("init", init.init, "Write an inventory; passwords are references"),
-    ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
-    ("check", check.check, "Check VMs and hosts against the 69 design rules"),
-    ("predict", predict.predict, "Predict what a guest will see of a shape"),
-    ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
-    ("plan", plan.plan, "Show what a study changes and what blocks it"),
-    ("power", power.power, "Show how many boots an effect needs"),
-    ("run", run.run, "Run a study, or go on with one (--resume)"),
-    ("status", status.status, "Show runs, progress, VMs not at their baseline"),
-    ("stop", stop.stop, "Ask a run to stop; its VMs are put back"),
-    ("restore", restore.restore, "Put back every VM that is not at its baseline"),
-    ("results", results.results, "Show medians, differences and verdicts"),
-    ("report", report.report, "Write one HTML page that needs no network"),
-    ("compare", compare.compare, "Compare two runs, before and after a change"),
-    ("pool", pool.pool, "Summarise one study's runs over many hosts"),
-    ("export", archive.export, "Put a run into one file, raw data and all"),
-    ("import", archive.import_, "Check such a file and bring its run back"),
-    ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
-    ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
-    ("audit", audit.audit, "Show who changed what on which VM, and when"),
-    ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
-    ("demo", demo.demo, "Run a whole study on the lab"),
-    ("setup", setup.setup, "Fetch what this machine lacks"),
-    ("version", version.version, "Show the versions of all that matters"),
-    ("contract", contract.contract, "Ask a SQL Server or vCenter whether it is as vnuma believes"),
-    ("schema", schema.schema, "Print the schema of studies or of results"),
+_VERBS = {
+    "Prepare": (
+        ("init", init.init, "Write an inventory; passwords are references"),
+        ("doctor", doctor.doctor, "Check driver, vCenter, privileges, SQL Server"),
+        ("demo", demo.demo, "Run a whole study on the lab"),
+        ("setup", setup.setup, "Fetch what this machine lacks"),
+    ),
+    "Look ahead": (
+        ("check", check.check, "Check VMs and hosts against the 69 design rules"),
+        ("predict", predict.predict, "Predict what a guest will see of a shape"),
+        ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
+        ("plan", plan.plan, "Show what a study changes and what blocks it"),
+        ("power", power.power, "Show how many boots an effect needs"),
+    ),
+    "Measure": (
+        ("run", run.run, "Run a study, or go on with one (--resume)"),
+        ("status", status.status, "Show runs, progress, VMs not at their baseline"),
+        ("stop", stop.stop, "Ask a run to stop; its VMs are put back"),
+        ("restore", restore.restore, "Put back every VM that is not at its baseline"),
+    ),
+    "Read": (
+        ("results", results.results, "Show medians, differences and verdicts"),
+        ("report", report.report, "Write one HTML page that needs no network"),
+        ("compare", compare.compare, "Compare two runs, before and after a change"),
+        ("pool", pool.pool, "Summarise one study's runs over many hosts"),
+        ("export", archive.export, "Put a run into one file, raw data and all"),
+        ("import", archive.import_, "Check such a file and bring its run back"),
+        ("reanalyse", reanalyse.reanalyse, "Re-analyse a published table of medians"),
+    ),
+    "Look behind": (
+        ("audit", audit.audit, "Show who changed what on which VM, and when"),
+        ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
+        ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
+        ("contract", contract.contract, "Ask a SQL Server whether it is as vnuma believes"),
+        ("schema", schema.schema, "Print the schema of studies or of results"),
+        ("version", version.version, "Show the versions of all that matters"),
+    ),
+}
+for _panel, _verbs in _VERBS.items():
+    for _name, _verb, _line in _verbs:
+        app.command(_name, short_help=_line, rich_help_panel=_panel)(verb(_verb))
+for _name, _group, _line, _panel in (
+    ("inventory", inventory.app, "Save what a vCenter shows, for vnuma check", "Look ahead"),
+    ("baseline", baseline.app, "Show a VM's stored configuration, or what differs", "Measure"),
+    ("lab", lab.app, "Start, stop and upset the embedded lab", "Prepare"),
 ):
-    app.command(_name, short_help=_line)(_verb)
-app.add_typer(baseline.app, name="baseline", short_help="Show a VM's stored configuration, or what differs")
-app.add_typer(inventory.app, name="inventory", short_help="Save what a vCenter shows, for vnuma check")
-app.add_typer(lab.app, name="lab", short_help="Start, stop and upset the embedded lab")
+    app.add_typer(_group, name=_name, short_help=_line, rich_help_panel=_panel)
 
 
 def main() -> None:
@@ -136,6 +155,10 @@ def _main() -> None:
     except typer.Abort:
         sys.stderr.write("Aborted.\n")
         sys.exit(Interrupted.exit_code)
+    except SystemExit as ended:  # typer's, for a pipe that is closed
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        code = 0  # who reads has enough, as `| head` has
     except Exception as error:  # noqa: BLE001 - the last stop: a bug is reported, with its traceback in a file
         sys.exit(_report_unexpected(error))
     _end(code or 0)
@@ -155,6 +178,8 @@ def _tell(error: VnumaError) -> None:
     from vnuma.cli.crash import report_bug_within
     from vnuma.cli.screen import error_text, say
 
+    if MANNER.verbose and error.__cause__ is not None:
+        say("".join(traceback.format_exception(error.__cause__)).rstrip(), sys.stderr)
     say(error_text(error), sys.stderr)
     report_bug_within(error)
 

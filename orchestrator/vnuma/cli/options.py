@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.screen import note
 from vnuma.errors import InputError, VnumaError
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ def find_inventory(given: Path | None) -> Path:
     if Path("inventory").exists():
         return Path("inventory")
     if lab.status():
-        sys.stderr.write("inventory: the running lab\n")
+        note("inventory: the running lab")
         return assets.asset("inventories/lab/lab.vnuma.yml")
     raise InputError(
         "There is no inventory: no ./inventory, and no lab runs.",

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from vnuma.cli.design_lines import assumed_plans, at_most, design_lines
+from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.findings_lines import closing_line, findings_lines
-from vnuma.cli.screen import aligned, duration, simulated_banner, width
+from vnuma.cli.screen import aligned, clock_time, duration, simulated_banner, width
 from vnuma.domain.vm.plain_text import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.machine_plan import MachinePlan
     from vnuma.engine.preflight.plan import TargetPlan, VmPlan
@@ -47,6 +49,32 @@ def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
         closing_line(plan.findings, start),
     ]
     return "\n".join(lines)
+
+
+def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
+    """What a study changes, in a few lines: before it starts."""
+    lines = [simulated_banner(plans[0].simulated)] if plans and plans[0].simulated else []
+    lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
+    for plan in plans:
+        lines += [f"  {line}" for line in plan.either(vm=_changed, machine=_measured)]
+    total = in_all(study, plans)
+    lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
+    warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
+    lines.append(f"Checks   {counted(warned, 'warning')}; in full: vnuma plan STUDY")
+    lines.append("Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.")
+    return "\n".join(lines)
+
+
+def _changed(plan: VmPlan) -> list[str]:
+    clone = "" if plan.simulated else " (test clone)" if plan.test_clone else ", NOT marked as a test clone"
+    return [
+        f"{plan.name}{clone} on {plan.host.name}: {counted(plan.boots, 'power-cycle')}",
+        f"  changes {', '.join(plan.touched) or 'nothing'}",
+    ]
+
+
+def _measured(plan: MachinePlan) -> list[str]:
+    return [f"{plan.name}: its page cache is dropped before each pass"]
 
 
 def labelled(study: Study, label: str) -> str:

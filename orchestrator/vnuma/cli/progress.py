@@ -9,12 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from vnuma.cli.screen import (
+    MANNER,
     USUAL,
     aligned,
     clock_time,
     console,
     duration,
     folded,
+    painted,
     simulated_banner,
     width,
 )
@@ -40,15 +42,32 @@ _STEPS = {
 
 
 @contextmanager
-def watching() -> Iterator[Watch]:
-    """A function that shows progress, for as long as the context is open. All on standard error."""
-    if not sys.stderr.isatty():
-        yield LineLog().show
-        return
-    from rich.live import Live
+def watching(follow: Watch | None = None) -> Iterator[Watch]:
+    """A function that shows progress, for as long as the context is open. All on standard error.
 
-    with Live(console=console(sys.stderr), auto_refresh=False, transient=True) as live:
-        yield _LiveBlock(live).show
+    `follow` sees the same first: a log of events.
+    """
+    with _shown() as show:
+
+        def watch(progress: Progress) -> None:
+            if follow:
+                follow(progress)
+            show(progress)
+
+        yield watch
+
+
+@contextmanager
+def _shown() -> Iterator[Watch]:
+    if MANNER.quiet:
+        yield lambda _: None
+    elif not sys.stderr.isatty():
+        yield LineLog().show
+    else:
+        from rich.live import Live
+
+        with Live(console=console(sys.stderr), auto_refresh=False, transient=True) as live:
+            yield _LiveBlock(live).show
 
 
 class _LiveBlock:
@@ -65,7 +84,8 @@ class _LiveBlock:
         if max(map(len, self._drawn), default=0) > columns:
             self._take_away_reflowed(columns)
         self._drawn = lines
-        self._live.update(Text(escaped("\n".join(lines))), refresh=True)  # not markup: [####..]
+        text = painted(escaped("\n".join(lines)), sys.stderr)
+        self._live.update(Text.from_ansi(text), refresh=True)  # not markup: [####..]
 
     def _take_away_reflowed(self, columns: int) -> None:
         """Clear what a terminal that became narrower has broken into more rows than were drawn."""
@@ -85,6 +105,7 @@ class LineLog:
         self._stopping = False
         self._waiting: dict[str, str | None] = {}
         self._back: dict[str, str | None] = {}
+        self._steps: dict[str, str | None] = {}
 
     def show(self, progress: Progress) -> None:
         """Print what is new."""
@@ -99,6 +120,9 @@ class LineLog:
             if back and self._back.get(vm.name) != back:
                 self._print(f"{PUTTING_BACK} vm={vm.name}{back.removeprefix(PUTTING_BACK)}")
             self._back[vm.name] = back
+            if MANNER.verbose and vm.step and self._steps.get(vm.name) != vm.step:
+                self._print(f"step vm={vm.name} arm={vm.label or '-'} {step_words(vm)}")
+            self._steps[vm.name] = vm.step
             state = (vm.ended, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
                 self._seen[vm.name] = state
@@ -129,30 +153,60 @@ def block_lines(progress: Progress, columns: int = USUAL) -> list[str]:
     return folded("\n".join([*head, *lines, *_stopping_lines(progress)]), columns).split("\n")
 
 
+def detail_lines(progress: Progress, columns: int = USUAL) -> list[str]:
+    """A run in detail, VM by VM, as it stands: for `vnuma status RUN`."""
+    run = progress.run
+    lines = [simulated_banner(run.simulated)] if run.simulated else []
+    for vm in progress.vms:
+        lines += _one(progress, vm)
+        if vm.since and vm.step:
+            lines.append(f"  since {vm.since.astimezone():%a %H:%M:%S}")
+        if vm.repeated:
+            lines.append(f"  again {counted(vm.repeated, 'attempt')} repeated")
+        if vm.ended_by:
+            lines.append(f"  ended {vm.ended_by}")
+        lines += [f"  left  {words}" for words in vm.left_behind]
+        if vm.restore_words:
+            lines += [f"  back  {line.strip()}" for line in vm.restore_words.splitlines()]
+    return folded("\n".join(lines), columns).split("\n")
+
+
 def _several(progress: Progress, columns: int) -> list[str]:
     counts = f"{counted(len(progress.vms), 'VM')}  {progress.ended} of {progress.total}"
     ends = f", ends about {clock_time(progress.left_s)}" if progress.left_s is not None else ""
     first = f"{progress.run.name}  {counts}  {_left(progress)}{ends}"
     cells = [
-        (vm.name, vm.host, f"{vm.ended}/{vm.total}", f"{vm.label or ''} {step_words(vm)}".strip())
+        (
+            vm.name,
+            vm.host,
+            f"{vm.ended}/{vm.total}",
+            f"{vm.label or ''} {step_words(vm)}".strip(),
+        )
         for vm in progress.vms
     ]
-    rows = [("VM", "host", "cells", "step"), *cells]
+    bars = [
+        (*row[:2], f"{row[2]} {_bar(vm, 10)}", row[3]) for vm, row in zip(progress.vms, cells, strict=True)
+    ]
+    rows = [("VM", "host", "cells", "step"), *bars]
     if sum(max(len(row[column]) for row in rows) + 2 for column in range(3)) + _STEP <= columns:
         return [first, *aligned(rows, columns)]
     return [first, *(line for *about, step in cells for line in ("  ".join(about), f"  {step}"))]
 
 
+def _bar(vm: VmProgress, width: int) -> str:
+    filled = round(width * vm.ended / vm.total) if vm.total else 0
+    return f"[{'#' * filled}{'.' * (width - filled)}]"
+
+
 def _one(progress: Progress, vm: VmProgress) -> list[str]:
-    filled = round(28 * vm.ended / vm.total) if vm.total else 0
-    bar = "#" * filled + "." * (28 - filled)
     lines = [
         f"{progress.run.name}  {vm.name}" + (f" on {vm.host}" if vm.host != vm.name else ""),
-        f"  {vm.ended} of {vm.total}  block {vm.block or 1} of {progress.blocks}  [{bar}]  "
+        f"  {vm.ended} of {vm.total}  block {vm.block or 1} of {progress.blocks}  {_bar(vm, 28)}  "
         + _left(progress),
     ]
-    if vm.left_s is not None:
-        lines.append(f"  ends  about {clock_time(vm.left_s)}")
+    begun = f"began {progress.run.created_at.astimezone():%H:%M}"
+    ends = f", ends about {clock_time(vm.left_s)}" if vm.left_s is not None else ""
+    lines.append(f"  time  {begun}{ends}")
     if vm.label or vm.step or vm.waits_for:
         lines.append(f"  now   {vm.label or '':12} {step_words(vm)}")
     if vm.last:

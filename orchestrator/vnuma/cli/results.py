@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import USUAL, echo, note, say, width
 from vnuma.errors import UsageError
 
 
@@ -78,12 +78,12 @@ def results(
 
         print_samples(opened, loaded, sys.stdout)
         return
-    render = {
-        ResultsFormat.TABLE: run_text.all_as_text if everything else run_text.brief_as_text,
-        ResultsFormat.CSV: TABLES[table].of,
-        ResultsFormat.JSON: run_text.as_json,
-    }
-    echo(render[format_](loaded), nl=False)
-    if format_ is ResultsFormat.TABLE and not everything:
+    if format_ is not ResultsFormat.TABLE:
+        render = {ResultsFormat.CSV: TABLES[table].of, ResultsFormat.JSON: run_text.as_json}
+        echo(render[format_](loaded), nl=False)
+        return
+    text = run_text.all_as_text if everything else run_text.brief_as_text
+    say(text(loaded, min(width() or USUAL, USUAL)).rstrip("\n"))
+    if not everything:
         name = loaded.run.name
-        say(f"More    vnuma results {name} --all    vnuma report {name}", sys.stderr)
+        note(f"More    vnuma results {name} --all    vnuma report {name}")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.cli.events import following
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
@@ -17,16 +18,19 @@ from vnuma.cli.options import (
     run_names,
     study_inventory,
 )
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import echo, note, say
 from vnuma.errors import UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
     from vnuma.engine.preflight.permit import Permit
+    from vnuma.engine.preflight.plan import TargetPlan
     from vnuma.engine.run.run_outcome import RunOutcome
+    from vnuma.engine.run.supervise import Watch
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -46,6 +50,11 @@ def run(
             "--create-only", help="Check, store the run and print its name, for a play by hand or AWX."
         ),
     ] = False,
+    events: Annotated[
+        str | None,
+        typer.Option("--events", metavar="FILE", help="Write events as JSON lines; - is standard output."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Start without asking.")] = False,
     production: ProductionOption = False,
     ticket: TicketOption = None,
     require_tag: RequireTagOption = None,
@@ -54,7 +63,8 @@ def run(
 ) -> None:
     """Run a study: shape, boot, verify and measure every cell, then put the VMs back.
 
-    Ctrl-C stops after the present iteration and puts the VMs back; again: stop now, still put back.
+    On a terminal it shows what will change and asks first; elsewhere it starts at once. Ctrl-C stops after
+    the present iteration and puts the VMs back; again: stop now, still put back.
 
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234
@@ -76,7 +86,8 @@ def run(
                 "A resumed run keeps its permit: --production, --ticket, --require-tag go with a study file.",
                 fix=f"vnuma run --resume {resume}",
             )
-        _resume(resume, inventory, store)
+        with following(events) as follow:
+            _resume(resume, inventory, store, follow)
         return
     from pathlib import Path
 
@@ -86,10 +97,20 @@ def run(
 
         plan(path, inventory, production=production, ticket=ticket, require_tag=require_tag)
         return
-    _start(path, inventory, store, permit, create_only=create_only)
+    with following(events) as follow:
+        _start(path, inventory, store, permit, follow, create_only=create_only, ask=not (yes or create_only))
 
 
-def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, *, create_only: bool) -> None:
+def _start(
+    path: Path,
+    inventory: Path | None,
+    url: str | None,
+    permit: Permit,
+    follow: Watch | None,
+    *,
+    create_only: bool,
+    ask: bool,
+) -> None:
     from datetime import UTC, datetime
 
     from vnuma.engine.access.inventory import study_targets
@@ -108,15 +129,26 @@ def _start(path: Path, inventory: Path | None, url: str | None, permit: Permit, 
     opened = open_store(address)
     for words in restore_after_death(opened, targets):
         say(words, sys.stderr)
-    created = create_run(opened, prepare(parsed, text, targets, permit, where), where)
+    prepared = prepare(parsed, text, targets, permit, where)
+    if ask and sys.stdin.isatty() and sys.stderr.isatty():
+        _ask(parsed, list(prepared.plans.values()))
+    created = create_run(opened, prepared, where)
     if create_only:
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
-    _supervise(opened, address, created, parsed, targets, where)
+    _supervise(opened, address, created, parsed, targets, where, follow)
 
 
-def _resume(name: str, inventory: Path | None, url: str | None) -> None:
+def _ask(study: Study, plans: Sequence[TargetPlan]) -> None:
+    """Show what will change, and go on only with a yes. Raises typer.Abort."""
+    from vnuma.cli.plan_text import summary
+
+    say(summary(study, plans), sys.stderr)
+    typer.confirm("Start?", abort=True, err=True)
+
+
+def _resume(name: str, inventory: Path | None, url: str | None, follow: Watch | None) -> None:
     from datetime import UTC, datetime
     from pathlib import Path
 
@@ -132,11 +164,17 @@ def _resume(name: str, inventory: Path | None, url: str | None) -> None:
     targets = study_targets(where, parsed)
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
-    _supervise(opened, store_url(url), found.run, parsed, targets, where)
+    _supervise(opened, store_url(url), found.run, parsed, targets, where, follow)
 
 
 def _supervise(
-    store: Store, url: str, run_row: Run, study: Study, targets: dict[str, AnyTarget], inventory: Path
+    store: Store,
+    url: str,
+    run_row: Run,
+    study: Study,
+    targets: dict[str, AnyTarget],
+    inventory: Path,
+    follow: Watch | None,
 ) -> None:
     from vnuma.cli.progress import watching
     from vnuma.engine.run.supervise import supervise
@@ -144,10 +182,10 @@ def _supervise(
     from vnuma.report.terminal.run_text import answer_text
 
     if sys.stderr.isatty():
-        say("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status", sys.stderr)
+        note("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status")
     ended = None
     try:
-        with watching() as watch:
+        with watching(follow) as watch:
             ended = supervise(store, url, run_row, study, targets, inventory, watch)
         _tell(ended)
     except OSError as error:  # nobody hears it: what decides the exit code outranks that
@@ -157,7 +195,7 @@ def _supervise(
     ended.raise_for_outcome()
     say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
     say(answer_text(load_run(store, run_row.name)), sys.stderr)
-    say(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}", sys.stderr)
+    note(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}")
 
 
 def _tell(ended: RunOutcome) -> None:

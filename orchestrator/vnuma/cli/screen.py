@@ -8,7 +8,9 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from textwrap import wrap
 from typing import TextIO
@@ -30,11 +32,57 @@ _NARROWEST_CELL = 16
 _LABEL = 24
 
 
+class Colour(StrEnum):
+    """When text is coloured. `auto`: on a terminal, unless NO_COLOR is set or TERM is dumb."""
+
+    AUTO = "auto"
+    ALWAYS = "always"
+    NEVER = "never"
+
+
+@dataclass
+class Manner:
+    """How this process speaks: set once, by options that every verb has."""
+
+    colour: Colour = Colour.AUTO
+    quiet: bool = False
+    verbose: bool = False
+
+
+MANNER = Manner()
+
+
+def coloured(stream: TextIO) -> bool:
+    """Whether what goes into that stream is coloured."""
+    if MANNER.colour is not Colour.AUTO:
+        return MANNER.colour is Colour.ALWAYS
+    return stream.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+
+
+_MEANINGS = re.compile(
+    r"(?P<red>^ *(?:FAIL|block)(?= )|\bslower by [\d.,]+%|\bfailed\b|\binvalid\b)"
+    r"|(?P<yellow>^SIMULATED[^\n]*|^ *warn(?= )|\bundecided\b|\btoo few boots\b|^Words withheld\b)"
+    r"|(?P<green>^ok(?= )|\bfaster by [\d.,]+%)"
+    r"|(?P<blue>\bequivalent within [\d.,]+%)",
+    re.MULTILINE,
+)
+_CODES = {"red": 31, "green": 32, "yellow": 33, "blue": 34}
+
+
+def painted(text: str, stream: TextIO) -> str:
+    """The text with colour on words that mean the same without it; as it is where colour is not wanted."""
+    if not coloured(stream):
+        return text
+    return _MEANINGS.sub(lambda word: f"\x1b[{_CODES[str(word.lastgroup)]}m{word[0]}\x1b[0m", text)
+
+
 def console(stream: TextIO | None = None) -> Console:
-    """A console on standard output that obeys NO_COLOR and is never wider than 100 columns."""
+    """A console on standard output, coloured as `coloured` says and never wider than 100 columns."""
     target = stream or sys.stdout
-    plain = "NO_COLOR" in os.environ or os.environ.get("TERM") == "dumb"
-    made = Console(file=target, highlight=False, no_color=plain, soft_wrap=True)
+    forced = True if MANNER.colour is Colour.ALWAYS else None
+    made = Console(
+        file=target, highlight=False, no_color=not coloured(target), force_terminal=forced, soft_wrap=True
+    )
     if made.width > WIDEST:
         made.width = WIDEST
     return made
@@ -116,8 +164,14 @@ def say(text: str, stream: TextIO | None = None) -> None:
     Control characters are written out: names come from vCenters, inventories and archives of others.
     """
     target = stream or sys.stdout
-    target.write(folded(escaped(runnable(text)), width(target)) + "\n")
+    target.write(painted(folded(escaped(runnable(text)), width(target)), target) + "\n")
     target.flush()
+
+
+def note(text: str) -> None:
+    """Say on standard error what goes on, or what to do next: nothing that is lost with `--quiet`."""
+    if not MANNER.quiet:
+        say(text, sys.stderr)
 
 
 def echo(text: str, *, nl: bool = True, err: bool = False) -> None:

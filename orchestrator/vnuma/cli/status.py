@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption, run_names
-from vnuma.cli.screen import aligned, clock_time, duration, echo, say, width
+from vnuma.cli.screen import WIDEST, aligned, clock_time, duration, echo, say, width
 from vnuma.domain.vm.provenance import kind
 
 if TYPE_CHECKING:
@@ -41,7 +41,12 @@ def status(
     if format_ is StatusFormat.JSON:
         echo(json.dumps(_document(seen), indent=2))
         return
-    say("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
+    if run and seen.progress:
+        from vnuma.cli.progress import detail_lines
+
+        say("\n".join([*_table(seen), *detail_lines(seen.progress, width() or WIDEST)]))
+    else:
+        say("\n".join(_table(seen)) if seen.runs else "No run yet. Start one: vnuma run studies/quick.yml")
     if seen.not_at_baseline:
         echo(f"VMs not at baseline: {len(seen.not_at_baseline)}")
         for vm in seen.not_at_baseline:
@@ -68,6 +73,8 @@ def _row(line: RunLine) -> tuple[str, str, str, str, str, str]:
 
 
 def _document(seen: Overview) -> dict[str, object]:
-    from dataclasses import asdict
+    from dataclasses import asdict, replace
 
-    return {"schema": "vnuma/status/1", **asdict(seen)}
+    document = asdict(replace(seen, progress=None))
+    del document["progress"]  # what it holds is told in words alone
+    return {"schema": "vnuma/status/1", **document}

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 import tomllib
 from importlib.metadata import version
@@ -12,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.report.build import Story, build
-from tests.support.cli import vnuma
+from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
 from vnuma.cli.main import app
 from vnuma.cli.screen import VERBS, runnable
@@ -115,3 +117,63 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
     assert refused.code == 3
     assert "Did you mean quick.1?" in refused.err
     assert "vnuma status" in refused.err
+
+
+def test_verbs_stand_in_groups_each_with_the_same_manners() -> None:
+    """What is done first stands first; every verb may be quiet, verbose or coloured."""
+    listed = vnuma("--help").out
+    places = [listed.index(f"{group}:") for group in ("Prepare", "Look ahead", "Measure", "Read")]
+
+    assert places == sorted(places)
+    for verb in (("status",), ("lab", "up"), ("baseline", "diff")):
+        shown = vnuma_here(*verb, "--help").out
+        assert all(option in shown for option in ("--quiet", "--verbose", "--color")), verb
+
+
+def test_a_reader_that_has_enough_is_no_bug(tmp_path: Path) -> None:
+    """As `| head` has: nothing is said, and the exit code is that of success."""
+    build(new_store(tmp_path / "vnuma.db"), Story())
+    asked = command("results", "--format", "csv", "--table", "samples")
+
+    with subprocess.Popen(
+        asked,
+        env={**os.environ, "VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout
+        assert process.stderr
+        process.stdout.close()
+        said = process.stderr.read()
+
+    assert (process.returncode, said) == (0, b"")
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "expected"),
+    [
+        ((), {}, True),
+        ((), {"NO_COLOR": "1"}, False),
+        ((), {"TERM": "dumb"}, False),
+        (("--color", "never"), {}, False),
+    ],
+)
+def test_colour_marks_words_on_a_terminal_that_wants_it(
+    tmp_path: Path, given: tuple[str, ...], environment: dict[str, str], expected: bool
+) -> None:
+    """The same words stand there without it."""
+    build(new_store(tmp_path / "vnuma.db"), Story())
+    store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"}
+    lines = on_terminal(80, "results", *given, env=store | environment)
+
+    text = "\n".join(lines)
+    assert ("\x1b[31mslower by" in text) == expected
+    assert "slower by" in text
+
+
+def test_results_fit_a_narrow_terminal(tmp_path: Path) -> None:
+    """Sixty columns are enough."""
+    build(new_store(tmp_path / "vnuma.db"), Story())
+    store = {"VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}", "NO_COLOR": "1"}
+
+    assert max(map(len, on_terminal(60, "results", env=store))) <= 60

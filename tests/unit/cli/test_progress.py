@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from io import StringIO
@@ -10,7 +11,8 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from vnuma.cli.progress import LineLog, block_lines
+from vnuma.cli.events import EventLog
+from vnuma.cli.progress import LineLog, block_lines, detail_lines
 from vnuma.engine.run.progress import Progress, VmProgress
 from vnuma.store.rows import Run
 from vnuma.store.states import RunState, StopRequest
@@ -164,3 +166,34 @@ def test_vms_of_one_host_take_turns_and_hosts_work_side_by_side() -> None:
     assert Progress(RUN, vms, 8).left_s == 1800
     assert Progress(RUN, vms, 8, take_turns=False).left_s == 1500
     assert Progress(RUN, (replace(VM, left_s=None),), 8).left_s is None
+
+
+def test_each_vm_of_several_has_a_bar() -> None:
+    """How far each has come is seen without reading figures."""
+    lines = shown(Progress(RUN, (VM, replace(VM, name="b", ended=48)), 8))
+
+    assert any("[####......]" in line for line in lines)
+    assert any("[##########]" in line for line in lines)
+
+
+def test_events_are_json_lines_told_once() -> None:
+    """A cell, the step, and nothing again while nothing changes."""
+    stream = StringIO()
+    log = EventLog(stream)
+    back = replace(VM, step=None, restore_words="sql16-clone: 31 of 31 settings read back equal")
+    for vm in (VM, VM, replace(VM, step="dataset"), back):
+        log.show(Progress(RUN, (vm,), 8))
+
+    events = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert [event["event"] for event in events] == ["cell", "step", "step", "put_back"]
+    assert {event["schema"] for event in events} == {"vnuma/event/1"}
+    assert {event["simulated"] for event in events} == {False}
+    assert (events[0]["arm"], events[0]["outcome"], events[0]["cells_ended"]) == ("2x8", "valid", 17)
+
+
+def test_a_run_in_detail_says_when_it_began_and_what_it_is_at() -> None:
+    """With what was repeated and what the last cells came to."""
+    text = "\n".join(detail_lines(Progress(RUN, (VM,), 8)))
+
+    for part in ("began", "measure 3,000 x 3,000", "since", "1 attempt repeated", "connection dropped"):
+        assert part in text

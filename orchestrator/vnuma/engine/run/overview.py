@@ -44,6 +44,8 @@ class Overview:
 
     runs: tuple[RunLine, ...]
     not_at_baseline: tuple[Away, ...]
+    progress: Progress | None = None
+    """Of the one run that was asked for."""
 
 
 def overview(url: str | None, only: str | None = None) -> Overview:
@@ -56,6 +58,7 @@ def overview(url: str | None, only: str | None = None) -> Overview:
     return Overview(
         tuple(_line(progress) for progress in progresses),
         tuple(Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in away),
+        progresses[0] if only else None,
     )
 
 
