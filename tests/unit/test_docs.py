@@ -144,3 +144,13 @@ def test_each_walk_through_the_code_opens_at_most_fifteen_files() -> None:
 
     assert len(walks) == 2
     assert all(found == list(range(1, len(found) + 1)) and len(found) <= 15 for found in numbers)
+
+
+def test_messages_that_troubleshooting_explains_are_messages() -> None:
+    """Each is in the code as it is quoted: what was reworded would be looked for in vain."""
+    page = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
+    quoted = re.findall(r"^\| [a-z ]*\*([^*]+)\* \|", page, re.M)
+    code = "".join(path.read_text("utf-8") for path in (ROOT / "orchestrator/vnuma").rglob("*.py"))
+
+    assert len(quoted) > 12
+    assert [message for message in quoted if message not in code] == []
