@@ -37,10 +37,8 @@ func TestASeekCostsAFewPercentMore(t *testing.T) {
 
 // Without an effect of the topology the nodes do not matter.
 func TestCallsWithoutEffect(t *testing.T) {
-	m, err := Named("null")
-	if err != nil {
-		t.Fatal(err)
-	}
+	m := Default()
+	m.Effect = None
 	four, sixteen := rate(m, Load{Callers: 20, CPUs: 4}), rate(m, Load{Callers: 20, CPUs: 16, OtherNodes: 0.75})
 	if math.Abs(four/sixteen-1) > 1e-9 {
 		t.Errorf("4 processors: %g calls/s, 16: %g", four, sixteen)

@@ -60,25 +60,6 @@ func Default() Model {
 	}
 }
 
-// Named is the model of a built-in scenario: paper, null, drift, remote or esxi8-default.
-func Named(scenario string) (Model, error) {
-	m := Default()
-	switch scenario {
-	case "paper":
-	case "null":
-		m.Effect = None
-	case "drift":
-		m.Effect, m.DriftPerBoot = None, 0.009 // 3.6% from the first to the fifth boot
-	case "remote":
-		m.Effect = Remote
-	case "esxi8-default":
-		m.Effect = Nodes
-	default:
-		return Model{}, fmt.Errorf("no cost model named %q: use paper, null, drift, remote or esxi8-default", scenario)
-	}
-	return m, nil
-}
-
 // Validate refuses a model that has no meaning; a scenario file may hold any numbers.
 func (m Model) Validate() error {
 	switch m.Effect {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"slices"
 	"strconv"
@@ -86,14 +87,7 @@ func (e *entry) each(do func(*entry)) {
 	}
 }
 
-func (e *entry) names() []string {
-	var names []string
-	for name := range e.children {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (e *entry) names() []string { return slices.Sorted(maps.Keys(e.children)) }
 
 // find is the entry of an absolute path, nil when there is none.
 func (m *Machine) find(at string) *entry {

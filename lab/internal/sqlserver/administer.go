@@ -39,14 +39,7 @@ func (i *Instance) createDatabase(st *tsql.CreateDatabase) error {
 	for _, db := range i.databases {
 		id = max(id, db.id+1)
 	}
-	db := newDatabase(id, st.Name, now())
-	for _, g := range st.Filegroups {
-		if g.Name != "PRIMARY" {
-			db.filegroups = append(db.filegroups, g)
-			db.files = append(db.files, g.Files...)
-		}
-	}
-	i.databases = append(i.databases, db)
+	i.databases = append(i.databases, newDatabase(id, st.Name))
 	return nil
 }
 
@@ -65,8 +58,6 @@ func (b *batch) alterDatabase(st *tsql.AlterDatabase) error {
 		return db.addFile(*st.File)
 	case st.Modify != nil:
 		return db.resizeFile(*st.Modify)
-	case st.Remove != "":
-		return db.removeFile(st.Remove)
 	}
 	for _, o := range st.Options {
 		if err := db.set(o, b.s.inst.version); err != nil {
@@ -130,17 +121,6 @@ func fileKB(f tsql.File) int64 {
 		return f.SizeKB
 	}
 	return newFileKB
-}
-
-func (db *database) removeFile(name string) error {
-	for _, g := range db.filegroups {
-		for _, f := range db.files {
-			if g.MemoryOptimized && (strings.EqualFold(name, g.Name) || strings.EqualFold(name, f.Name) && strings.EqualFold(f.Filegroup, g.Name)) {
-				return tsql.Errorf(41802, 0, "Cannot drop the last memory-optimized container '%s'.", name)
-			}
-		}
-	}
-	return tsql.Unmodelled(0, "removing a file or filegroup")
 }
 
 // grouped options share one value: setting one of them replaces the others.

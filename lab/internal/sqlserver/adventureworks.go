@@ -20,7 +20,7 @@ func populateAdventureWorks(db *database) {
 	db.schemas["production"] = &schema{id: 5, name: "Production"}
 	db.schemas["sales"] = &schema{id: 6, name: "Sales"}
 	add := func(schemaName, name string, keys []string, cols []tableColumn, rows int, row func(n int) []any) {
-		t := &table{id: db.newObjectID(), db: db, schema: schemaName, name: name, created: db.created, columns: cols}
+		t := &table{id: db.newObjectID(), db: db, schema: schemaName, name: name, columns: cols}
 		x := tsql.IndexDef{Name: "PK_" + name, Columns: keys, Primary: true, Unique: true, Clustered: true}
 		t.indexes = []tsql.IndexDef{x}
 		t.rows = t.empty()
@@ -39,7 +39,7 @@ func populateAdventureWorks(db *database) {
 }
 
 func sourceColumn(name string, t tds.Type, nullable bool) tableColumn {
-	return tableColumn{column: column{name: name, typ: t, nullable: nullable}, declared: typeName(t), def: tsql.ColumnDef{Name: name, Nullable: nullable}}
+	return tableColumn{column: column{name: name, typ: t, nullable: nullable}, def: tsql.ColumnDef{Name: name, Nullable: nullable}}
 }
 
 func transactionColumns() []tableColumn {

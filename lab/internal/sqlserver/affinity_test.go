@@ -20,9 +20,7 @@ func TestProcessAffinityHoldsWorkAndPagesInPlace(t *testing.T) {
 	pages := "SELECT TOP (1) memory_node_id FROM sys.dm_os_memory_clerks WHERE type = N'MEMORYCLERK_XTP' ORDER BY pages_kb DESC"
 	expect := func(query, want string) {
 		t.Helper()
-		if got := must(t, s, query).text(); got != want {
-			t.Errorf("%s: %s, want %s", query, got, want)
-		}
+		gives(t, s, query, want)
 	}
 	must(t, s, "ALTER SERVER CONFIGURATION SET PROCESS AFFINITY NUMANODE = 1")
 	must(t, s, dataset)
@@ -68,18 +66,16 @@ func TestNodesOnOneHostNodeAreLocal(t *testing.T) {
 	}
 }
 
-// What a remote placement costs, by scenario: all of the penalty, on top of the topology's own, or nothing.
+// What a remote placement costs, by effect: all of the penalty, on top of the topology's own, or nothing.
 func TestRemotePlacementCosts(t *testing.T) {
-	for name, want := range map[string]float64{"remote": 1.4, "null": 1, "esxi8-default": 1.4} {
-		m, err := cost.Named(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for effect, want := range map[cost.Effect]float64{cost.Remote: 1.4, cost.None: 1, cost.Nodes: 1.4} {
+		m := cost.Default()
+		m.Effect = effect
 		run := cost.Run{Outer: 1000, Inner: 1000, Form: cost.Client, Guest: cost.Guest{Nodes: 1, Sockets: 1, CoresPerSocket: 16}, Placed: true}
 		local := m.Expected(run)
 		run.RemoteShare = 1
 		if got := m.Expected(run) / local; got < want-1e-9 || got > want+1e-9 {
-			t.Errorf("%s: %g, want %g", name, got, want)
+			t.Errorf("%s: %g, want %g", effect, got, want)
 		}
 	}
 }

@@ -102,7 +102,7 @@ func (t *total) result() (any, error) {
 	case tds.KindDecimal:
 		return fitDecimal(newDecimal(t.sum, t.scale), t.typ)
 	}
-	return convert(t.n, t.typ, 0)
+	return convert(t.n, t.typ)
 }
 
 func sumOf(arg tds.Type) (tds.Type, func() accumulator, error) {

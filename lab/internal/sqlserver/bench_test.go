@@ -5,13 +5,12 @@ import (
 	"testing"
 
 	"vnuma.dev/lab/internal/tds"
-	"vnuma.dev/lab/internal/tsql"
 )
 
 // generator is a session with the product's empty tables, and its INSERT into Sales.SalesOrderDetail.
 func generator(b *testing.B) (s *Session, insert string) {
 	s = open(b, nil)
-	for _, text := range tsql.Batches(readFile(b, "../tsql/testdata/statements.sql")) {
+	for _, text := range batches(readFile(b, "../tsql/testdata/statements.sql")) {
 		switch {
 		case strings.Contains(text, "WITH digit") && strings.Contains(text, "Sales.SalesOrderDetail"):
 			insert = text

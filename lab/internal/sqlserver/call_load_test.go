@@ -109,9 +109,7 @@ func TestOnlyShortRemoteCallsAreTimed(t *testing.T) {
 	if s.inst.clock.held {
 		t.Error("the clock is held")
 	}
-	if got := must(t, s, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats").text(); got != "2" {
-		t.Errorf("%s executions, want 2", got)
-	}
+	gives(t, s, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats", "2")
 }
 
 // One scheduler carries the network's interrupts; the others share the workers' time.
@@ -134,24 +132,16 @@ func TestInputBuffer(t *testing.T) {
 	other := login(t, s.inst, "v")
 	other.rpc(t, "dbo.noop", 1)
 	ask := "DBCC INPUTBUFFER (" + strconv.Itoa(other.id) + ") WITH NO_INFOMSGS"
-	if got := must(t, s, ask).text(); got != "RPC Event,0,dbo.noop;1" {
-		t.Errorf("after a call: %s", got)
-	}
+	gives(t, s, ask, "RPC Event,0,dbo.noop;1")
 	must(t, other, "EXEC dbo.noop 1")
-	if got := must(t, s, ask).text(); got != "Language Event,0,EXEC dbo.noop 1" {
-		t.Errorf("after a batch: %s", got)
-	}
-	if got := s.ask("DBCC INPUTBUFFER (999)").number(); got != "7955" {
-		t.Errorf("of no session: error %s", got)
-	}
+	gives(t, s, ask, "Language Event,0,EXEC dbo.noop 1")
+	fails(t, s, "DBCC INPUTBUFFER (999)", "7955")
 }
 
 // RAND gives one number for a statement.
 func TestRand(t *testing.T) {
 	s := open(t, nil)
-	if got := must(t, s, "SELECT CASE WHEN RAND() = RAND() THEN 1 ELSE 0 END, CASE WHEN RAND() >= 0 AND RAND() < 1 THEN 1 ELSE 0 END").text(); got != "1,1" {
-		t.Errorf("got %s", got)
-	}
+	gives(t, s, "SELECT CASE WHEN RAND() = RAND() THEN 1 ELSE 0 END, CASE WHEN RAND() >= 0 AND RAND() < 1 THEN 1 ELSE 0 END", "1,1")
 }
 
 // Many sessions call, come and go while another looks: every call is counted, and the clock never goes back.
@@ -188,7 +178,5 @@ func TestManyCallersAtOnce(t *testing.T) {
 			before = at
 		}
 	}
-	if got := must(t, observer, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats").text(); got != strconv.Itoa(callers*calls) {
-		t.Errorf("%s executions, want %d", got, callers*calls)
-	}
+	gives(t, observer, "SELECT SUM(execution_count) FROM sys.dm_exec_procedure_stats", strconv.Itoa(callers*calls))
 }

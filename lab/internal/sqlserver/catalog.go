@@ -1,10 +1,9 @@
 package sqlserver
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"strings"
-	"time"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -14,7 +13,6 @@ import (
 type database struct {
 	id         int
 	name       string
-	created    time.Time
 	schemas    map[string]*schema        // by folded name
 	tables     map[string]*table         // by folded schema.name
 	procedures map[string]*userProcedure // by folded schema.name
@@ -37,7 +35,6 @@ type table struct {
 	id              int
 	db              *database
 	schema, name    string
-	created         time.Time
 	columns         []tableColumn
 	indexes         []tsql.IndexDef
 	memoryOptimized bool
@@ -60,13 +57,12 @@ func (p *product) count() int64 { return int64(len(p.left)) * int64(len(p.right)
 // tableColumn is a column of a stored table.
 type tableColumn struct {
 	column
-	declared string // type as declared, for sys.types
 	def      tsql.ColumnDef
 	fallback *scalar // DEFAULT
 }
 
-func newDatabase(id int, name string, now time.Time) *database {
-	db := &database{id: id, name: name, created: now, tables: map[string]*table{}, procedures: map[string]*userProcedure{}, options: map[string]string{}, nextID: 245575913}
+func newDatabase(id int, name string) *database {
+	db := &database{id: id, name: name, tables: map[string]*table{}, procedures: map[string]*userProcedure{}, options: map[string]string{}, nextID: 245575913}
 	db.schemas = map[string]*schema{"dbo": {1, "dbo"}, "guest": {2, "guest"}, "information_schema": {3, "INFORMATION_SCHEMA"}, "sys": {4, "sys"}}
 	db.filegroups = []tsql.Filegroup{{Name: "PRIMARY"}}
 	path := `C:\Program Files\Microsoft SQL Server\MSSQL\DATA\` + name
@@ -104,12 +100,7 @@ func (db *database) sortedTables() []*table {
 	if db.populate != nil {
 		db.find("dbo", "")
 	}
-	out := make([]*table, 0, len(db.tables))
-	for _, t := range db.tables {
-		out = append(out, t)
-	}
-	sort.Slice(out, func(i, j int) bool { return out[i].id < out[j].id })
-	return out
+	return slices.SortedFunc(maps.Values(db.tables), func(a, b *table) int { return a.id - b.id })
 }
 
 func (db *database) newObjectID() int {
@@ -206,7 +197,7 @@ type productPlan struct {
 
 func (p *productPlan) columns() []column { return p.cols }
 
-func (p *productPlan) each(_ *frame, yield func([]any) error) error {
+func (p *productPlan) each(yield func([]any) error) error {
 	buffer := make([]any, len(p.of.places))
 	for _, l := range p.of.left {
 		if err := p.run.ended(); err != nil {

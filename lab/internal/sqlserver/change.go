@@ -113,14 +113,14 @@ func (ch *change) before() (*store, error) {
 func (ch *change) rows(before *store) (*store, int64, error) {
 	after := ch.table.empty()
 	var n int64
-	fr := &frame{run: ch.run, row: make([]any, len(before.cells))}
+	row := make([]any, len(before.cells))
 	for i := range before.rows {
 		if i&1023 == 1023 {
 			if err := ch.run.ended(); err != nil {
 				return nil, 0, err
 			}
 		}
-		hit, err := ch.hits(before, i, fr)
+		hit, err := ch.hits(before, i, row)
 		switch {
 		case err != nil:
 			return nil, 0, err
@@ -129,7 +129,7 @@ func (ch *change) rows(before *store) (*store, int64, error) {
 			continue
 		}
 		n++
-		if err := ch.changed(after, fr); err != nil {
+		if err := ch.changed(after, row); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -137,26 +137,26 @@ func (ch *change) rows(before *store) (*store, int64, error) {
 }
 
 // hits tells whether a row is to be changed, and reads it if anything needs its values.
-func (ch *change) hits(before *store, row int, fr *frame) (bool, error) {
+func (ch *change) hits(before *store, place int, row []any) (bool, error) {
 	if ch.where == nil && len(ch.sets) == 0 {
 		return true, nil
 	}
-	before.read(row, fr.row)
+	before.read(place, row)
 	if ch.where == nil {
 		return true, nil
 	}
-	v, err := ch.where.eval(fr)
+	v, err := ch.where.eval(row)
 	return v == true, err
 }
 
 // changed adds the row as it is after the change, if it stays.
-func (ch *change) changed(after *store, fr *frame) error {
+func (ch *change) changed(after *store, row []any) error {
 	if len(ch.sets) == 0 {
 		return nil
 	}
-	out := append([]any(nil), fr.row...)
+	out := append([]any(nil), row...)
 	for i, s := range ch.sets {
-		v, err := s.eval(fr)
+		v, err := s.eval(row)
 		if err != nil {
 			return err
 		}

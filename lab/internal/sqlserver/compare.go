@@ -17,43 +17,23 @@ func compareValues(a, b any) int {
 	}
 	switch x := a.(type) {
 	case int64:
-		if y, ok := b.(int64); ok {
-			return cmp.Compare(x, y)
-		}
+		return cmp.Compare(x, b.(int64))
 	case string:
-		if y, ok := b.(string); ok {
-			return compareText(x, y)
-		}
+		return compareText(x, b.(string))
 	case float64:
-		if y, ok := b.(float64); ok {
-			return cmp.Compare(x, y)
-		}
+		return cmp.Compare(x, b.(float64))
 	case bool:
-		if y, ok := b.(bool); ok {
-			return cmp.Compare(boolInt(x), boolInt(y))
-		}
+		return cmp.Compare(boolInt(x), boolInt(b.(bool)))
 	case time.Time:
-		if y, ok := b.(time.Time); ok {
-			return x.Compare(y)
-		}
+		return x.Compare(b.(time.Time))
 	case tds.Money:
-		if y, ok := b.(tds.Money); ok {
-			return cmp.Compare(x, y)
-		}
+		return cmp.Compare(x, b.(tds.Money))
 	case tds.Decimal:
-		if y, ok := b.(tds.Decimal); ok {
-			return compareDecimal(x, y)
-		}
+		return compareDecimal(x, b.(tds.Decimal))
 	case []byte:
-		if y, ok := b.([]byte); ok {
-			return bytes.Compare(x, y)
-		}
-	case [16]byte:
-		if y, ok := b.([16]byte); ok {
-			return compareGUID(x, y)
-		}
+		return bytes.Compare(x, b.([]byte))
 	}
-	panic("values of two types were compared without a conversion")
+	return compareGUID(a.([16]byte), b.([16]byte))
 }
 
 func compareText(a, b string) int {
@@ -87,10 +67,10 @@ func appendKey(key []byte, v any) []byte {
 		key = append(append(key, 2), textKey(v)...)
 		return append(key, 0)
 	case tds.Decimal:
-		text, _ := toText(v, 0)
+		text, _ := toText(v)
 		return append(append(append(key, 3), text...), 0)
 	}
-	text, err := toText(v, 121)
+	text, err := toText(v)
 	if err != nil { // every value has a text
 		panic(err)
 	}

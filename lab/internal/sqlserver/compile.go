@@ -9,15 +9,8 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// frame is what an expression sees while it runs: a row, and the row of the enclosing query.
-type frame struct {
-	row   []any
-	outer *frame
-	run   *run
-}
-
-// evalFunc computes a value; nil is NULL, and a predicate gives true, false or nil (unknown).
-type evalFunc func(*frame) (any, error)
+// evalFunc computes a value from a row; nil is NULL, and a predicate gives true, false or nil (unknown).
+type evalFunc func([]any) (any, error)
 
 // scalar is a compiled expression: its type is known before any row is read.
 type scalar struct {
@@ -25,7 +18,7 @@ type scalar struct {
 	nullable bool
 	eval     evalFunc
 	whole    wholeFunc // computes the same for an integer expression; nil when there is no such way
-	constant bool      // eval needs no frame and always gives the same
+	constant bool      // eval needs no row and always gives the same
 	ref      int       // 1 + place of the column that this is, 0 for anything computed
 }
 
@@ -37,15 +30,13 @@ type column struct {
 	nullable bool
 }
 
-// scope resolves column names; the outer scope belongs to the enclosing query.
+// scope resolves column names. Subqueries see none of the query around them.
 type scope struct {
 	columns []column
-	outer   *scope
 	// replace maps an expression (as tsql.Format writes it) to a column that already holds its value:
 	// group keys and aggregates.
 	replace map[string]int
 	before  *scope // with GROUP BY: the names that may not be used any more
-	used    bool   // an expression of a subquery resolved a column here
 }
 
 // compiler turns expressions into scalars.
@@ -59,9 +50,9 @@ func (c *compiler) with(s *scope) *compiler { return &compiler{run: c.run, scope
 
 // constant is a scalar without columns.
 func constant(t tds.Type, v any) scalar {
-	s := scalar{typ: t, nullable: v == nil, constant: true, eval: func(*frame) (any, error) { return v, nil }}
+	s := scalar{typ: t, nullable: v == nil, constant: true, eval: func([]any) (any, error) { return v, nil }}
 	if n, ok := v.(int64); ok && isWhole(t) {
-		s.whole = func(*frame) (int64, bool, error) { return n, false, nil }
+		s.whole = func([]any) (int64, bool, error) { return n, false, nil }
 	}
 	return s
 }
@@ -124,7 +115,7 @@ func (c *compiler) replaced(x tsql.Expr) (int, bool) {
 func (c *compiler) columnAt(i int) scalar {
 	col := c.scope.columns[i]
 	s := scalar{typ: col.typ, nullable: col.nullable, ref: i + 1,
-		eval: func(f *frame) (any, error) { return f.row[i], nil }}
+		eval: func(row []any) (any, error) { return row[i], nil }}
 	if isWhole(col.typ) {
 		s.whole = wholeColumn(i)
 	}
@@ -151,37 +142,22 @@ func numberLiteral(text string) (scalar, error) {
 	return constant(decimalType(precision, len(fraction)), newDecimal(n, len(fraction))), nil
 }
 
-// column resolves a name here, then in the enclosing queries.
+// column resolves a name.
 func (c *compiler) column(x *tsql.ColumnRef) (scalar, error) {
-	depth := 0
-	for s := c.scope; s != nil; s = s.outer {
-		i, err := s.find(x)
+	if c.scope != nil {
+		i, err := c.scope.find(x)
 		if err != nil {
 			return scalar{}, err
 		}
 		if i >= 0 {
-			if depth == 0 {
-				return c.columnAt(i), nil
-			}
-			s.used = true
-			return outerColumn(s.columns[i], i, depth), nil
+			return c.columnAt(i), nil
 		}
-		depth++
 	}
 	name := strings.Join(x.Parts, ".")
 	if len(x.Parts) > 1 {
 		return scalar{}, tsql.Errorf(4104, x.Line, "The multi-part identifier \"%s\" could not be bound.", name)
 	}
 	return scalar{}, tsql.Errorf(207, x.Line, "Invalid column name '%s'.", name)
-}
-
-func outerColumn(col column, i, depth int) scalar {
-	return scalar{typ: col.typ, nullable: col.nullable, eval: func(f *frame) (any, error) {
-		for range depth {
-			f = f.outer
-		}
-		return f.row[i], nil
-	}}
 }
 
 // find is the place of a column, -1 when this scope does not have it.
@@ -223,12 +199,12 @@ func converted(s scalar, t tds.Type) scalar {
 		}
 	}
 	eval := s.eval
-	return folded(scalar{typ: t, nullable: s.nullable, eval: func(f *frame) (any, error) {
-		v, err := eval(f)
+	return folded(scalar{typ: t, nullable: s.nullable, eval: func(row []any) (any, error) {
+		v, err := eval(row)
 		if err != nil || v == nil {
 			return nil, err
 		}
-		return convert(v, t, 0)
+		return convert(v, t)
 	}}, &s)
 }
 
@@ -268,17 +244,17 @@ func caseScalar(conditions, results []scalar, typ tds.Type) scalar {
 		results[i] = converted(results[i], typ)
 		nullable = nullable || results[i].nullable
 	}
-	return scalar{typ: typ, nullable: nullable, eval: func(f *frame) (any, error) {
+	return scalar{typ: typ, nullable: nullable, eval: func(row []any) (any, error) {
 		for i, cond := range conditions {
-			v, err := cond.eval(f)
+			v, err := cond.eval(row)
 			if err != nil {
 				return nil, err
 			}
 			if v == true {
-				return results[i].eval(f)
+				return results[i].eval(row)
 			}
 		}
-		return results[len(conditions)].eval(f)
+		return results[len(conditions)].eval(row)
 	}}
 }
 
@@ -291,25 +267,18 @@ func (c *compiler) cast(x *tsql.Cast) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	style := 0
-	if lit, ok := x.Style.(*tsql.NumberLit); ok {
-		style, _ = strconv.Atoi(lit.Text)
-	}
 	pad := x.Type.Name == "binary"
-	if operand.whole != nil && !operand.constant && !x.Try {
+	if operand.whole != nil && !operand.constant {
 		if out, ok := convertedWhole(operand, t); ok {
 			return out, nil
 		}
 	}
-	return folded(scalar{typ: t, nullable: operand.nullable || x.Try, eval: func(f *frame) (any, error) {
-		v, err := operand.eval(f)
+	return folded(scalar{typ: t, nullable: operand.nullable, eval: func(row []any) (any, error) {
+		v, err := operand.eval(row)
 		if err != nil || v == nil {
 			return nil, err
 		}
-		out, err := convert(v, t, style)
-		if err != nil && x.Try {
-			return nil, nil
-		}
+		out, err := convert(v, t)
 		if b, ok := out.([]byte); ok && pad && len(b) < t.Size {
 			out = append(append([]byte(nil), b...), make([]byte, t.Size-len(b))...)
 		}

@@ -54,7 +54,7 @@ func valueTypeName(v any) string {
 }
 
 // convert gives a value the form of a type, or fails as SQL Server would.
-func convert(v any, t tds.Type, style int) (any, error) {
+func convert(v any, t tds.Type) (any, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -74,11 +74,11 @@ func convert(v any, t tds.Type, style int) (any, error) {
 	case tds.KindFloat:
 		return toFloat(v, t)
 	case tds.KindNVarChar, tds.KindNChar, tds.KindXML:
-		return toSizedText(v, t, style)
+		return toSizedText(v, t)
 	case tds.KindDateTime, tds.KindDateTime2, tds.KindDate:
 		return toTime(v, t)
 	case tds.KindVarBinary:
-		return toBinary(v, t, style)
+		return toBinary(v, t)
 	case tds.KindUniqueIdentifier:
 		return toGUID(v, t)
 	}
@@ -224,7 +224,7 @@ func toFloat(v any, t tds.Type) (any, error) {
 	return nil, failConversion(v, t)
 }
 
-func toBinary(v any, t tds.Type, style int) (any, error) {
+func toBinary(v any, t tds.Type) (any, error) {
 	var b []byte
 	switch v := v.(type) {
 	case []byte:
@@ -238,14 +238,6 @@ func toBinary(v any, t tds.Type, style int) (any, error) {
 		b = []byte{byte(boolInt(v))}
 	case string:
 		b = utf16Bytes(v)
-		if style == 1 || style == 2 {
-			digits := strings.TrimPrefix(strings.TrimPrefix(v, "0x"), "0X")
-			decoded, err := hex.DecodeString(digits)
-			if err != nil {
-				return nil, tsql.Errorf(8114, 0, "Error converting data type nvarchar to varbinary.")
-			}
-			b = decoded
-		}
 	default:
 		return nil, failConversion(v, t)
 	}

@@ -5,7 +5,6 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
-	"time"
 
 	"vnuma.dev/lab/internal/tsql"
 )
@@ -64,7 +63,7 @@ func (b *batch) locate(t *table, n tsql.Name) error {
 
 // newTable builds a table from its definition.
 func (b *batch) newTable(def *tsql.CreateTable) (*table, error) {
-	t := &table{created: now(), memoryOptimized: def.MemoryOptimized, schemaOnly: def.SchemaOnly, name: def.Name.Object(), indexes: def.Indexes}
+	t := &table{memoryOptimized: def.MemoryOptimized, schemaOnly: def.SchemaOnly, name: def.Name.Object(), indexes: def.Indexes}
 	if err := b.locate(t, def.Name); err != nil {
 		return nil, err
 	}
@@ -87,7 +86,7 @@ func (b *batch) addColumn(t *table, def tsql.ColumnDef) error {
 		return tsql.Errorf(2705, 0, "Column names in each table must be unique. Column name '%s' in table '%s' is specified more than once.",
 			def.Name, t.name)
 	}
-	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def, declared: def.Type.Name}
+	c := tableColumn{column: column{name: def.Name, nullable: def.Nullable}, def: def}
 	var err error
 	if c.typ, err = resolveType(def.Type, 1); err != nil {
 		if failure := asSQL(err, 0); failure.Number == 243 {
@@ -312,5 +311,3 @@ func (s *Session) dropDatabase(name string) error {
 	go debug.FreeOSMemory() // its tables were most of the lab's memory
 	return nil
 }
-
-func now() time.Time { return time.Now().UTC() }

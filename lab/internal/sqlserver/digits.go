@@ -19,7 +19,7 @@ func withDigits(q *tsql.Query, p plan) plan {
 	out := *project
 	out.exprs = append([]scalar(nil), project.exprs...)
 	for i, item := range items {
-		if d := digitIn(item.X, column); d != nil && d.radix <= mostDifferent {
+		if d, _ := digitIn(item.X, column); d != nil && d.radix <= mostDifferent {
 			out.exprs[i].eval = d.remembered(out.exprs[i].eval)
 		}
 	}
@@ -29,25 +29,25 @@ func withDigits(q *tsql.Query, p plan) plan {
 // remembered computes a value that depends on nothing but this digit of the row's one number.
 func (d digit) remembered(eval evalFunc) evalFunc {
 	known := make([]any, d.radix)
-	return func(f *frame) (any, error) {
-		n, ok := f.row[0].(int64)
+	return func(row []any) (any, error) {
+		n, ok := row[0].(int64)
 		if !ok || n < 0 {
-			return eval(f)
+			return eval(row)
 		}
 		at := n / d.by % d.radix
 		if known[at] != nil {
 			return known[at], nil
 		}
-		v, err := eval(f)
+		v, err := eval(row)
 		known[at] = v
 		return v, err
 	}
 }
 
-// digitIn is the digit of a column that an expression depends on; nil when it depends on anything else.
-func digitIn(x tsql.Expr, column string) *digit {
-	var found *digit
-	alone := true
+// digitIn is the one digit of a column that an expression depends on, nil for none; alone is false when it depends on anything
+// else. Names other than the column's are parts of dates: the statement has been compiled.
+func digitIn(x tsql.Expr, column string) (found *digit, alone bool) {
+	alone = true
 	tsql.Walk(x, func(x tsql.Expr) bool {
 		switch x := x.(type) {
 		case *tsql.Arith:
@@ -64,9 +64,9 @@ func digitIn(x tsql.Expr, column string) *digit {
 		return alone
 	})
 	if !alone {
-		return nil
+		found = nil
 	}
-	return found
+	return found, alone
 }
 
 // digitOf reads `column % radix` and `column / by % radix`.

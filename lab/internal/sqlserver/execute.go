@@ -104,7 +104,7 @@ func (b *batch) value(x tsql.Expr) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.eval(&frame{run: r})
+	return s.eval(nil)
 }
 
 func (b *batch) text(x tsql.Expr) (string, error) {
@@ -112,7 +112,7 @@ func (b *batch) text(x tsql.Expr) (string, error) {
 	if err != nil || v == nil {
 		return "", err
 	}
-	return toText(v, 0)
+	return toText(v)
 }
 
 // assign sets a variable, converting to its type.
@@ -121,7 +121,7 @@ func (b *batch) assign(name string, v any) error {
 	if !ok {
 		return tsql.Errorf(137, 0, "Must declare the scalar variable \"%s\".", name)
 	}
-	converted, err := convert(v, target.typ, 0)
+	converted, err := convert(v, target.typ)
 	target.value = converted
 	return err
 }
@@ -233,15 +233,6 @@ func (b *batch) raise(st *tsql.RaiseError) error {
 			return err
 		}
 	}
-	var args []any
-	for _, x := range st.Args[3:] {
-		v, err := b.value(x)
-		if err != nil {
-			return err
-		}
-		args = append(args, v)
-	}
-	text = substitute(text, args)
 	failure := &tsql.Error{Number: 50000, Class: uint8(numbers[0]), State: uint8(numbers[1]), Line: st.Line(), Text: text}
 	if numbers[0] > 10 {
 		return failure

@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"maps"
 	"math/rand/v2"
 	"strings"
 
@@ -8,28 +9,25 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// function is a built-in scalar function. Arguments arrive as given by `args`, converted to those types
-// when set; a NULL argument makes the result NULL unless nullable is set.
+// function is a built-in scalar function. A NULL argument makes its result NULL, but where it handles NULL itself.
 type function struct {
 	least, most int
-	args        tds.Type // type of every argument; zero = as they are
+	args        tds.Type // what every argument is converted to; zero: left as it is
 	result      func(args []scalar) tds.Type
-	nulls       bool // the function handles NULL itself
+	nulls       bool // it handles NULL itself
 	eval        func(r *run, args []any) (any, error)
 }
 
 func always(t tds.Type) func([]scalar) tds.Type { return func([]scalar) tds.Type { return t } }
 
-// functions by lower-case name; filled by the files of the families.
+// functions by lower-case name.
 var functions = map[string]function{}
 
-func register(family map[string]function) {
-	for name, f := range family {
-		functions[name] = f
+func init() {
+	for _, family := range []map[string]function{numberFunctions, textFunctions, timeFunctions, metaFunctions} {
+		maps.Copy(functions, family)
 	}
 }
-
-func init() { register(numberFunctions) }
 
 var numberFunctions = map[string]function{
 	"checksum":        {least: 1, most: 1024, nulls: true, result: always(typeInt), eval: checksumFunction(true)},
@@ -66,8 +64,11 @@ func (c *compiler) call(x *tsql.Call) (scalar, error) {
 	if aggregates[name] != nil {
 		return scalar{}, tsql.Errorf(147, x.Name.Line, "An aggregate may not appear here: '%s'.", x.Name.Object())
 	}
-	if special := specialForms[name]; special != nil {
-		return special(c, x)
+	switch name { // whose first argument is the part of a date
+	case "datediff":
+		return dateDiff(c, x)
+	case "dateadd":
+		return dateAdd(c, x)
 	}
 	f, ok := functions[name]
 	if !ok {
@@ -89,8 +90,8 @@ func (c *compiler) apply(f function, args []scalar) scalar {
 		args[i] = converted(args[i], f.args)
 	}
 	r := c.run
-	return scalar{typ: typ, nullable: true, eval: func(fr *frame) (any, error) {
-		values, err := evaluate(args, fr, make([]any, len(args)))
+	return scalar{typ: typ, nullable: true, eval: func(row []any) (any, error) {
+		values, err := evaluate(args, row, make([]any, len(args)))
 		if err != nil {
 			return nil, err
 		}
@@ -101,13 +102,4 @@ func (c *compiler) apply(f function, args []scalar) scalar {
 		}
 		return f.eval(r, values)
 	}}
-}
-
-// specialForms are functions whose first argument is the part of a date.
-var specialForms map[string]func(*compiler, *tsql.Call) (scalar, error)
-
-func init() {
-	specialForms = map[string]func(*compiler, *tsql.Call) (scalar, error){
-		"datediff": dateDiff, "dateadd": dateAdd,
-	}
 }

@@ -7,8 +7,6 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func init() { register(metaFunctions) }
-
 // meta is a function of texts that reads the catalogue under the instance's lock.
 func meta(least, most int, t tds.Type, eval func(r *run, a []string) any) function {
 	return function{least: least, most: most, args: anyText, nulls: true, result: always(t), eval: func(r *run, args []any) (any, error) {
@@ -148,7 +146,7 @@ func (s *Session) connectionProperty(name string) any {
 }
 
 func textOf(n int64) string {
-	s, err := toText(n, 0)
+	s, err := toText(n)
 	if err != nil { // an integer always has a text
 		panic(err)
 	}

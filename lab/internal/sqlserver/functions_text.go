@@ -7,8 +7,6 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func init() { register(textFunctions) }
-
 var anyText = textType(-1)
 
 var textFunctions = map[string]function{
@@ -28,7 +26,7 @@ func sizedLikeFirst(args []scalar) tds.Type {
 
 // textAndNumber are the two arguments of such functions.
 func textAndNumber(args []any) (text string, n int64, err error) {
-	if text, err = toText(args[0], 0); err == nil {
+	if text, err = toText(args[0]); err == nil {
 		n, err = wholeNumber(args[1], typeInt)
 	}
 	return text, n, err

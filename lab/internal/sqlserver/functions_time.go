@@ -7,8 +7,6 @@ import (
 	"vnuma.dev/lab/internal/tsql"
 )
 
-func init() { register(timeFunctions) }
-
 var timeFunctions = map[string]function{
 	"sysdatetime":    clock(typeDT2),
 	"sysutcdatetime": clock(typeDT2),

@@ -4,16 +4,14 @@ import (
 	"context"
 	"testing"
 	"time"
-
-	"vnuma.dev/lab/internal/tsql"
 )
 
 // FuzzBatch: no batch stops the instance; what fails does so with a number and a text.
 func FuzzBatch(f *testing.F) {
-	for _, text := range tsql.Batches(readFile(f, "../tsql/testdata/statements.sql")) {
+	for _, text := range batches(readFile(f, "../tsql/testdata/statements.sql")) {
 		f.Add(text)
 	}
-	f.Add("SELECT CAST('1e9' AS float) / 3, CAST(0.1 AS decimal(38, 20)) * 7, -a.v FROM dbo.a GROUP BY a.v HAVING MAX(id) > 3 ORDER BY 1")
+	f.Add("SELECT CAST('1e9' AS float) / 3, CAST(0.1 AS decimal(38, 20)) * 7, -a.v FROM dbo.a GROUP BY a.v ORDER BY 1")
 	s := open(f, nil)
 	must(f, s, dataset)
 	f.Fuzz(func(t *testing.T, text string) {

@@ -20,7 +20,7 @@ func (c *compiler) variable(x *tsql.VarRef) (scalar, error) {
 	if v == nil {
 		return scalar{}, tsql.Errorf(137, x.Line, "Must declare the scalar variable \"%s\".", x.Name)
 	}
-	return scalar{typ: v.typ, nullable: true, eval: func(*frame) (any, error) { return v.value, nil }}, nil
+	return scalar{typ: v.typ, nullable: true, eval: func([]any) (any, error) { return v.value, nil }}, nil
 }
 
 func global(t tds.Type, eval func(r *run) any) function {
@@ -29,11 +29,9 @@ func global(t tds.Type, eval func(r *run) any) function {
 
 // globals are the @@ functions.
 var globals = map[string]function{
-	"@@version":      global(textType(300), func(r *run) any { return r.inst.banner() }),
-	"@@error":        global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
-	"@@rowcount":     global(typeInt, func(r *run) any { return r.s.rowCount }),
-	"@@spid":         global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
-	"@@servername":   global(typeSysname, func(r *run) any { return r.inst.serverName() }),
-	"@@lock_timeout": global(typeInt, func(r *run) any { return r.s.options.lockTimeout }),
-	"@@nestlevel":    global(typeInt, func(r *run) any { return int64(r.batch.nesting) }),
+	"@@version":    global(textType(300), func(r *run) any { return r.inst.banner() }),
+	"@@error":      global(typeInt, func(r *run) any { return int64(r.s.lastError) }),
+	"@@rowcount":   global(typeInt, func(r *run) any { return r.s.rowCount }),
+	"@@spid":       global(typeSmallInt, func(r *run) any { return int64(r.s.id) }),
+	"@@servername": global(typeSysname, func(r *run) any { return r.inst.serverName() }),
 }

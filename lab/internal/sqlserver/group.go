@@ -27,11 +27,11 @@ func (c *compiler) aggregate(call *tsql.Call) (*aggregate, error) {
 }
 
 // feed gives one row to the accumulator, as often as it is there.
-func (a *aggregate) feed(acc accumulator, f *frame, seen map[string]bool, times int64) error {
+func (a *aggregate) feed(acc accumulator, row []any, seen map[string]bool, times int64) error {
 	if a.arg == nil {
 		return addTimes(acc, nil, times)
 	}
-	v, err := a.arg.eval(f)
+	v, err := a.arg.eval(row)
 	if err != nil || v == nil {
 		return err
 	}
@@ -94,8 +94,8 @@ func (p *aggregatePlan) newGroup(keys []any) *group {
 	return g
 }
 
-func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
-	row, ok, err := p.overProduct(f)
+func (p *aggregatePlan) each(yield func([]any) error) error {
+	row, ok, err := p.overProduct()
 	if !ok && err == nil {
 		row, ok, err = p.overScan()
 	}
@@ -108,7 +108,7 @@ func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
 	case ok:
 		return yield(row)
 	}
-	groups, err := p.gather(f)
+	groups, err := p.gather()
 	if err != nil {
 		return err
 	}
@@ -129,27 +129,25 @@ func (p *aggregatePlan) each(f *frame, yield func([]any) error) error {
 }
 
 // gather reads the input; groups keep the order in which they appeared.
-func (p *aggregatePlan) gather(f *frame) ([]*group, error) {
+func (p *aggregatePlan) gather() ([]*group, error) {
 	var order []*group
 	if !p.grouped {
 		order = []*group{p.newGroup(nil)}
 	}
 	groups := map[string]*group{}
-	fr := &frame{outer: f, run: p.run}
 	all := places(len(p.keys))
 	n := 0
-	err := eachTimes(p.input, f, func(row []any, times int64) error {
+	err := eachTimes(p.input, func(row []any, times int64) error {
 		if n++; n&4095 == 0 {
 			if err := p.run.ended(); err != nil {
 				return err
 			}
 		}
-		fr.row = row
 		g := (*group)(nil)
 		if !p.grouped {
 			g = order[0]
 		} else {
-			keys, err := evaluate(p.keys, fr, make([]any, len(p.keys)))
+			keys, err := evaluate(p.keys, row, make([]any, len(p.keys)))
 			if err != nil {
 				return err
 			}
@@ -161,7 +159,7 @@ func (p *aggregatePlan) gather(f *frame) ([]*group, error) {
 			}
 		}
 		for i, a := range p.aggregates {
-			if err := a.feed(g.accs[i], fr, g.seen[i], times); err != nil {
+			if err := a.feed(g.accs[i], row, g.seen[i], times); err != nil {
 				return err
 			}
 		}

@@ -28,7 +28,7 @@ func (c *guestClock) now() time.Time {
 
 // passed is how far work that took no real time has moved the clock since the boot.
 func (c *guestClock) passed() time.Duration {
-	return c.now().Sub(time.Now()) - c.ahead
+	return time.Until(c.now()) - c.ahead
 }
 
 // hold stops the clock; add moves it from then on.

@@ -123,7 +123,7 @@ func (p *joinPlan) byHash() *scanPlan {
 }
 
 // candidates gives the rows on the right that one on the left may meet.
-func (p *joinPlan) candidates(f *frame) (func(left []any, visit func(right []any) error) error, error) {
+func (p *joinPlan) candidates() (func(left []any, visit func(right []any) error) error, error) {
 	if inner := p.byHash(); inner != nil {
 		found := inner.rows.hashed(p.equal.right)
 		buffer := make([]any, len(inner.cols))
@@ -134,7 +134,7 @@ func (p *joinPlan) candidates(f *frame) (func(left []any, visit func(right []any
 			})
 		}, nil
 	}
-	inner, err := collect(p.right, f)
+	inner, err := collect(p.right)
 	return func(_ []any, visit func([]any) error) error {
 		for _, right := range inner {
 			if err := visit(right); err != nil {
@@ -147,22 +147,21 @@ func (p *joinPlan) candidates(f *frame) (func(left []any, visit func(right []any
 
 // eachTimes is an inner join; of an outer one every row comes by itself. A hash only finds candidates: the
 // condition decides.
-func (p *joinPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
+func (p *joinPlan) eachTimes(yield func([]any, int64) error) error {
 	if p.outer {
-		return p.nested(f, func(row []any) error { return yield(row, 1) })
+		return p.nested(func(row []any) error { return yield(row, 1) })
 	}
-	candidates, err := p.candidates(f)
+	candidates, err := p.candidates()
 	if err != nil {
 		return err
 	}
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	fr := &frame{outer: f, run: p.run, row: buffer}
-	return eachTimes(p.left, f, func(row []any, times int64) error {
+	return eachTimes(p.left, func(row []any, times int64) error {
 		copy(buffer, row)
 		err := candidates(row, func(right []any) error {
 			copy(buffer[width:], right)
-			v, err := p.on.eval(fr)
+			v, err := p.on.eval(buffer)
 			if err != nil || v != true {
 				return err
 			}
@@ -176,11 +175,11 @@ func (p *joinPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
 }
 
 // each hands over every row of the join.
-func (p *joinPlan) each(f *frame, yield func([]any) error) error {
+func (p *joinPlan) each(yield func([]any) error) error {
 	if p.outer {
-		return p.nested(f, yield)
+		return p.nested(yield)
 	}
-	return p.eachTimes(f, func(row []any, times int64) error {
+	return p.eachTimes(func(row []any, times int64) error {
 		for range times {
 			if err := yield(row); err != nil {
 				return err

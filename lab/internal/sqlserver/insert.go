@@ -63,7 +63,7 @@ func (c *compiler) insert(st *tsql.Insert) (*insertPlan, error) {
 	if values, ok := source.Body.(*tsql.Values); ok {
 		source.Body = withDefaults(t, targets, values)
 	}
-	if in.source, err = c.query(&source, nil); err != nil {
+	if in.source, err = c.query(&source); err != nil {
 		return nil, err
 	}
 	if have := len(in.source.columns()); have != len(targets) {
@@ -135,16 +135,15 @@ func withDefaults(t *table, targets []int, values *tsql.Values) *tsql.Values {
 func (in *insertPlan) build() (*store, error) {
 	rows := in.table.empty()
 	row := make([]any, len(in.from))
-	fr := &frame{run: in.run, row: row}
 	n := 0
-	err := in.source.each(nil, func(given []any) error {
+	err := in.source.each(func(given []any) error {
 		if n++; n&1023 == 0 {
 			if err := in.run.ended(); err != nil {
 				return err
 			}
 		}
 		for i := range in.from {
-			v, err := in.cell(i, given, fr)
+			v, err := in.cell(i, given)
 			if err != nil {
 				return err
 			}
@@ -156,7 +155,7 @@ func (in *insertPlan) build() (*store, error) {
 }
 
 // cell is the value of one column.
-func (in *insertPlan) cell(i int, given []any, fr *frame) (any, error) {
+func (in *insertPlan) cell(i int, given []any) (any, error) {
 	c := &in.table.columns[i]
 	var v any
 	var err error
@@ -164,7 +163,7 @@ func (in *insertPlan) cell(i int, given []any, fr *frame) (any, error) {
 	case in.from[i] >= 0:
 		v = given[in.from[i]]
 	case c.fallback != nil:
-		if v, err = c.fallback.eval(fr); err != nil {
+		if v, err = c.fallback.eval(nil); err != nil {
 			return nil, err
 		}
 	}
@@ -187,5 +186,5 @@ func (t *table) fit(c *tableColumn, v any, ver version) (any, error) {
 		}
 		return nil, tsql.Errorf(8152, 0, "String or binary data would be truncated.")
 	}
-	return convert(v, c.typ, 0)
+	return convert(v, c.typ)
 }

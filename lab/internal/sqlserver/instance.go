@@ -109,20 +109,19 @@ func New(cfg Config) (*Instance, error) {
 	}
 	i := &Instance{config: cfg, version: v, address: address, sessions: map[int]*Session{}, logins: map[string]guest.LoginCount{}, locks: map[string]*appLock{}, softNUMA: cfg.SoftNUMA && v.major >= 13}
 	i.clock.ahead = cfg.ClockAhead
-	now := time.Now().UTC()
 	if err := i.keepPorts(); err != nil {
 		return nil, err
 	}
 	i.registry = i.newRegistry()
 	for n, name := range []string{"master", "tempdb", "model", "msdb"} {
-		i.databases = append(i.databases, newDatabase(n+1, name, now))
+		i.databases = append(i.databases, newDatabase(n+1, name))
 	}
 	if cfg.AdventureWorks {
-		db := newDatabase(5, "AdventureWorks2019", now)
+		db := newDatabase(5, "AdventureWorks2019")
 		db.populate = populateAdventureWorks
 		i.databases = append(i.databases, db)
 	}
-	i.addUsed(now)
+	i.addUsed()
 	return i, nil
 }
 
@@ -168,7 +167,7 @@ func (i *Instance) Start(b guest.Boot) error {
 func (i *Instance) recover() {
 	for n, db := range i.databases {
 		if db.name == "tempdb" {
-			i.databases[n] = newDatabase(db.id, db.name, i.started)
+			i.databases[n] = newDatabase(db.id, db.name)
 			continue
 		}
 		for _, t := range db.tables {

@@ -11,14 +11,14 @@ import (
 // statements spend their time on.
 
 // wholeFunc is an evalFunc for integers other than bit.
-type wholeFunc func(*frame) (n int64, null bool, err error)
+type wholeFunc func([]any) (n int64, null bool, err error)
 
 func isWhole(t tds.Type) bool { return isInteger(t.Kind) && t.Kind != tds.KindBit }
 
 // wholeScalar is an integer expression.
 func wholeScalar(t tds.Type, nullable bool, whole wholeFunc) scalar {
-	return scalar{typ: t, nullable: nullable, whole: whole, eval: func(f *frame) (any, error) {
-		n, null, err := whole(f)
+	return scalar{typ: t, nullable: nullable, whole: whole, eval: func(row []any) (any, error) {
+		n, null, err := whole(row)
 		if err != nil || null {
 			return nil, err
 		}
@@ -27,8 +27,8 @@ func wholeScalar(t tds.Type, nullable bool, whole wholeFunc) scalar {
 }
 
 func wholeColumn(place int) wholeFunc {
-	return func(f *frame) (int64, bool, error) {
-		v := f.row[place]
+	return func(row []any) (int64, bool, error) {
+		v := row[place]
 		if n, ok := v.(int64); ok {
 			return n, false, nil
 		}
@@ -70,16 +70,16 @@ func convertedWhole(s scalar, t tds.Type) (out scalar, ok bool) {
 	whole := s.whole
 	switch {
 	case isWhole(t):
-		return wholeScalar(t, s.nullable, func(f *frame) (int64, bool, error) {
-			n, null, err := whole(f)
+		return wholeScalar(t, s.nullable, func(row []any) (int64, bool, error) {
+			n, null, err := whole(row)
 			if err == nil && !null {
 				err = inRange(n, t)
 			}
 			return n, null, err
 		}), true
 	case t.Kind == tds.KindMoney:
-		return scalar{typ: t, nullable: s.nullable, eval: func(f *frame) (any, error) {
-			n, null, err := whole(f)
+		return scalar{typ: t, nullable: s.nullable, eval: func(row []any) (any, error) {
+			n, null, err := whole(row)
 			if err != nil || null {
 				return nil, err
 			}
@@ -95,12 +95,12 @@ func convertedWhole(s scalar, t tds.Type) (out scalar, ok bool) {
 // wholeArithmetic compiles an operator over two integer expressions of the type of the result.
 func wholeArithmetic(op string, left, right scalar, t tds.Type) scalar {
 	a, b, apply := left.whole, right.whole, wholeOperator(op, t)
-	return wholeScalar(t, left.nullable || right.nullable, func(f *frame) (int64, bool, error) {
-		x, null, err := a(f)
+	return wholeScalar(t, left.nullable || right.nullable, func(row []any) (int64, bool, error) {
+		x, null, err := a(row)
 		if err != nil || null {
 			return 0, null, err
 		}
-		y, null, err := b(f)
+		y, null, err := b(row)
 		if err != nil || null {
 			return 0, null, err
 		}
@@ -149,12 +149,12 @@ func wholeOperator(op string, t tds.Type) func(a, b int64) (int64, error) {
 // wholeComparison compares two integer expressions.
 func wholeComparison(left, right scalar, holds func(int) bool) scalar {
 	a, b := left.whole, right.whole
-	return test(func(f *frame) (any, error) {
-		x, null, err := a(f)
+	return test(func(row []any) (any, error) {
+		x, null, err := a(row)
 		if err != nil || null {
 			return nil, err
 		}
-		y, null, err := b(f)
+		y, null, err := b(row)
 		if err != nil || null {
 			return nil, err
 		}

@@ -21,15 +21,15 @@ func joinColumns(left, right plan, outer bool) []column {
 	return out
 }
 
-func (p *crossPlan) each(f *frame, yield func([]any) error) error {
-	inner, err := collect(p.right, f)
+func (p *crossPlan) each(yield func([]any) error) error {
+	inner, err := collect(p.right)
 	if err != nil {
 		return err
 	}
 	p.outerRows, p.innerRows = 0, int64(len(inner))
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	return p.left.each(f, func(row []any) error {
+	return p.left.each(func(row []any) error {
 		if err := p.run.ended(); err != nil {
 			return err
 		}
@@ -56,20 +56,19 @@ type joinPlan struct {
 
 func (p *joinPlan) columns() []column { return joinColumns(p.left, p.right, p.outer) }
 
-func (p *joinPlan) nested(f *frame, yield func([]any) error) error {
-	inner, err := collect(p.right, f)
+func (p *joinPlan) nested(yield func([]any) error) error {
+	inner, err := collect(p.right)
 	if err != nil {
 		return err
 	}
 	width := len(p.left.columns())
 	buffer := make([]any, width+len(p.right.columns()))
-	fr := &frame{outer: f, run: p.run, row: buffer}
-	return p.left.each(f, func(row []any) error {
+	return p.left.each(func(row []any) error {
 		copy(buffer, row)
 		matched := false
 		for _, in := range inner {
 			copy(buffer[width:], in)
-			v, err := p.on.eval(fr)
+			v, err := p.on.eval(buffer)
 			if err != nil {
 				return err
 			}
@@ -95,7 +94,7 @@ func (c *compiler) tableRef(ref tsql.TableRef) (plan, error) {
 	case *tsql.Table:
 		return c.table(ref)
 	case *tsql.Derived:
-		p, err := c.query(ref.Query, c.scope)
+		p, err := c.query(ref.Query)
 		if err != nil {
 			return nil, err
 		}
@@ -122,7 +121,7 @@ func (c *compiler) join(j *tsql.Join) (plan, error) {
 		return &crossPlan{left: left, right: right, run: c.run}, nil
 	}
 	p := &joinPlan{outer: j.Kind == "LEFT", left: left, right: right, run: c.run, equal: c.equalities(j.On, left, right)}
-	p.on, err = c.with(&scope{columns: p.columns(), outer: c.scope}).expr(j.On)
+	p.on, err = c.with(&scope{columns: p.columns()}).expr(j.On)
 	return p, err
 }
 

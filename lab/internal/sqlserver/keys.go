@@ -45,11 +45,18 @@ func (u *uniqueKey) extended(o *keyOrder, s *store, from int) (out *keyOrder, du
 		}
 		return o, noDuplicate
 	}
-	fresh := numbered(from, s.rows)
-	slices.SortFunc(fresh, func(a, b int32) int {
+	rows := numbered(0, s.rows)
+	slices.SortFunc(rows, func(a, b int32) int {
 		return cmp.Or(s.compare(int(a), int(b), u.places), cmp.Compare(a, b))
 	})
-	return u.merged(o, s, from, fresh)
+	duplicate = noDuplicate
+	for place := 1; place < len(rows); place++ {
+		before, row := int(rows[place-1]), int(rows[place])
+		if s.compare(before, row, u.places) == 0 && (duplicate == noDuplicate || row < duplicate) {
+			duplicate = row
+		}
+	}
+	return &keyOrder{rows: rows}, duplicate
 }
 
 // ascending tells whether the rows from one on follow all others in the order of the key, each once.
@@ -72,27 +79,6 @@ func numbered(from, to int) []int32 {
 		out = append(out, int32(row))
 	}
 	return out
-}
-
-func (u *uniqueKey) merged(o *keyOrder, s *store, from int, fresh []int32) (out *keyOrder, duplicate int) {
-	duplicate = noDuplicate
-	rows := make([]int32, 0, s.rows)
-	for old := 0; old < from || len(fresh) > 0; {
-		next := 0
-		if old < from && (len(fresh) == 0 || s.compare(o.at(old), int(fresh[0]), u.places) <= 0) {
-			next = o.at(old)
-			old++
-		} else {
-			next = int(fresh[0])
-			fresh = fresh[1:]
-			same := len(rows) > 0 && s.compare(int(rows[len(rows)-1]), next, u.places) == 0
-			if same && (duplicate == noDuplicate || next < duplicate) {
-				duplicate = next
-			}
-		}
-		rows = append(rows, int32(next))
-	}
-	return &keyOrder{rows: rows}, duplicate
 }
 
 // insert adds rows after checking keys.
@@ -157,7 +143,7 @@ func (u *uniqueKey) duplicate(t *table, s *store, row int) error {
 	var values []string
 	for _, p := range u.places {
 		v := s.cells[p].value(row)
-		text, err := toText(v, 121)
+		text, err := toText(v)
 		if v == nil || err != nil {
 			text = "<NULL>"
 		}

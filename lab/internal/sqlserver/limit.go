@@ -13,8 +13,8 @@ type limitPlan struct {
 
 func (p *limitPlan) columns() []column { return p.input.columns() }
 
-func (p *limitPlan) each(f *frame, yield func([]any) error) error {
-	v, err := p.take.eval(&frame{outer: f, run: p.run})
+func (p *limitPlan) each(yield func([]any) error) error {
+	v, err := p.take.eval(nil)
 	if err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func (p *limitPlan) each(f *frame, yield func([]any) error) error {
 	if take == 0 {
 		return nil
 	}
-	return stoppable(p.input.each(f, func(row []any) error {
+	return stoppable(p.input.each(func(row []any) error {
 		n++
 		if err := yield(row); err != nil || n < take {
 			return err

@@ -182,7 +182,7 @@ type countedPlan struct {
 
 func (p *countedPlan) columns() []column { return p.cols }
 
-func (p *countedPlan) each(*frame, func([]any) error) error { return errCounted }
+func (p *countedPlan) each(func([]any) error) error { return errCounted }
 
 var errCounted = tsql.Unmodelled(0, "what is in the rows of a loop of inserts: it knows their number alone")
 

@@ -3,7 +3,6 @@ package sqlserver
 import (
 	"math"
 	"math/bits"
-	"time"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
@@ -24,7 +23,7 @@ func (c *compiler) unary(x *tsql.Unary) (scalar, error) {
 }
 
 func zeroOf(t tds.Type) any {
-	v, err := convert(int64(0), t, 0)
+	v, err := convert(int64(0), t)
 	if err != nil {
 		return int64(0)
 	}
@@ -41,12 +40,12 @@ func (c *compiler) operands(l, r tsql.Expr) (left, right scalar, err error) {
 
 // ofBoth gives what apply makes of two values, of type t, and NULL where either is NULL.
 func ofBoth(left, right scalar, t tds.Type, apply func(a, b any) (any, error)) scalar {
-	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(f *frame) (any, error) {
-		a, err := left.eval(f)
+	return scalar{typ: t, nullable: left.nullable || right.nullable, eval: func(row []any) (any, error) {
+		a, err := left.eval(row)
 		if err != nil || a == nil {
 			return nil, err
 		}
-		b, err := right.eval(f)
+		b, err := right.eval(row)
 		if err != nil || b == nil {
 			return nil, err
 		}
@@ -68,8 +67,6 @@ func arithmetic(op string, left, right scalar) (scalar, error) {
 	switch {
 	case op == "+" && (isText(top.Kind) || top.Kind == tds.KindVarBinary):
 		return concatenation(left, right, top), nil
-	case isTime(top.Kind):
-		return timeArithmetic(op, left, right)
 	case isText(top.Kind) && top.Kind != 0, top.Kind == 0:
 		top = typeInt
 	}
@@ -223,19 +220,4 @@ func concatenation(left, right scalar, t tds.Type) scalar {
 		}
 		return a.(string) + b.(string), nil
 	})
-}
-
-// timeArithmetic adds whole days and parts of days to datetime.
-func timeArithmetic(op string, left, right scalar) (scalar, error) {
-	if left.typ.Kind != tds.KindDateTime || isTime(right.typ.Kind) || op != "+" && op != "-" {
-		return scalar{}, badOperands(op, left.typ, right.typ)
-	}
-	days := converted(right, typeFloat)
-	return ofBoth(left, days, typeDateTime, func(start, n any) (any, error) {
-		part := time.Duration(n.(float64) * 24 * float64(time.Hour))
-		if op == "-" {
-			part = -part
-		}
-		return fitTime(start.(time.Time).Add(part), typeDateTime), nil
-	}), nil
 }

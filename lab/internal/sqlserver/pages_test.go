@@ -54,14 +54,10 @@ func TestRecurringRowsAreAllThere(t *testing.T) {
 		"SELECT COUNT(*) FROM (SELECT TOP (30) kind FROM dbo.big) AS v":                         "30",
 		"SELECT SUM(p.rows) FROM sys.partitions AS p WHERE p.object_id = OBJECT_ID(N'dbo.big')": "25000",
 	} {
-		if got := must(t, s, text).text(); got != want {
-			t.Errorf("%s\n gives %s\n want  %s", text, got, want)
-		}
+		gives(t, s, text, want)
 	}
 	must(t, s, "DELETE FROM dbo.big WHERE six = 5")
-	if got := must(t, s, "SELECT COUNT(*) FROM dbo.big").text(); got != "20834" {
-		t.Errorf("after the delete there are %s rows", got)
-	}
+	gives(t, s, "SELECT COUNT(*) FROM dbo.big", "20834")
 }
 
 // An inner join by hash gives what nested loops give, for recurring rows too.
@@ -75,9 +71,7 @@ func TestJoinByHash(t *testing.T) {
 		"SELECT COUNT(*) FROM dbo.big AS b LEFT JOIN dbo.dims AS d ON b.kind = d.kind AND d.six = b.six":     "25000",
 		"SELECT COUNT(*) FROM dbo.dims AS a JOIN dbo.dims AS d ON RTRIM(a.kind) = d.kind AND a.six = d.wide": "10",
 	} {
-		if got := must(t, s, text).text(); got != want {
-			t.Errorf("%s\n gives %s\n want  %s", text, got, want)
-		}
+		gives(t, s, text, want)
 	}
 }
 
@@ -111,7 +105,7 @@ func mapping(i *Instance) string {
 }
 
 func itoa(n int) string {
-	text, _ := toText(int64(n), 0)
+	text, _ := toText(int64(n))
 	return text
 }
 
@@ -130,27 +124,17 @@ func TestPagesLieWhereTheyWereRead(t *testing.T) {
 	pages := `SELECT b.numa_node, COUNT_BIG(*) FROM sys.dm_os_buffer_descriptors AS b JOIN sys.allocation_units AS u
 		ON u.allocation_unit_id = b.allocation_unit_id JOIN sys.partitions AS p ON p.hobt_id = u.container_id
 		WHERE b.database_id = DB_ID() AND p.object_id = OBJECT_ID(N'dbo.big') GROUP BY b.numa_node`
-	if got := must(t, near, pages).text(); got != "" {
-		t.Errorf("before a scan there are pages: %s", got)
-	}
+	gives(t, near, pages, "")
 	must(t, near, "SELECT COUNT_BIG(*) FROM dbo.big")
 	want := itoa(int(i.lookup("shop").find("dbo", "big").pages()))
-	if got := must(t, near, pages).text(); got != "0,"+want {
-		t.Errorf("after the scan: %s, want 0,%s", got, want)
-	}
+	gives(t, near, pages, "0,"+want)
 	counters := `SELECT SUM(cntr_value) FROM sys.dm_os_performance_counters WHERE object_name LIKE N'%Buffer Node%'
 		AND counter_name LIKE N'Remote%lookups%'`
-	if got := must(t, near, counters).text(); got != "0" {
-		t.Errorf("local scans counted %s remote lookups", got)
-	}
+	gives(t, near, counters, "0")
 	must(t, far, "SELECT COUNT_BIG(*) FROM dbo.big")
-	if got := must(t, near, counters).text(); got != want {
-		t.Errorf("a remote scan counted %s remote lookups, want %s", got, want)
-	}
+	gives(t, near, counters, want)
 	must(t, near, "DBCC DROPCLEANBUFFERS")
-	if got := must(t, near, pages).text(); got != "" {
-		t.Errorf("after DROPCLEANBUFFERS there are pages: %s", got)
-	}
+	gives(t, near, pages, "")
 }
 
 // A port that is taken keeps SQL Server from starting, as it keeps the real one.
@@ -217,9 +201,7 @@ func TestRowsOfDigits(t *testing.T) {
 		"SELECT low, high FROM dbo.digits WHERE rest = 2 AND low = 2 ORDER BY high": "2,T0|2,T1|2,T2|2,T3|2,T4|2,T5|2,T6",
 		"SELECT SUM(CAST(low AS bigint)), MAX(low), MIN(low) FROM dbo.digits":       "600,3,1",
 	} {
-		if got := must(t, s, text).text(); got != want {
-			t.Errorf("%s\n gives %s\n want  %s", text, got, want)
-		}
+		gives(t, s, text, want)
 	}
 }
 

@@ -79,14 +79,14 @@ func (p *aggregatePlan) summed(rows func() (int64, error), sum func(*summedCheck
 
 // overProduct computes the aggregates over a cross product without building its rows; ok is false when
 // the query does not have that form.
-func (p *aggregatePlan) overProduct(f *frame) (row []any, ok bool, err error) {
+func (p *aggregatePlan) overProduct() (row []any, ok bool, err error) {
 	cross := productOf(p.input)
 	if cross == nil || p.grouped {
 		return nil, false, nil
 	}
 	var left, right [][]any
 	count := func() (int64, error) {
-		left, right, err = cross.sides(f)
+		left, right, err = cross.sides()
 		return int64(len(left)) * int64(len(right)), err
 	}
 	return p.summed(count, func(c *summedChecksum) int64 {

@@ -9,8 +9,8 @@ import (
 type plan interface {
 	columns() []column
 	// each hands over one row after the other; a row may be overwritten after yield returns.
-	// The frame is that of the enclosing query, nil at the top. yield ends the run by an error.
-	each(f *frame, yield func(row []any) error) error
+	// yield ends the run by an error.
+	each(yield func(row []any) error) error
 }
 
 // errStop ends a plan early without being an error.
@@ -25,17 +25,17 @@ func stoppable(err error) error {
 }
 
 // collect keeps all rows of a plan.
-func collect(p plan, f *frame) ([][]any, error) {
+func collect(p plan) ([][]any, error) {
 	switch p := p.(type) {
 	case *rowsPlan:
 		if p.times == nil {
 			return p.rows, nil
 		}
 	case *renamedPlan:
-		return collect(p.plan, f)
+		return collect(p.plan)
 	}
 	var out [][]any
-	err := p.each(f, func(row []any) error {
+	err := p.each(func(row []any) error {
 		out = append(out, append([]any(nil), row...))
 		return nil
 	})
@@ -52,8 +52,8 @@ type rowsPlan struct {
 
 func (p *rowsPlan) columns() []column { return p.cols }
 
-func (p *rowsPlan) each(_ *frame, yield func([]any) error) error {
-	return p.eachTimes(nil, func(row []any, times int64) error {
+func (p *rowsPlan) each(yield func([]any) error) error {
+	return p.eachTimes(func(row []any, times int64) error {
 		for range times {
 			if err := yield(row); err != nil {
 				return err
@@ -63,7 +63,7 @@ func (p *rowsPlan) each(_ *frame, yield func([]any) error) error {
 	})
 }
 
-func (p *rowsPlan) eachTimes(_ *frame, yield func([]any, int64) error) error {
+func (p *rowsPlan) eachTimes(yield func([]any, int64) error) error {
 	for i, row := range p.rows {
 		if i&1023 == 1023 {
 			if err := p.run.ended(); err != nil {
@@ -90,10 +90,9 @@ type valuesPlan struct {
 
 func (p *valuesPlan) columns() []column { return p.cols }
 
-func (p *valuesPlan) each(f *frame, yield func([]any) error) error {
-	fr := &frame{outer: f, run: p.run}
+func (p *valuesPlan) each(yield func([]any) error) error {
 	for _, exprs := range p.rows {
-		row, err := evaluate(exprs, fr, make([]any, len(exprs)))
+		row, err := evaluate(exprs, nil, make([]any, len(exprs)))
 		if err != nil {
 			return err
 		}
@@ -105,9 +104,9 @@ func (p *valuesPlan) each(f *frame, yield func([]any) error) error {
 }
 
 // evaluate computes expressions into a row.
-func evaluate(exprs []scalar, f *frame, into []any) ([]any, error) {
+func evaluate(exprs []scalar, row, into []any) ([]any, error) {
 	for i := range exprs {
-		v, err := exprs[i].eval(f)
+		v, err := exprs[i].eval(row)
 		if err != nil {
 			return nil, err
 		}
@@ -125,11 +124,9 @@ type filterPlan struct {
 
 func (p *filterPlan) columns() []column { return p.input.columns() }
 
-func (p *filterPlan) each(f *frame, yield func([]any) error) error {
-	fr := &frame{outer: f, run: p.run}
-	return p.input.each(f, func(row []any) error {
-		fr.row = row
-		v, err := p.cond.eval(fr)
+func (p *filterPlan) each(yield func([]any) error) error {
+	return p.input.each(func(row []any) error {
+		v, err := p.cond.eval(row)
 		if err != nil || v != true {
 			return err
 		}
@@ -147,12 +144,10 @@ type projectPlan struct {
 
 func (p *projectPlan) columns() []column { return p.cols }
 
-func (p *projectPlan) each(f *frame, yield func([]any) error) error {
-	fr := &frame{outer: f, run: p.run}
+func (p *projectPlan) each(yield func([]any) error) error {
 	buffer := make([]any, len(p.exprs))
-	return p.input.each(f, func(row []any) error {
-		fr.row = row
-		out, err := evaluate(p.exprs, fr, buffer)
+	return p.input.each(func(row []any) error {
+		out, err := evaluate(p.exprs, row, buffer)
 		if err != nil {
 			return err
 		}
@@ -168,8 +163,8 @@ type cutPlan struct {
 
 func (p *cutPlan) columns() []column { return p.input.columns()[:p.width] }
 
-func (p *cutPlan) each(f *frame, yield func([]any) error) error {
-	return p.input.each(f, func(row []any) error { return yield(row[:p.width]) })
+func (p *cutPlan) each(yield func([]any) error) error {
+	return p.input.each(func(row []any) error { return yield(row[:p.width]) })
 }
 
 // sortKey is one key of an order: a column of the input.
@@ -188,13 +183,13 @@ type sortPlan struct {
 
 func (p *sortPlan) columns() []column { return p.input.columns() }
 
-func (p *sortPlan) each(f *frame, yield func([]any) error) error {
-	rows, err := collect(p.input, f)
+func (p *sortPlan) each(yield func([]any) error) error {
+	rows, err := collect(p.input)
 	if err != nil {
 		return err
 	}
 	rows = sorted(rows, p.keys)
-	return (&rowsPlan{rows: rows, run: p.run}).each(f, yield)
+	return (&rowsPlan{rows: rows, run: p.run}).each(yield)
 }
 
 // sorted is a stable order of rows; rows that are in order already are not copied.
@@ -226,10 +221,10 @@ type distinctPlan struct{ input plan }
 
 func (p *distinctPlan) columns() []column { return p.input.columns() }
 
-func (p *distinctPlan) each(f *frame, yield func([]any) error) error {
+func (p *distinctPlan) each(yield func([]any) error) error {
 	seen := map[string]bool{}
 	all := places(len(p.input.columns()))
-	return p.input.each(f, func(row []any) error {
+	return p.input.each(func(row []any) error {
 		key := rowKey(row, all)
 		if seen[key] {
 			return nil
@@ -255,9 +250,9 @@ type unionPlan struct {
 
 func (p *unionPlan) columns() []column { return p.cols }
 
-func (p *unionPlan) each(f *frame, yield func([]any) error) error {
-	if err := p.left.each(f, yield); err != nil {
+func (p *unionPlan) each(yield func([]any) error) error {
+	if err := p.left.each(yield); err != nil {
 		return err
 	}
-	return p.right.each(f, yield)
+	return p.right.each(yield)
 }

@@ -37,8 +37,8 @@ func (c *compiler) predicate(x tsql.Expr) (scalar, error) {
 func test(eval evalFunc) scalar { return scalar{typ: typeBit, nullable: true, eval: eval} }
 
 func negate(s scalar) scalar {
-	return test(func(f *frame) (any, error) {
-		v, err := s.eval(f)
+	return test(func(row []any) (any, error) {
+		v, err := s.eval(row)
 		if err != nil || v == nil {
 			return nil, err
 		}
@@ -89,12 +89,12 @@ func (c *compiler) logic(x *tsql.Logic) (scalar, error) {
 		return scalar{}, err
 	}
 	decisive := x.Op == "OR" // true decides OR, false decides AND
-	return test(func(f *frame) (any, error) {
-		a, err := left.eval(f)
+	return test(func(row []any) (any, error) {
+		a, err := left.eval(row)
 		if err != nil || a == decisive {
 			return a, err
 		}
-		b, err := right.eval(f)
+		b, err := right.eval(row)
 		if err != nil || b == decisive {
 			return b, err
 		}
@@ -110,8 +110,8 @@ func (c *compiler) isNull(x *tsql.IsNull) (scalar, error) {
 	if err != nil {
 		return scalar{}, err
 	}
-	return test(func(f *frame) (any, error) {
-		v, err := operand.eval(f)
+	return test(func(row []any) (any, error) {
+		v, err := operand.eval(row)
 		return (v == nil) != x.Not, err
 	}), nil
 }
@@ -136,12 +136,12 @@ func (c *compiler) in(x *tsql.In) (scalar, error) {
 }
 
 func either(a, b scalar) scalar {
-	return test(func(f *frame) (any, error) {
-		x, err := a.eval(f)
+	return test(func(row []any) (any, error) {
+		x, err := a.eval(row)
 		if err != nil || x == true {
 			return x, err
 		}
-		y, err := b.eval(f)
+		y, err := b.eval(row)
 		if err != nil || y == true {
 			return y, err
 		}

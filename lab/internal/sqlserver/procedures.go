@@ -26,7 +26,6 @@ func init() {
 		"sp_executesql":        executeSQL,
 		"sp_datatype_info_100": dataTypes, "sp_datatype_info": dataTypes,
 		"sp_readerrorlog": readErrorLog, "xp_readerrorlog": readErrorLog,
-		"sp_configure":  configure,
 		"sp_getapplock": getAppLock, "sp_releaseapplock": releaseAppLock,
 		"sp_xtp_bind_db_resource_pool": bindPool, "sp_xtp_unbind_db_resource_pool": unbindPool,
 		"xp_instance_regread": readRegistry, "xp_instance_regwrite": writeRegistry,
@@ -98,7 +97,7 @@ func (b *batch) exec(st *tsql.Exec) (outcome, error) {
 		if err != nil {
 			return outcome{}, err
 		}
-		return outcome{}, b.nested(text, map[string]*variable{})
+		return outcome{}, b.nested(text)
 	}
 	var args []argument
 	for _, a := range st.Args {
@@ -144,12 +143,12 @@ func (b *batch) after(inner *batch) {
 }
 
 // nested runs a text as a batch within the batch.
-func (b *batch) nested(text string, vars map[string]*variable) error {
+func (b *batch) nested(text string) error {
 	statements, err := tsql.Parse(text)
 	if err != nil {
 		return err
 	}
-	inner := b.within(vars)
+	inner := b.within(map[string]*variable{})
 	if b.s.options.statisticsTime && len(statements) > 0 {
 		inner.info(compileTimes(0, 0))
 	}
@@ -158,52 +157,19 @@ func (b *batch) nested(text string, vars map[string]*variable) error {
 	return failure
 }
 
-// executeSQL is sp_executesql @statement, @declarations, values....
+// executeSQL is sp_executesql @statement. With parameters drivers call it by its number, as a batch.
 func executeSQL(b *batch, args []argument) error {
 	if len(args) == 0 {
 		return tsql.Errorf(201, 0, "Procedure or function 'sp_executesql' expects parameter '@statement', which was not supplied.")
 	}
 	text, ok := args[0].value.(string)
-	if !ok {
+	switch {
+	case !ok:
 		return tsql.Errorf(214, 0, "Procedure expects parameter '@statement' of type 'ntext/nchar/nvarchar'.")
+	case len(args) > 1:
+		return tsql.Unmodelled(0, "parameters of sp_executesql within a batch")
 	}
-	vars := map[string]*variable{}
-	if len(args) > 1 {
-		declared, _ := args[1].value.(string)
-		declarations, err := tsql.ParseDeclarations(declared)
-		if err != nil {
-			return err
-		}
-		if err := bind(declarations, args[2:], vars); err != nil {
-			return err
-		}
-	}
-	return b.nested(text, vars)
-}
-
-// bind gives the declared parameters their values, by name or by place.
-func bind(declarations []tsql.Declaration, args []argument, into map[string]*variable) error {
-	for i, d := range declarations {
-		typ, err := resolveType(d.Type, 1)
-		if err != nil {
-			return err
-		}
-		v := &variable{typ: typ}
-		into[d.Name] = v
-		given := -1
-		for k, a := range args {
-			if a.name == d.Name || a.name == "" && k == i {
-				given = k
-			}
-		}
-		if given < 0 {
-			return tsql.Errorf(8178, 0, "The parameterized query expects the parameter '%s', which was not supplied.", d.Name)
-		}
-		if v.value, err = convert(args[given].value, typ, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return b.nested(text)
 }
 
 // table sends a result of a procedure.
@@ -285,28 +251,5 @@ func readErrorLog(b *batch, args []argument) error {
 		}
 	}
 	b.table([]column{{name: "LogDate", typ: typeDateTime}, {name: "ProcessInfo", typ: textType(50)}, {name: "Text", typ: textType(-1), nullable: true}}, rows)
-	return nil
-}
-
-// configure shows options; changing them is not modelled.
-func configure(b *batch, args []argument) error {
-	if len(args) > 1 {
-		return tsql.Unmodelled(0, "changing an option by sp_configure")
-	}
-	wanted := ""
-	if len(args) == 1 {
-		wanted, _ = args[0].value.(string)
-	}
-	var rows [][]any
-	for _, c := range configurations(&viewContext{run: &run{inst: b.s.inst}}) {
-		if strings.HasPrefix(c["name"].(string), fold(wanted)) {
-			rows = append(rows, []any{c["name"], c["minimum"], c["maximum"], c["value"], c["value_in_use"]})
-		}
-	}
-	if rows == nil {
-		return tsql.Errorf(15123, 0, "The configuration option '%s' does not exist, or it may be an advanced option.", wanted)
-	}
-	b.table([]column{{name: "name", typ: textType(35)}, {name: "minimum", typ: typeBigInt}, {name: "maximum", typ: typeBigInt},
-		{name: "config_value", typ: typeBigInt}, {name: "run_value", typ: typeBigInt}}, rows)
 	return nil
 }

@@ -22,17 +22,13 @@ func (s *cteScope) find(name string) *cteScope {
 	return nil
 }
 
-// query compiles a query expression; outer is the scope of the query that encloses it.
-func (c *compiler) query(q *tsql.Query, outer *scope) (plan, error) {
-	inner := &compiler{run: c.run, scope: outer, ctes: c.ctes}
+// query compiles a query expression.
+func (c *compiler) query(q *tsql.Query) (plan, error) {
+	inner := &compiler{run: c.run, ctes: c.ctes}
 	for _, cte := range q.With {
 		inner.ctes = &cteScope{name: fold(cte.Name), cte: cte, parent: inner.ctes}
 	}
-	p, err := inner.body(q.Body, q)
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
+	return inner.body(q.Body, q)
 }
 
 // body compiles a body with the ORDER BY of its query.
@@ -52,19 +48,13 @@ func (c *compiler) body(b tsql.Body, q *tsql.Query) (plan, error) {
 			return nil, err
 		}
 		return c.outputOrder(p, q)
-	case *tsql.Nested:
-		p, err := c.query(b.Query, c.scope)
-		if err != nil {
-			return nil, err
-		}
-		return c.outputOrder(p, q)
 	}
 	return nil, tsql.Unmodelled(q.Line, "this kind of query")
 }
 
 func (c *compiler) values(v *tsql.Values) (plan, error) {
 	p := &valuesPlan{run: c.run, cols: make([]column, len(v.Rows[0]))}
-	at := c.with(&scope{outer: c.scope})
+	at := c.with(nil)
 	for _, list := range v.Rows {
 		for _, x := range list {
 			if x == nil {
@@ -178,7 +168,7 @@ func (c *compiler) limit(p plan, top tsql.Expr) (plan, error) {
 	if top == nil {
 		return p, nil
 	}
-	take, err := c.with(&scope{outer: c.scope}).expr(top)
+	take, err := c.with(nil).expr(top)
 	if sorting, ok := p.(*sortPlan); ok {
 		sorting.top = true
 	}

@@ -9,7 +9,6 @@ import (
 	"vnuma.dev/lab/internal/cost"
 	"vnuma.dev/lab/internal/guest"
 	"vnuma.dev/lab/internal/tds"
-	"vnuma.dev/lab/internal/tsql"
 )
 
 // record is a response that keeps what it is given, one line per token.
@@ -66,7 +65,7 @@ func (r *record) text() string {
 		for _, v := range row {
 			text := "NULL"
 			if v != nil {
-				text, _ = toText(v, 121)
+				text, _ = toText(v)
 			}
 			cells = append(cells, text)
 		}
@@ -125,6 +124,14 @@ func login(t testing.TB, i *Instance, database string) *Session {
 	return s.(*Session)
 }
 
+// run runs a text as a client's batch.
+func (s *Session) run(ctx context.Context, text string, params []tds.Param, w response) {
+	s.request(ctx, "", text, params, w)
+}
+
+// batches splits a script at its GO lines.
+func batches(script string) []string { return strings.Split(script, "\nGO\n") }
+
 // ask runs one batch.
 func (s *Session) ask(text string, params ...tds.Param) *record {
 	r := &record{}
@@ -136,12 +143,28 @@ func (s *Session) ask(text string, params ...tds.Param) *record {
 func must(t testing.TB, s *Session, script string) *record {
 	t.Helper()
 	var r *record
-	for _, text := range tsql.Batches(script) {
+	for _, text := range batches(script) {
 		if r = s.ask(text); len(r.errors) > 0 {
 			t.Fatalf("%s\n%+v", text, r.errors)
 		}
 	}
 	return r
+}
+
+// gives checks the rows that a script's last batch answers with, as text.
+func gives(t testing.TB, s *Session, script, want string) {
+	t.Helper()
+	if got := must(t, s, script).text(); got != want {
+		t.Errorf("%s\ngives %s\nwant  %s", script, got, want)
+	}
+}
+
+// fails checks the number of the error that a batch ends with.
+func fails(t testing.TB, s *Session, text, want string) {
+	t.Helper()
+	if got := s.ask(text).number(); got != want {
+		t.Errorf("%s\nfails with %q, want %s", text, got, want)
+	}
 }
 
 const dataset = `CREATE DATABASE study

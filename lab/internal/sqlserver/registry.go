@@ -71,7 +71,7 @@ func writeRegistry(b *batch, args []argument) error {
 	if i.config.RegistryReadOnly {
 		return &tsql.Error{Number: 22001, Class: 16, State: 1, Text: "RegCreateKeyEx() returned error 5, 'Access is denied.'"}
 	}
-	text, err := toText(args[4].value, 0)
+	text, err := toText(args[4].value)
 	if err != nil {
 		return err
 	}

@@ -42,8 +42,8 @@ type repeatedPlan struct {
 
 func (p *repeatedPlan) columns() []column { return p.cols }
 
-func (p *repeatedPlan) each(f *frame, yield func([]any) error) error {
-	return p.eachTimes(f, func(row []any, times int64) error {
+func (p *repeatedPlan) each(yield func([]any) error) error {
+	return p.eachTimes(func(row []any, times int64) error {
 		for n := range times {
 			if n&1023 == 1023 {
 				if err := p.run.ended(); err != nil {
@@ -58,7 +58,7 @@ func (p *repeatedPlan) each(f *frame, yield func([]any) error) error {
 	})
 }
 
-func (p *repeatedPlan) eachTimes(_ *frame, yield func([]any, int64) error) error {
+func (p *repeatedPlan) eachTimes(yield func([]any, int64) error) error {
 	buffer := make([]any, len(p.cols))
 	for row, times := range p.of.times {
 		p.of.rows.read(row, buffer)
@@ -71,26 +71,24 @@ func (p *repeatedPlan) eachTimes(_ *frame, yield func([]any, int64) error) error
 
 // timesPlan is a plan that can hand over a row once with the number of times that it is there.
 type timesPlan interface {
-	eachTimes(f *frame, yield func(row []any, times int64) error) error
+	eachTimes(yield func(row []any, times int64) error) error
 }
 
 // eachTimes reads a plan for a consumer to whom it does not matter that equal rows come one after the other.
-func eachTimes(p plan, f *frame, yield func([]any, int64) error) error {
+func eachTimes(p plan, yield func([]any, int64) error) error {
 	if p, ok := p.(timesPlan); ok {
-		return p.eachTimes(f, yield)
+		return p.eachTimes(yield)
 	}
-	return p.each(f, func(row []any) error { return yield(row, 1) })
+	return p.each(func(row []any) error { return yield(row, 1) })
 }
 
-func (p *renamedPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
-	return eachTimes(p.plan, f, yield)
+func (p *renamedPlan) eachTimes(yield func([]any, int64) error) error {
+	return eachTimes(p.plan, yield)
 }
 
-func (p *filterPlan) eachTimes(f *frame, yield func([]any, int64) error) error {
-	fr := &frame{outer: f, run: p.run}
-	return eachTimes(p.input, f, func(row []any, times int64) error {
-		fr.row = row
-		v, err := p.cond.eval(fr)
+func (p *filterPlan) eachTimes(yield func([]any, int64) error) error {
+	return eachTimes(p.input, func(row []any, times int64) error {
+		v, err := p.cond.eval(row)
 		if err != nil || v != true {
 			return err
 		}
@@ -111,16 +109,15 @@ func recurring(q *tsql.Query, p plan, r *run) (*repeated, error) {
 	}
 	out := &repeated{rows: newStore(project.cols)}
 	places := make([]int, 2*divisor) // 1 + the place of each remainder's row, those of negative numbers first
-	fr, row := &frame{run: r}, make([]any, len(project.exprs))
-	one := make([]any, 1)
+	one, row := make([]any, 1), make([]any, len(project.exprs))
 	err := numbers(func(n int64) error {
 		at := &places[n%divisor+divisor]
 		if *at > 0 {
 			out.times[*at-1]++
 			return nil
 		}
-		one[0], fr.row = n, one
-		made, err := evaluate(project.exprs, fr, row)
+		one[0] = n
+		made, err := evaluate(project.exprs, one, row)
 		if err != nil {
 			return err
 		}
@@ -143,7 +140,14 @@ func remainders(q *tsql.Query, project *projectPlan) (numbers func(func(int64) e
 	}
 	divisor = 1
 	for _, item := range items {
-		if divisor = commonDivisor(item.X, column, divisor); divisor == 0 || divisor > mostDifferent {
+		d, alone := digitIn(item.X, column)
+		if !alone || d != nil && d.by > 1 {
+			return nil, 0
+		}
+		if d != nil {
+			divisor = leastCommonMultiple(divisor, d.radix)
+		}
+		if divisor > mostDifferent {
 			return nil, 0
 		}
 	}
@@ -172,10 +176,8 @@ func overNumbers(q *tsql.Query, project *projectPlan) (items []tsql.Item, column
 
 // wholes hands over the integer of a projection of one column; rows with NULL are none of its business.
 func (p *projectPlan) wholes(yield func(int64) error) error {
-	fr := &frame{run: p.run}
-	return p.input.each(nil, func(row []any) error {
-		fr.row = row
-		n, null, err := p.exprs[0].whole(fr)
+	return p.input.each(func(row []any) error {
+		n, null, err := p.exprs[0].whole(row)
 		if err != nil {
 			return err
 		}
@@ -184,28 +186,6 @@ func (p *projectPlan) wholes(yield func(int64) error) error {
 		}
 		return yield(n)
 	})
-}
-
-// commonDivisor widens a divisor so that an expression depends on nothing else of the column; 0 when it depends
-// on more. Other names than the column's are parts of dates: the statement has been compiled.
-func commonDivisor(x tsql.Expr, column string, divisor int64) int64 {
-	tsql.Walk(x, func(x tsql.Expr) bool {
-		switch x := x.(type) {
-		case *tsql.Arith:
-			if by := remainderOf(x); by > 0 && divisor > 0 {
-				divisor = leastCommonMultiple(divisor, by)
-				return false
-			}
-		case *tsql.ColumnRef:
-			if fold(x.Object()) == column {
-				divisor = 0
-			}
-		case *tsql.Subquery, *tsql.VarRef:
-			divisor = 0
-		}
-		return divisor > 0
-	})
-	return divisor
 }
 
 // remainderOf is the constant by which a column is divided, 0 for any other expression.

@@ -20,7 +20,7 @@ func (c *compiler) table(ref *tsql.Table) (plan, error) {
 	if len(n.Parts) == 1 {
 		if found := c.ctes.find(n.Object()); found != nil {
 			at := &compiler{run: c.run, ctes: found.parent}
-			p, err := at.query(found.cte.Query, nil)
+			p, err := at.query(found.cte.Query)
 			if err != nil {
 				return nil, err
 			}

@@ -15,7 +15,7 @@ type scanPlan struct {
 
 func (p *scanPlan) columns() []column { return p.cols }
 
-func (p *scanPlan) each(_ *frame, yield func([]any) error) error {
+func (p *scanPlan) each(yield func([]any) error) error {
 	buffer := make([]any, len(p.cols))
 	p.read = 0
 	from, to, order := 0, p.rows.rows, p.order

@@ -47,7 +47,7 @@ func variableOrLiteral(x tsql.Expr) bool {
 
 // rows are the places in the key's order that hold the value: from one to before the other.
 func (k *seek) rows(s *store, r *run) (from, to int, err error) {
-	v, err := k.value.eval(&frame{run: r})
+	v, err := k.value.eval(nil)
 	wanted, ok := v.(int64)
 	if err != nil || !ok { // NULL equals nothing
 		return 0, 0, err

@@ -14,9 +14,7 @@ func TestSeekByKey(t *testing.T) {
 	must(t, s, "INSERT INTO dbo.t VALUES (7, 70), (3, 30), (9, NULL), (1, 10)") // not in the order of the key
 	for value, want := range map[string]string{"3": "3,30", "9": "9,NULL", "1": "1,10", "8": "", "0": "", "99": "", "NULL": ""} {
 		text := fmt.Sprintf("DECLARE @k int = %s; SELECT id, n FROM dbo.t AS x WHERE x.id = @k", value)
-		if got := must(t, s, text).text(); got != want {
-			t.Errorf("key %s: %s, want %s", value, got, want)
-		}
+		gives(t, s, text, want)
 	}
 	for text, want := range map[string]string{
 		"SELECT n FROM dbo.t WHERE id = 7":                                                  "70",
@@ -30,8 +28,6 @@ func TestSeekByKey(t *testing.T) {
 		"DECLARE @k bigint = 4294967303; SELECT n FROM dbo.t WHERE id = @k":                 "",
 		"SELECT n FROM dbo.t WHERE id = 3 ORDER BY id":                                      "30",
 	} {
-		if got := must(t, s, text).text(); got != want {
-			t.Errorf("%s: %s, want %s", text, got, want)
-		}
+		gives(t, s, text, want)
 	}
 }

@@ -13,7 +13,7 @@ func (c *compiler) selectBlock(s *tsql.Select, q *tsql.Query) (plan, error) {
 		return nil, err
 	}
 	b := &block{sel: s, q: q, run: c.run, input: input}
-	b.at = c.with(&scope{columns: input.columns(), outer: c.scope})
+	b.at = c.with(&scope{columns: input.columns()})
 	for _, step := range []func() error{b.where, b.group, b.project, b.order} {
 		if err := step(); err != nil {
 			return nil, err
@@ -78,9 +78,6 @@ func (b *block) listed() []tsql.Expr {
 			out = append(out, item.X)
 		}
 	}
-	if b.sel.Having != nil {
-		out = append(out, b.sel.Having)
-	}
 	for _, item := range b.q.OrderBy {
 		out = append(out, item.X)
 	}
@@ -110,11 +107,11 @@ func (b *block) aggregates() []*tsql.Call {
 // group builds the aggregation, when there is one; afterwards only keys and aggregates can be named.
 func (b *block) group() error {
 	calls := b.aggregates()
-	if len(calls) == 0 && b.sel.GroupBy == nil && b.sel.Having == nil {
+	if len(calls) == 0 && b.sel.GroupBy == nil {
 		return nil
 	}
 	p := &aggregatePlan{input: b.input, run: b.run, grouped: b.sel.GroupBy != nil}
-	after := &scope{outer: b.at.scope.outer, replace: map[string]int{}, before: b.at.scope}
+	after := &scope{replace: map[string]int{}, before: b.at.scope}
 	for i, x := range b.sel.GroupBy {
 		key, err := b.at.expr(x)
 		if err != nil {
@@ -135,12 +132,7 @@ func (b *block) group() error {
 	}
 	p.cols = after.columns
 	b.input, b.at = p, b.at.with(after)
-	if b.sel.Having == nil {
-		return nil
-	}
-	cond, err := b.at.expr(b.sel.Having)
-	b.input = &filterPlan{input: p, cond: cond, run: b.run}
-	return err
+	return nil
 }
 
 func keyName(x tsql.Expr) string {
@@ -293,8 +285,8 @@ type assignPlan struct {
 	run  *run
 }
 
-func (p *assignPlan) each(f *frame, _ func([]any) error) error {
-	return p.plan.each(f, func(row []any) error {
+func (p *assignPlan) each(_ func([]any) error) error {
+	return p.plan.each(func(row []any) error {
 		p.run.s.rowCount++
 		for i, name := range p.vars {
 			if err := p.run.batch.assign(name, row[i]); err != nil {

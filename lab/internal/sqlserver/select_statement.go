@@ -13,7 +13,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 	r := b.newRun()
 	var p plan
 	err := b.compile(r, func(c *compiler) (err error) {
-		p, err = c.query(st.Query, nil)
+		p, err = c.query(st.Query)
 		return err
 	})
 	if err != nil {
@@ -28,7 +28,7 @@ func (b *batch) selectStatement(st *tsql.SelectStatement) (outcome, error) {
 		made, err = b.selectInto(into, st.Query, p, r)
 	} else if _, assigns := p.(*assignPlan); assigns {
 		b.s.rowCount = 0
-		err = p.each(nil, nil)
+		err = p.each(nil)
 	} else {
 		out, err = b.send(p, r)
 	}
@@ -74,13 +74,9 @@ func (b *batch) send(p plan, r *run) (outcome, error) {
 	if sides := wholeSides(p); sides != nil {
 		n, err = b.sendProduct(sides)
 	} else {
-		limit := b.s.options.rowLimit
-		err = stoppable(p.each(nil, func(row []any) error {
+		err = stoppable(p.each(func(row []any) error {
 			b.w.Row(row)
 			n++
-			if limit > 0 && n >= limit {
-				return errStop
-			}
 			return r.ended()
 		}))
 	}
@@ -123,7 +119,7 @@ func wholeSides(p plan) *splitProduct {
 }
 
 func (b *batch) sendProduct(s *splitProduct) (int64, error) {
-	left, right, err := s.cross.sides(nil)
+	left, right, err := s.cross.sides()
 	if err != nil {
 		return 0, err
 	}
@@ -148,11 +144,11 @@ func pick(rows [][]any, places []int) [][]any {
 }
 
 // sides computes both inputs and notes their sizes for the cost model.
-func (p *crossPlan) sides(f *frame) (left, right [][]any, err error) {
-	if left, err = collect(p.left, f); err != nil {
+func (p *crossPlan) sides() (left, right [][]any, err error) {
+	if left, err = collect(p.left); err != nil {
 		return nil, nil, err
 	}
-	if right, err = collect(p.right, f); err != nil {
+	if right, err = collect(p.right); err != nil {
 		return nil, nil, err
 	}
 	p.outerRows, p.innerRows = int64(len(left)), int64(len(right))
@@ -174,7 +170,7 @@ func (b *batch) selectInto(name *tsql.Name, q *tsql.Query, p plan, r *run) (*tab
 		t.rows, err = stored(withDigits(q, p), r)
 		return t, err
 	}
-	left, right, err := sides.cross.sides(nil)
+	left, right, err := sides.cross.sides()
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +195,7 @@ func (b *batch) keep(t *table, r *run) (*tds.Done, error) {
 func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
 	def := &tsql.CreateTable{Name: name}
 	seen := map[string]bool{}
-	t := &table{created: time.Now().UTC()}
+	t := &table{}
 	for i, c := range cols {
 		if c.name == "" {
 			return nil, tsql.Errorf(1038, name.Line, "An object or column name is missing or empty. For SELECT INTO statements, verify "+
@@ -211,7 +207,7 @@ func (b *batch) tableFor(name tsql.Name, cols []column) (*table, error) {
 		}
 		seen[fold(c.name)] = true
 		c.table = ""
-		t.columns = append(t.columns, tableColumn{column: c, declared: typeName(c.typ), def: tsql.ColumnDef{Name: c.name, Nullable: c.nullable}})
+		t.columns = append(t.columns, tableColumn{column: c, def: tsql.ColumnDef{Name: c.name, Nullable: c.nullable}})
 	}
 	if err := b.locate(t, def.Name); err != nil {
 		return nil, err

@@ -29,10 +29,9 @@ type Session struct {
 	mapped bool // the port is mapped to nodes
 	stream int  // its number among the sessions of that port
 
-	// waits and requests are guarded by Instance.mu: other sessions look at them.
+	// what follows is guarded by Instance.mu: other sessions look at them.
 	networkWaits  int64
 	networkWaitMS int64
-	requests      int64
 	input         inputEvent
 	lastRequest   time.Time
 	running       bool
@@ -50,19 +49,10 @@ type options struct {
 	parseOnly      bool
 	noCount        bool
 	xactAbort      bool
-	isolation      string
-	language       string
-	rowLimit       int64
-	lockTimeout    int64
-	textSize       int64
-}
-
-func defaultOptions() options {
-	return options{isolation: "READ COMMITTED", language: "US_ENGLISH", lockTimeout: -1, textSize: 2147483647}
 }
 
 func newSession(i *Instance, id int, l tds.Login, db *database) *Session {
-	return &Session{inst: i, id: id, login: l, db: db, opened: time.Now().UTC(), temp: map[string]*table{}, options: defaultOptions()}
+	return &Session{inst: i, id: id, login: l, db: db, opened: time.Now().UTC(), temp: map[string]*table{}}
 }
 
 // Database is the current database.
@@ -82,10 +72,6 @@ func (s *Session) Batch(ctx context.Context, text string, params []tds.Param, w 
 	s.request(ctx, w.Procedure, text, params, w)
 }
 
-func (s *Session) run(ctx context.Context, text string, params []tds.Param, w response) {
-	s.request(ctx, "", text, params, w)
-}
-
 // request runs a text that came as a batch, or in a call of the procedure `rpc`.
 func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Param, w response) {
 	s.begin(rpc, text)
@@ -98,7 +84,7 @@ func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Pa
 	}
 	for _, p := range params {
 		typ := plainType(p.Type)
-		v, failure := convert(p.Value, typ, 0)
+		v, failure := convert(p.Value, typ)
 		if failure != nil {
 			b.report(failure)
 			return
@@ -115,7 +101,6 @@ func (s *Session) request(ctx context.Context, rpc, text string, params []tds.Pa
 func (s *Session) begin(rpc, text string) {
 	s.inst.mu.Lock()
 	defer s.inst.mu.Unlock()
-	s.requests++
 	s.inst.audit.Requests++
 	s.inst.load.requests++
 	s.received(rpc, text)

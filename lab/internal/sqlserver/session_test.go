@@ -56,9 +56,7 @@ func TestErrorAndRowCountOfTheBatchBefore(t *testing.T) {
 		"SELECT * FROM nowhere":              "208,0",
 	} {
 		s.ask(text)
-		if got := must(t, s, "SELECT @@ERROR, ROWCOUNT_BIG()").text(); got != want {
-			t.Errorf("after %s: %s, want %s", text, got, want)
-		}
+		gives(t, s, "SELECT @@ERROR, ROWCOUNT_BIG()", want)
 	}
 }
 
@@ -178,9 +176,7 @@ func TestCancelledIntoLeavesNothing(t *testing.T) {
 	if ctx.Err() == nil || strings.Contains(strings.Join(r.lines, ","), "done 9000000") {
 		t.Fatalf("the statement was not cancelled: %v", r.lines)
 	}
-	if got := must(t, s, "SELECT @@ERROR, OBJECT_ID(N'tempdb..#left')").text(); got != "0,NULL" {
-		t.Errorf("after the cancel: %s", got)
-	}
+	gives(t, s, "SELECT @@ERROR, OBJECT_ID(N'tempdb..#left')", "0,NULL")
 }
 
 // TOP over the order of a range index reads no more rows than it gives; a hash index has no order.
@@ -202,9 +198,7 @@ func TestTopReadsAlongTheKey(t *testing.T) {
 		t.Errorf("the hash index is read in order: %s", hashed)
 	}
 	must(t, s, "SET STATISTICS XML OFF")
-	if got := must(t, s, "SELECT TOP (3) id FROM dbo.a ORDER BY id").text(); got != "-5|1|2" {
-		t.Errorf("the first keys are %s", got)
-	}
+	gives(t, s, "SELECT TOP (3) id FROM dbo.a ORDER BY id", "-5|1|2")
 }
 
 // A failure inside the executor costs its own connection: the log tells of it, others go on.
@@ -222,9 +216,7 @@ func TestFailureInsideTheExecutor(t *testing.T) {
 		s.ask("SELECT test_failure()")
 	}()
 	other := login(t, s.inst, "")
-	if got := must(t, other, "SELECT COUNT(*) FROM sys.dm_exec_sessions WHERE session_id = @@SPID").text(); got != "1" {
-		t.Errorf("another session reads %s", got)
-	}
+	gives(t, other, "SELECT COUNT(*) FROM sys.dm_exec_sessions WHERE session_id = @@SPID", "1")
 }
 
 // @@SPID is the number that the connection's packets carry.
@@ -234,9 +226,7 @@ func TestSessionNumberIsTheConnections(t *testing.T) {
 	if refused != nil {
 		t.Fatal(refused)
 	}
-	if got := must(t, s.(*Session), "SELECT @@SPID").text(); got != "4711" {
-		t.Errorf("@@SPID is %s", got)
-	}
+	gives(t, s.(*Session), "SELECT @@SPID", "4711")
 }
 
 // Logins need the right password and a database that can be opened.

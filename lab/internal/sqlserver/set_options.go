@@ -1,8 +1,6 @@
 package sqlserver
 
 import (
-	"strconv"
-
 	"vnuma.dev/lab/internal/tsql"
 )
 
@@ -21,10 +19,6 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 		o.noCount = on
 	case "XACT_ABORT":
 		o.xactAbort = on
-	case "TRANSACTION ISOLATION LEVEL":
-		o.isolation = st.Value
-	case "LANGUAGE":
-		o.language = st.Value
 	case "IMPLICIT_TRANSACTIONS":
 		if on {
 			return outcome{}, tsql.Unmodelled(st.Line(), "SET IMPLICIT_TRANSACTIONS ON")
@@ -35,8 +29,10 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 		if on {
 			return outcome{}, tsql.Unmodelled(st.Line(), "SET %s ON", st.Option)
 		}
-	case "ROWCOUNT", "LOCK_TIMEOUT", "TEXTSIZE":
-		return outcome{}, o.setNumber(st)
+	case "ROWCOUNT":
+		if st.Value != "0" {
+			return outcome{}, tsql.Unmodelled(st.Line(), "SET ROWCOUNT %s", st.Value)
+		}
 	}
 	return outcome{}, nil
 }
@@ -46,20 +42,4 @@ func (b *batch) setOption(st *tsql.SetOption) (outcome, error) {
 func endsParseOnly(st tsql.Statement) bool {
 	option, ok := st.(*tsql.SetOption)
 	return ok && option.Option == "PARSEONLY"
-}
-
-func (o *options) setNumber(st *tsql.SetOption) error {
-	n, err := strconv.ParseInt(st.Value, 10, 64)
-	if err != nil {
-		return tsql.Errorf(102, st.Line(), "Incorrect syntax near '%s'.", st.Value)
-	}
-	switch st.Option {
-	case "ROWCOUNT":
-		o.rowLimit = n
-	case "LOCK_TIMEOUT":
-		o.lockTimeout = n
-	default:
-		o.textSize = n
-	}
-	return nil
 }

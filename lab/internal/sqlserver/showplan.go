@@ -11,7 +11,7 @@ import (
 )
 
 // The showplan of SET STATISTICS XML: what the lab's plan would be called on the server. Costs are left
-// out, hashes follow from the shape of the plan, and every plan is serial.
+// out, and hashes follow from the shape of the plan.
 
 type showplan struct {
 	XMLName   xml.Name  `xml:"http://schemas.microsoft.com/sqlserver/2004/07/showplan ShowPlanXML"`
@@ -24,7 +24,6 @@ type statement struct {
 	Text      string    `xml:"StatementText,attr"`
 	ID        int       `xml:"StatementId,attr"`
 	Type      string    `xml:"StatementType,attr"`
-	Level     string    `xml:"StatementOptmLevel,attr"`
 	Rows      float64   `xml:"StatementEstRows,attr"`
 	QueryHash string    `xml:"QueryHash,attr"`
 	PlanHash  string    `xml:"QueryPlanHash,attr"`
@@ -32,16 +31,8 @@ type statement struct {
 }
 
 type queryPlan struct {
-	DOP      int      `xml:"DegreeOfParallelism,attr"`
-	Serial   string   `xml:"NonParallelPlanReason,attr,omitempty"`
-	Hardware hardware `xml:"OptimizerHardwareDependentProperties"`
-	Root     operator `xml:"RelOp"`
-}
-
-type hardware struct {
-	Memory int64 `xml:"EstimatedAvailableMemoryGrant,attr"`
-	Pages  int64 `xml:"EstimatedPagesCached,attr"`
-	DOP    int   `xml:"EstimatedAvailableDegreeOfParallelism,attr"`
+	DOP  int      `xml:"DegreeOfParallelism,attr"`
+	Root operator `xml:"RelOp"`
 }
 
 // operator is one RelOp.
@@ -68,7 +59,6 @@ type object struct {
 	Database string `xml:"Database,attr"`
 	Table    string `xml:"Table,attr"`
 	Index    string `xml:"Index,attr,omitempty"`
-	Storage  string `xml:"Storage,attr,omitempty"`
 }
 
 // drawing turns a plan into operators.
@@ -80,20 +70,14 @@ type drawing struct {
 
 // showplanXML describes the plan of a query that has just run.
 func showplanXML(st *tsql.SelectStatement, p plan, r *run) string {
-	hints := st.Query.Hints
 	kind := "SELECT"
 	if intoTarget(st.Query) != nil {
 		kind = "SELECT INTO"
 	}
 	root := rootOf(st, p, r)
-	i := r.inst
-	plan := queryPlan{DOP: degreeOf(st, p, r), Root: root, Hardware: hardware{Memory: i.targetKB() / 4, Pages: i.targetKB() / 32, DOP: max(i.boot.VCPUs/2, 1)}}
-	if hints.MaxDOP == 1 {
-		plan.Serial = "MaxDOPSetToOne"
-	}
 	query, hash := hashesOf(root)
-	out := showplan{Version: "1.539", Build: i.version.text, Statement: statement{Text: kind, ID: 1, Type: kind, Level: "FULL",
-		Rows: root.Rows, QueryHash: "0x" + query, PlanHash: "0x" + hash, Plan: plan}}
+	out := showplan{Version: "1.539", Build: r.inst.version.text, Statement: statement{Text: kind, ID: 1, Type: kind, Rows: root.Rows,
+		QueryHash: "0x" + query, PlanHash: "0x" + hash, Plan: queryPlan{DOP: degreeOf(st, p, r), Root: root}}}
 	text, err := xml.Marshal(out)
 	if err != nil { // every field has a form in XML
 		panic(err)
@@ -243,9 +227,6 @@ func onlyColumns(exprs []scalar) bool {
 func (d *drawing) scan(p *scanPlan, runs int64) operator {
 	o := d.node("Table Scan", "Table Scan", int64(p.rows.rows), runs)
 	o.Object = &object{Database: "[" + d.run.s.db.name + "]", Table: "[" + strings.ReplaceAll(p.table.fullName(), ".", "].[") + "]"}
-	if p.table.memoryOptimized {
-		o.Object.Storage = "MemoryOptimized"
-	}
 	if p.index == nil {
 		return o
 	}

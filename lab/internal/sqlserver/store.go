@@ -31,7 +31,7 @@ func (s *store) add(row []any) error {
 		err := c.add(row[i])
 		if errors.Is(err, errOtherType) {
 			var v any
-			if v, err = convert(row[i], s.types[i], 0); err == nil {
+			if v, err = convert(row[i], s.types[i]); err == nil {
 				err = c.add(v)
 			}
 		}
@@ -92,7 +92,7 @@ func (s *store) compare(a, b int, places []int) int {
 // stored collects the rows of a plan in a store of its columns.
 func stored(p plan, run *run) (*store, error) {
 	out := newStore(p.columns())
-	err := p.each(nil, func(row []any) error {
+	err := p.each(func(row []any) error {
 		if out.rows&1023 == 1023 {
 			if err := run.ended(); err != nil {
 				return err

@@ -6,7 +6,7 @@ import (
 
 // subquery compiles a scalar subquery.
 func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
-	p, fixed, err := c.inner(q)
+	p, err := c.query(q)
 	if err != nil {
 		return scalar{}, err
 	}
@@ -14,10 +14,10 @@ func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
 		return scalar{}, tsql.Errorf(116, q.Line, "Only one expression can be specified in the select list when the subquery is "+
 			"not introduced with EXISTS.")
 	}
-	return scalar{typ: p.columns()[0].typ, nullable: true, eval: cached(fixed, func(f *frame) (any, error) {
+	return scalar{typ: p.columns()[0].typ, nullable: true, eval: once(func() (any, error) {
 		var out any
 		n := 0
-		err := stoppable(p.each(f, func(row []any) error {
+		err := stoppable(p.each(func(row []any) error {
 			if n++; n > 1 {
 				return tsql.Errorf(512, q.Line, "Subquery returned more than 1 value. This is not permitted when the subquery "+
 					"follows =, !=, <, <= , >, >= or when the subquery is used as an expression.")
@@ -29,44 +29,28 @@ func (c *compiler) subquery(q *tsql.Query) (scalar, error) {
 	})}, nil
 }
 
-// inner compiles a subquery and tells whether its result is the same for every outer row.
-func (c *compiler) inner(q *tsql.Query) (p plan, fixed bool, err error) {
-	outer := &scope{}
-	if c.scope != nil {
-		copied := *c.scope
-		outer = &copied
-	}
-	outer.used = false
-	p, err = c.query(q, outer)
-	fixed = !outer.used && (outer.outer == nil || !outer.outer.used)
-	return p, fixed, err
-}
-
-// cached computes a fixed value once per run of the statement.
-func cached(fixed bool, eval evalFunc) evalFunc {
-	if !fixed {
-		return eval
-	}
+// once computes a value in the first row that asks for it: it is the same for every row.
+func once(eval func() (any, error)) evalFunc {
 	var done bool
 	var value any
-	return func(f *frame) (any, error) {
+	return func([]any) (any, error) {
 		if done {
 			return value, nil
 		}
-		v, err := eval(f)
+		v, err := eval()
 		done, value = err == nil, v
 		return v, err
 	}
 }
 
 func (c *compiler) exists(q *tsql.Query) (scalar, error) {
-	p, fixed, err := c.inner(q)
+	p, err := c.query(q)
 	if err != nil {
 		return scalar{}, err
 	}
-	return test(cached(fixed, func(f *frame) (any, error) {
+	return test(once(func() (any, error) {
 		found := false
-		err := stoppable(p.each(f, func([]any) error {
+		err := stoppable(p.each(func([]any) error {
 			found = true
 			return errStop
 		}))
@@ -75,7 +59,7 @@ func (c *compiler) exists(q *tsql.Query) (scalar, error) {
 }
 
 func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
-	p, fixed, err := c.inner(x.Query)
+	p, err := c.query(x.Query)
 	if err != nil {
 		return scalar{}, err
 	}
@@ -89,12 +73,10 @@ func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
 	}
 	item := c.with(&scope{columns: p.columns()}).columnAt(0)
 	left, item = comparable(left, item)
-	list := cached(fixed, func(f *frame) (any, error) {
+	list := once(func() (any, error) {
 		var values []any
-		fr := &frame{run: c.run}
-		err := p.each(f, func(row []any) error {
-			fr.row = row
-			v, err := item.eval(fr)
+		err := p.each(func(row []any) error {
+			v, err := item.eval(row)
 			values = append(values, v)
 			return err
 		})
@@ -104,12 +86,12 @@ func (c *compiler) inQuery(x *tsql.In) (scalar, error) {
 }
 
 func membership(left scalar, list evalFunc) scalar {
-	return test(func(f *frame) (any, error) {
-		v, err := left.eval(f)
+	return test(func(row []any) (any, error) {
+		v, err := left.eval(row)
 		if err != nil || v == nil {
 			return nil, err
 		}
-		values, err := list(f)
+		values, err := list(row)
 		if err != nil {
 			return nil, err
 		}

@@ -1,7 +1,6 @@
 package sqlserver
 
 import (
-	"encoding/hex"
 	"fmt"
 	"strconv"
 	"strings"
@@ -13,8 +12,8 @@ import (
 )
 
 // toSizedText converts to text, cut to the type's size; nchar is padded with blanks.
-func toSizedText(v any, t tds.Type, style int) (any, error) {
-	s, err := toText(v, style)
+func toSizedText(v any, t tds.Type) (any, error) {
+	s, err := toText(v)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +53,7 @@ func textLength(s string) int {
 	return utf8.RuneCountInString(s)
 }
 
-func toText(v any, style int) (string, error) {
+func toText(v any) (string, error) {
 	switch v := v.(type) {
 	case string:
 		return v, nil
@@ -67,28 +66,18 @@ func toText(v any, style int) (string, error) {
 	case tds.Decimal:
 		return formatDecimal(v), nil
 	case tds.Money:
-		digits := 2
-		if style == 2 {
-			digits = 4
-		}
-		return strconv.FormatFloat(float64(v)/moneyScale, 'f', digits, 64), nil
+		return strconv.FormatFloat(float64(v)/moneyScale, 'f', 2, 64), nil
 	case time.Time:
-		return formatTime(v, style), nil
+		return v.Format("2006-01-02 15:04:05.000"), nil
 	case [16]byte:
 		return formatGUID(v), nil
 	case []byte:
-		return binaryText(v, style), nil
+		return binaryText(v), nil
 	}
 	return "", tsql.Errorf(529, 0, "Explicit conversion from data type %s to nvarchar is not allowed.", valueTypeName(v))
 }
 
-func binaryText(b []byte, style int) string {
-	switch style {
-	case 1:
-		return "0x" + strings.ToUpper(hex.EncodeToString(b))
-	case 2:
-		return strings.ToUpper(hex.EncodeToString(b))
-	}
+func binaryText(b []byte) string {
 	var s strings.Builder
 	for i := 0; i+1 < len(b); i += 2 {
 		s.WriteRune(rune(b[i]) | rune(b[i+1])<<8)
@@ -98,22 +87,6 @@ func binaryText(b []byte, style int) string {
 
 func formatGUID(g [16]byte) string {
 	return strings.ToUpper(fmt.Sprintf("%x-%x-%x-%x-%x", g[:4], g[4:6], g[6:8], g[8:10], g[10:]))
-}
-
-// timeStyles are the CONVERT styles for dates that the lab knows.
-var timeStyles = map[int]string{
-	0: "Jan _2 2006 _3:04PM", 100: "Jan _2 2006 _3:04PM", 101: "01/02/2006", 103: "02/01/2006", 104: "02.01.2006",
-	108: "15:04:05", 111: "2006/01/02", 112: "20060102", 120: "2006-01-02 15:04:05", 121: "2006-01-02 15:04:05.000",
-	23: "2006-01-02", 25: "2006-01-02 15:04:05.000", 126: "2006-01-02T15:04:05.000", 127: "2006-01-02T15:04:05.000Z",
-	130: "2006-01-02 15:04:05.000",
-}
-
-func formatTime(t time.Time, style int) string {
-	layout, ok := timeStyles[style]
-	if !ok {
-		layout = timeStyles[121]
-	}
-	return strings.Replace(t.Format(layout), "_3", fmt.Sprintf("%2d", (t.Hour()+11)%12+1), 1)
 }
 
 var timeLayouts = []string{

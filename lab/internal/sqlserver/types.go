@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"slices"
 	"strings"
 
 	"vnuma.dev/lab/internal/tds"
@@ -75,44 +76,13 @@ func lengthType(t tsql.TypeName, kind tds.Kind, size, most int) (tds.Type, error
 	return tds.Type{Kind: kind, Size: size}, nil
 }
 
-// rank orders types: in an operation of two types the lower one is converted to the higher one.
-func rank(k tds.Kind) int {
-	switch k {
-	case tds.KindDateTime2:
-		return 20
-	case tds.KindDateTime:
-		return 19
-	case tds.KindDate:
-		return 18
-	case tds.KindFloat:
-		return 17
-	case tds.KindDecimal:
-		return 16
-	case tds.KindMoney:
-		return 15
-	case tds.KindInt64:
-		return 14
-	case tds.KindInt32:
-		return 13
-	case tds.KindInt16:
-		return 12
-	case tds.KindInt8:
-		return 11
-	case tds.KindBit:
-		return 10
-	case tds.KindUniqueIdentifier:
-		return 9
-	case tds.KindXML:
-		return 8
-	case tds.KindNVarChar:
-		return 7
-	case tds.KindNChar:
-		return 6
-	case tds.KindVarBinary:
-		return 5
-	}
-	return 0 // the type of NULL
-}
+// precedence has the types from the lowest to the highest: in an operation of two types the lower one is converted to the
+// higher one. The first is that of NULL.
+var precedence = []tds.Kind{0, tds.KindVarBinary, tds.KindNChar, tds.KindNVarChar, tds.KindXML, tds.KindUniqueIdentifier, tds.KindBit,
+	tds.KindInt8, tds.KindInt16, tds.KindInt32, tds.KindInt64, tds.KindMoney, tds.KindDecimal, tds.KindFloat, tds.KindDate,
+	tds.KindDateTime, tds.KindDateTime2}
+
+func rank(k tds.Kind) int { return slices.Index(precedence, k) }
 
 func isInteger(k tds.Kind) bool {
 	return k == tds.KindInt8 || k == tds.KindInt16 || k == tds.KindInt32 || k == tds.KindInt64 || k == tds.KindBit

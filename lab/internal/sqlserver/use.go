@@ -2,7 +2,6 @@ package sqlserver
 
 import (
 	"slices"
-	"time"
 )
 
 // Use is what else a server is used for: rows in views that a client looks at, and nothing behind them.
@@ -23,11 +22,11 @@ func init() {
 }
 
 // addUsed makes the databases that Use names and that are not there yet.
-func (i *Instance) addUsed(now time.Time) {
+func (i *Instance) addUsed() {
 	use := i.config.Use
 	for _, name := range slices.Concat(use.AvailabilityGroup, use.Published, use.LogShipped, use.Backups) {
 		if i.lookup(name) == nil {
-			i.databases = append(i.databases, newDatabase(len(i.databases)+1, name, now))
+			i.databases = append(i.databases, newDatabase(len(i.databases)+1, name))
 		}
 	}
 }

@@ -1,20 +1,19 @@
 package sqlserver
 
 import (
+	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"vnuma.dev/lab/internal/tds"
 	"vnuma.dev/lab/internal/tsql"
 )
 
-// userProcedure is a procedure of a user's database. Its definition never changes: ALTER makes another.
+// userProcedure is a procedure of a user's database. Its definition never changes.
 type userProcedure struct {
 	id           int
 	db           *database
 	schema, name string
-	created      time.Time
 	def          *tsql.CreateProcedure
 	types        []tds.Type // of the parameters
 	binds        []*table   // that a natively compiled procedure is bound to
@@ -34,7 +33,7 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 	if err != nil {
 		return err
 	}
-	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), created: now(), def: st, work: workOf(st)}
+	p := &userProcedure{db: db, schema: "dbo", name: st.Name.Object(), def: st, work: workOf(st)}
 	if name := st.Name.Qualifier(1); name != "" {
 		found := db.schemas[fold(name)]
 		if found == nil {
@@ -59,17 +58,10 @@ func (b *batch) createProcedure(st *tsql.CreateProcedure) error {
 
 // keep puts a procedure where its name says. The caller holds Instance.mu.
 func (p *userProcedure) keep() error {
-	before := p.db.procedures[p.key()]
-	switch {
-	case before == nil && p.def.MustExist:
-		return tsql.Errorf(208, p.def.Line(), "Invalid object name '%s'.", p.name)
-	case before != nil && !p.def.Replace, before == nil && p.db.taken(p.schema, p.name):
+	if p.db.taken(p.schema, p.name) {
 		return tsql.Errorf(2714, p.def.Line(), "There is already an object named '%s' in the database.", p.name)
-	case before != nil:
-		p.id, p.created = before.id, before.created
-	default:
-		p.id = p.db.newObjectID()
 	}
+	p.id = p.db.newObjectID()
 	p.db.procedures[p.key()] = p
 	return nil
 }
@@ -206,7 +198,7 @@ func (b *batch) arguments(p *userProcedure, args []argument) (map[string]*variab
 			err = tsql.Errorf(201, 0, "Procedure or function '%s' expects parameter '%s', which was not supplied.", p.name, d.Name)
 		}
 		if err == nil {
-			v.value, err = convert(value, v.typ, 0)
+			v.value, err = convert(value, v.typ)
 		}
 		if err != nil {
 			return nil, err
@@ -247,19 +239,14 @@ func (b *batch) leave(st *tsql.Jump) error {
 }
 
 func (db *database) sortedProcedures() []*userProcedure {
-	out := make([]*userProcedure, 0, len(db.procedures))
-	for _, p := range db.procedures {
-		out = append(out, p)
-	}
-	slices.SortFunc(out, func(a, b *userProcedure) int { return a.id - b.id })
-	return out
+	return slices.SortedFunc(maps.Values(db.procedures), func(a, b *userProcedure) int { return a.id - b.id })
 }
 
 func procedureObjects(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, p := range v.db.sortedProcedures() {
 		out = append(out, viewRow{"name": p.name, "object_id": p.id, "schema_id": v.db.schemas[fold(p.schema)].id, "type": "P ",
-			"type_desc": "SQL_STORED_PROCEDURE", "create_date": p.created})
+			"type_desc": "SQL_STORED_PROCEDURE"})
 	}
 	return out
 }

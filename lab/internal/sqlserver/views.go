@@ -2,7 +2,7 @@ package sqlserver
 
 import (
 	"fmt"
-	"sort"
+	"slices"
 	"strings"
 
 	"vnuma.dev/lab/internal/tds"
@@ -109,7 +109,7 @@ func cell(view string, c column, value any) any {
 	case tds.Type:
 		panic("a view holds a type")
 	}
-	v, err := convert(value, c.typ, 121)
+	v, err := convert(value, c.typ)
 	if err != nil || v == nil && !c.nullable {
 		panic(fmt.Sprintf("%s.%s cannot hold %v: %v", view, c.name, value, err))
 	}
@@ -123,7 +123,7 @@ func sortedViews(ver version) []*view {
 			out = append(out, v)
 		}
 	}
-	sort.Slice(out, func(i, j int) bool { return out[i].id > out[j].id })
+	slices.SortFunc(out, func(a, b *view) int { return b.id - a.id })
 	return out
 }
 

@@ -13,7 +13,7 @@ func init() {
 	addView("sys.filegroups", "", "name sysname, type char(2), type_desc nvarchar(60)", filegroups)
 	addView("sys.database_files", "", `file_id int, type tinyint, type_desc nvarchar(60), name sysname, state_desc nvarchar(60),
 		size int, max_size int, growth int`, databaseFiles)
-	objects := "name sysname, object_id int, schema_id int, type char(2), type_desc nvarchar(60), create_date datetime"
+	objects := "name sysname, object_id int, schema_id int, type char(2), type_desc nvarchar(60)"
 	addView("sys.objects", "", objects, func(v *viewContext) []viewRow { return append(userObjects(v), procedureObjects(v)...) })
 	addView("sys.all_objects", "", objects, allObjects)
 	addView("sys.tables", "", objects+", is_memory_optimized bit@12.0.0, durability tinyint@12.0.0, durability_desc nvarchar(60)@12.0.0", userObjects)
@@ -88,7 +88,7 @@ func userObjects(v *viewContext) []viewRow {
 	var out []viewRow
 	for _, t := range v.db.sortedTables() {
 		row := viewRow{"name": t.name, "object_id": t.id, "schema_id": v.db.schemaID(t), "type": "U ", "type_desc": "USER_TABLE",
-			"create_date": t.created, "is_memory_optimized": t.memoryOptimized, "durability": 0, "durability_desc": "SCHEMA_AND_DATA"}
+			"is_memory_optimized": t.memoryOptimized, "durability": 0, "durability_desc": "SCHEMA_AND_DATA"}
 		if t.schemaOnly {
 			row["durability"], row["durability_desc"] = 1, "SCHEMA_ONLY"
 		}
@@ -103,7 +103,7 @@ const systemObjects = 2400
 func allObjects(v *viewContext) []viewRow {
 	out := append(userObjects(v), procedureObjects(v)...)
 	shipped := func(name string, id int, kind, desc string) {
-		out = append(out, viewRow{"name": name, "object_id": id, "schema_id": 4, "type": kind, "type_desc": desc, "create_date": v.inst().started})
+		out = append(out, viewRow{"name": name, "object_id": id, "schema_id": 4, "type": kind, "type_desc": desc})
 	}
 	known := sortedViews(v.inst().version)
 	for _, view := range known {

@@ -1,7 +1,8 @@
 package sqlserver
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -9,7 +10,7 @@ import (
 func init() {
 	addView("sys.dm_exec_sessions", "", `session_id smallint, login_time datetime, host_name nvarchar(128)?,
 		program_name nvarchar(128)?, login_name nvarchar(128), status nvarchar(30), cpu_time int, total_elapsed_time int,
-		last_request_start_time datetime, reads bigint, writes bigint, is_user_process bit, row_count bigint, lock_timeout int,
+		last_request_start_time datetime, reads bigint, writes bigint, is_user_process bit, row_count bigint,
 		language nvarchar(128)?, database_id smallint`, execSessions)
 	addView("sys.dm_exec_connections", "", `session_id int?, net_transport nvarchar(40), encrypt_option nvarchar(40),
 		auth_scheme nvarchar(40), node_affinity smallint, client_net_address nvarchar(48)?, local_net_address nvarchar(48)?,
@@ -23,12 +24,7 @@ func init() {
 
 // each session in the order of its id. The caller holds Instance.mu.
 func (i *Instance) sortedSessions() []*Session {
-	out := make([]*Session, 0, len(i.sessions))
-	for _, s := range i.sessions {
-		out = append(out, s)
-	}
-	sort.Slice(out, func(a, b int) bool { return out[a].id < out[b].id })
-	return out
+	return slices.SortedFunc(maps.Values(i.sessions), func(a, b *Session) int { return a.id - b.id })
 }
 
 func status(s *Session) string {
@@ -47,7 +43,7 @@ func execSessions(v *viewContext) []viewRow {
 	base := func(id int) viewRow {
 		return viewRow{"session_id": id, "login_time": i.started, "login_name": "sa", "status": "sleeping", "cpu_time": 0,
 			"total_elapsed_time": 0, "last_request_start_time": i.started, "reads": 0, "writes": 0, "is_user_process": false, "row_count": 0,
-			"lock_timeout": -1, "language": "us_english", "database_id": 1}
+			"language": "us_english", "database_id": 1}
 	}
 	for id := 1; id <= systemSessions; id++ {
 		out = append(out, base(id))
@@ -61,7 +57,7 @@ func execSessions(v *viewContext) []viewRow {
 			row["last_request_start_time"] = s.opened
 		}
 		if s == v.run.s { // only a session itself may read what it changes without the lock
-			row["row_count"], row["lock_timeout"] = s.rowCount, s.options.lockTimeout
+			row["row_count"] = s.rowCount
 		}
 		out = append(out, row)
 	}

@@ -32,10 +32,7 @@ type (
 	// NumberLit is a numeric literal as written.
 	NumberLit struct{ Text string }
 	// TextLit is a character literal.
-	TextLit struct {
-		Value    string
-		National bool
-	}
+	TextLit struct{ Value string }
 	// BinaryLit is 0x....
 	BinaryLit struct{ Value []byte }
 	// NullLit is NULL.
@@ -100,12 +97,10 @@ type (
 		Whens   []When
 		Else    Expr
 	}
-	// Cast is CAST, TRY_CAST, CONVERT and TRY_CONVERT.
+	// Cast is CAST.
 	Cast struct {
-		X     Expr
-		Type  TypeName
-		Style Expr
-		Try   bool
+		X    Expr
+		Type TypeName
 	}
 	// Call is a function or aggregate.
 	Call struct {
@@ -185,7 +180,6 @@ type (
 		From     []TableRef // more than one: comma-joined
 		Where    Expr
 		GroupBy  []Expr
-		Having   Expr
 		Line     int
 	}
 	// Union is UNION [ALL].
@@ -195,14 +189,11 @@ type (
 	}
 	// Values is VALUES (...), (...).
 	Values struct{ Rows [][]Expr }
-	// Nested is a parenthesised query used as a body.
-	Nested struct{ Query *Query }
 )
 
 func (*Select) body() {}
 func (*Union) body()  {}
 func (*Values) body() {}
-func (*Nested) body() {}
 
 // Item is one entry of a select list: an expression, a star or an assignment.
 type Item struct {

@@ -42,7 +42,7 @@ func init() {
 		"BREAK": readJump, "CONTINUE": readJump, "RETURN": readJump,
 		"PRINT": readPrint, "RAISERROR": readRaiseError, "THROW": readThrow,
 		"EXEC": readExec, "EXECUTE": readExec, "USE": readUse,
-		"GRANT": readAccepted, "CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
+		"CHECKPOINT": readAccepted, "RECONFIGURE": readAccepted, "DBCC": readDBCC,
 		"WAITFOR": readWaitFor, "BACKUP": readBackup,
 	}
 }
@@ -53,9 +53,6 @@ func (p *parser) statement(first bool) Statement {
 	defer p.leave()
 	p.began = p.pos
 	t := p.peek()
-	if p.isSymbol("(") && p.nestedQuery() {
-		return readQuery(p, at(t.Line))
-	}
 	if read := readers[t.Upper]; read != nil && t.Kind == Word {
 		return read(p, at(t.Line))
 	}
@@ -240,10 +237,9 @@ func readRaiseError(p *parser, line at) Statement {
 	p.expectSymbol("(")
 	s := &RaiseError{at: line, Args: p.exprList()}
 	p.expectSymbol(")")
-	if p.word("WITH") != "" {
-		p.expect("NOWAIT", "LOG", "SETERROR")
+	if len(s.Args) != 3 || p.is("WITH") {
+		panic(Unmodelled(int(line), "RAISERROR with more than a text, a severity and a state"))
 	}
-	p.must(len(s.Args) >= 3)
 	return s
 }
 
@@ -308,7 +304,7 @@ func (p *parser) argument() Argument {
 		p.next()
 	}
 	if p.isName() { // a bare word is text
-		a.X = &TextLit{Value: p.next().Text, National: true}
+		a.X = &TextLit{Value: p.next().Text}
 	} else {
 		a.X = p.unary()
 	}
@@ -322,9 +318,6 @@ func (p *parser) argument() Argument {
 func readAccepted(p *parser, line at) Statement {
 	start := p.peek()
 	p.next()
-	if start.Upper == "GRANT" {
-		p.must(p.peek().Kind == Word)
-	}
 	p.skipStatement()
 	return &Accepted{at: line, What: start.Upper}
 }

@@ -4,34 +4,10 @@ import "strings"
 
 func (p *parser) createDatabase(line at) Statement {
 	d := &CreateDatabase{at: line, Name: p.identifier()}
-	if p.word("CONTAINMENT") != "" {
-		p.expectSymbol("=")
-		p.identifier()
-	}
-	if p.word("ON") != "" {
-		d.Filegroups = p.databaseFiles()
-	}
-	if p.phrase("LOG ON") {
-		p.fileList("", true)
-	}
-	if p.word("COLLATE") != "" {
-		p.identifier()
-	}
-	if p.is("FOR", "AS") || p.is("WITH") {
+	if p.is("CONTAINMENT", "ON", "LOG", "COLLATE", "FOR", "AS", "WITH") {
 		panic(Unmodelled(p.peek().Line, "CREATE DATABASE ... %s", p.peek().Upper))
 	}
 	return d
-}
-
-func (p *parser) databaseFiles() []Filegroup {
-	p.word("PRIMARY")
-	out := []Filegroup{{Name: "PRIMARY", Files: p.fileList("PRIMARY", false)}}
-	for p.isSymbol(",") {
-		p.next()
-		p.expect("FILEGROUP")
-		out = append(out, p.filegroup())
-	}
-	return out
 }
 
 func (p *parser) filegroup() Filegroup {
@@ -42,27 +18,12 @@ func (p *parser) filegroup() Filegroup {
 		}
 		g.MemoryOptimized = true
 	}
-	p.word("DEFAULT")
-	if p.isSymbol("(") {
-		g.Files = p.fileList(g.Name, false)
-	}
 	return g
 }
 
-func (p *parser) fileList(group string, log bool) []File {
-	var out []File
-	for {
-		out = append(out, p.file(group, log))
-		if !p.isSymbol(",") || !p.isSymbolAt(1, "(") {
-			return out
-		}
-		p.next()
-	}
-}
-
 // file reads (NAME = n, FILENAME = 'path', SIZE = ..., ...).
-func (p *parser) file(group string, log bool) File {
-	f := File{Filegroup: group, Log: log}
+func (p *parser) file(group string) File {
+	f := File{Filegroup: group}
 	p.expectSymbol("(")
 	for {
 		option := p.expect("NAME", "NEWNAME", "FILENAME", "SIZE", "MAXSIZE", "FILEGROWTH", "OFFLINE")
@@ -97,10 +58,6 @@ var fileUnits = map[string]int64{"KB": 1, "": 1024, "MB": 1024, "GB": 1024 * 102
 func readAlter(p *parser, line at) Statement {
 	p.next()
 	switch {
-	case p.phrase("DATABASE SCOPED CONFIGURATION"):
-		p.expect("SET", "CLEAR")
-		p.skipStatement()
-		return &Accepted{at: line, What: "ALTER DATABASE SCOPED CONFIGURATION"}
 	case p.word("DATABASE") != "":
 		return p.alterDatabase(line)
 	case p.phrase("SERVER CONFIGURATION SET"):
@@ -109,8 +66,6 @@ func readAlter(p *parser, line at) Statement {
 		return p.resourcePool(line, true)
 	case p.phrase("RESOURCE GOVERNOR"):
 		return p.resourceGovernor(line)
-	case p.is("PROCEDURE", "PROC"):
-		return p.createProcedure(line, true, true)
 	}
 	panic(Unmodelled(int(line), "ALTER %s", p.peek().Text))
 }
@@ -125,17 +80,14 @@ func (p *parser) alterDatabase(line at) Statement {
 		g := p.filegroup()
 		d.Filegroup = &g
 	case p.phrase("ADD FILE"):
-		f := p.file("PRIMARY", false)
+		f := p.file("PRIMARY")
 		if p.phrase("TO FILEGROUP") {
 			f.Filegroup = p.identifier()
 		}
 		d.File = &f
 	case p.phrase("MODIFY FILE"):
-		f := p.file("", false)
+		f := p.file("")
 		d.Modify = &f
-	case p.word("REMOVE") != "":
-		p.expect("FILE", "FILEGROUP")
-		d.Remove = p.identifier()
 	case p.word("SET") != "":
 		d.Options = p.databaseOptions()
 	default:

@@ -10,21 +10,15 @@ func readCreate(p *parser, line at) Statement {
 		p.tableBody(t)
 		return t
 	case p.word("SCHEMA") != "":
-		s := &CreateSchema{at: line, Name: p.identifier()}
-		if p.word("AUTHORIZATION") != "" {
-			p.identifier()
-		}
-		return s
+		return &CreateSchema{at: line, Name: p.identifier()}
 	case p.word("DATABASE") != "":
 		return p.createDatabase(line)
 	case p.is("INDEX", "UNIQUE", "CLUSTERED", "NONCLUSTERED"):
 		return p.createIndex(line)
 	case p.is("PROCEDURE", "PROC"):
-		return p.createProcedure(line, false, false)
+		return p.createProcedure(line)
 	case p.phrase("RESOURCE POOL"):
 		return p.resourcePool(line, false)
-	case p.phrase("OR ALTER"):
-		return p.createProcedure(line, true, false)
 	}
 	panic(Unmodelled(int(line), "CREATE %s", p.peek().Text))
 }
@@ -37,9 +31,6 @@ func (p *parser) createIndex(line at) Statement {
 	p.expect("ON")
 	s := &CreateIndex{at: line, Table: p.name()}
 	x.Columns = p.nameList()
-	if p.word("INCLUDE") != "" {
-		p.nameList()
-	}
 	if p.word("WITH") != "" {
 		p.hintList(nil)
 	}
@@ -56,9 +47,6 @@ func (p *parser) tableBody(t *CreateTable) {
 		}
 	}
 	p.expectSymbol(")")
-	if p.word("ON", "TEXTIMAGE_ON") != "" {
-		p.identifier()
-	}
 	if p.word("WITH") != "" {
 		p.tableOptions(t)
 	}

@@ -23,11 +23,6 @@ func readInsert(p *parser, line at) Statement {
 
 func readUpdate(p *parser, line at) Statement {
 	p.next()
-	if p.word("STATISTICS") != "" {
-		p.name()
-		p.skipStatement()
-		return &Accepted{at: line, What: "UPDATE STATISTICS"}
-	}
 	s := &Update{at: line, Target: p.name()}
 	p.tableHints()
 	p.expect("SET")

@@ -145,7 +145,7 @@ func (p *parser) primary() Expr {
 		return &NumberLit{Text: t.Text}
 	case Text:
 		p.next()
-		return &TextLit{Value: t.Text, National: t.National}
+		return &TextLit{Value: t.Text}
 	case Binary:
 		p.next()
 		return &BinaryLit{Value: hexBytes(t.Text[2:])}
@@ -208,14 +208,9 @@ func (p *parser) special(t Token) Expr {
 		q := p.query()
 		p.expectSymbol(")")
 		return &Exists{Query: q}
-	case "CAST", "TRY_CAST":
+	case "CAST":
 		return p.cast()
-	case "CONVERT", "TRY_CONVERT":
-		return p.convert()
-	case "CURRENT_TIMESTAMP", "SYSTEM_USER", "SESSION_USER", "USER":
-		p.next()
-		return &Call{Name: Name{Parts: []string{t.Text}, Line: t.Line}}
-	case "COALESCE", "NULLIF", "LEFT", "RIGHT":
+	case "RIGHT":
 		if p.isSymbolAt(1, "(") {
 			p.next()
 			return p.call(Name{Parts: []string{t.Text}, Line: t.Line})
@@ -244,24 +239,12 @@ func (p *parser) caseExpr() Expr {
 }
 
 func (p *parser) cast() Expr {
-	c := &Cast{Try: p.next().Upper == "TRY_CAST"}
+	p.next()
+	c := &Cast{}
 	p.expectSymbol("(")
 	c.X = p.expr()
 	p.expect("AS")
 	c.Type = p.typeName()
-	p.expectSymbol(")")
-	return c
-}
-
-func (p *parser) convert() Expr {
-	c := &Cast{Try: p.next().Upper == "TRY_CONVERT"}
-	p.expectSymbol("(")
-	c.Type = p.typeName()
-	p.expectSymbol(",")
-	c.X = p.expr()
-	if p.symbol(",") {
-		c.Style = p.expr()
-	}
 	p.expectSymbol(")")
 	return c
 }

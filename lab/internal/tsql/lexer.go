@@ -27,7 +27,6 @@ type Token struct {
 	Kind       Kind
 	Text       string // unquoted value
 	Upper      string // upper case of a Word, else empty
-	National   bool   // N'...'
 	Line       int    // 1 = first line of the batch
 	Start, End int    // byte offsets in the batch
 }
@@ -194,7 +193,7 @@ func (l *lexer) quoted(kind Kind, skip int, mark byte) *Error {
 			continue
 		}
 		l.pos = i + 1
-		l.out = append(l.out, Token{Kind: kind, Text: b.String(), National: skip == 2, Line: line, Start: start, End: l.pos})
+		l.out = append(l.out, Token{Kind: kind, Text: b.String(), Line: line, Start: start, End: l.pos})
 		return nil
 	}
 	return &Error{Number: 105, Class: 15, State: 1, Line: line,

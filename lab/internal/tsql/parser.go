@@ -39,27 +39,6 @@ func ParseType(text string) (TypeName, *Error) {
 	return out, p.catch(func() { out = p.typeName() })
 }
 
-// ParseDeclarations reads the parameter list of sp_executesql: @a int, @b nvarchar(10).
-func ParseDeclarations(text string) ([]Declaration, *Error) {
-	tokens, err := Lex(text)
-	if err != nil {
-		return nil, err
-	}
-	p := &parser{text: text, tokens: tokens}
-	var out []Declaration
-	failure := p.catch(func() {
-		for p.peek().Kind != EOF {
-			out = append(out, p.declaration())
-			p.word("OUTPUT", "OUT")
-			if !p.symbol(",") {
-				break
-			}
-		}
-		p.end()
-	})
-	return out, failure
-}
-
 // catch runs a piece of the parser; its functions leave by panicking with *Error.
 func (p *parser) catch(run func()) (err *Error) {
 	defer func() {

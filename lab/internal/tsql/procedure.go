@@ -1,17 +1,14 @@
 package tsql
 
-// CreateProcedure is CREATE, ALTER or CREATE OR ALTER PROCEDURE.
+// CreateProcedure is CREATE PROCEDURE.
 type CreateProcedure struct {
 	at
 	Name          Name
 	Parameters    []Declaration // with their defaults
-	Replace       bool          // ALTER, or CREATE OR ALTER
-	MustExist     bool          // ALTER
 	Native        bool          // NATIVE_COMPILATION
 	SchemaBinding bool
 	Atomic        *Atomic // BEGIN ATOMIC ..., which natively compiled modules consist of
 	Body          []Statement
-	Text          string
 }
 
 // Atomic are the options of BEGIN ATOMIC WITH (...).
@@ -21,7 +18,7 @@ type Atomic struct {
 	DelayedDurability bool
 }
 
-func (p *parser) createProcedure(line at, replace, mustExist bool) Statement {
+func (p *parser) createProcedure(line at) Statement {
 	for _, t := range p.tokens[:p.began] {
 		if t.Text != ";" {
 			panic(&Error{Number: 111, Class: 15, State: 1, Line: int(line),
@@ -29,7 +26,7 @@ func (p *parser) createProcedure(line at, replace, mustExist bool) Statement {
 		}
 	}
 	p.expect("PROCEDURE", "PROC")
-	s := &CreateProcedure{at: line, Name: p.name(), Replace: replace, MustExist: mustExist, Text: p.text}
+	s := &CreateProcedure{at: line, Name: p.name()}
 	p.parameters(s)
 	if p.word("WITH") != "" {
 		p.procedureOptions(s)

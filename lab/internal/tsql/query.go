@@ -16,7 +16,7 @@ func (p *parser) query() *Query {
 	if p.is("ORDER") {
 		q.OrderBy = p.orderBy()
 	}
-	if p.is("FOR", "OFFSET", "EXCEPT", "INTERSECT") {
+	if p.is("FOR", "OFFSET", "EXCEPT", "INTERSECT", "HAVING") {
 		panic(Unmodelled(p.peek().Line, "%s in a query", p.peek().Upper))
 	}
 	if p.word("OPTION") != "" {
@@ -56,18 +56,10 @@ func (p *parser) union() Body {
 func (p *parser) body() Body {
 	p.enter()
 	defer p.leave()
-	switch {
-	case p.isSymbol("("):
-		p.next()
-		q := p.query()
-		p.expectSymbol(")")
-		return &Nested{Query: q}
-	case p.is("VALUES"):
-		p.next()
+	if p.word("VALUES") != "" {
 		return p.values()
-	default:
-		return p.selectBlock()
 	}
+	return p.selectBlock()
 }
 
 func (p *parser) values() *Values {
@@ -129,9 +121,6 @@ func (p *parser) selectBlock() *Select {
 	if p.phrase("GROUP BY") {
 		s.GroupBy = p.exprList()
 	}
-	if p.word("HAVING") != "" {
-		s.Having = p.expr()
-	}
 	return s
 }
 
@@ -149,7 +138,7 @@ func (p *parser) top() (n Expr) {
 	return n
 }
 
-// item reads *, a.*, @v = x, alias = x, or x [AS] alias.
+// item reads *, a.*, @v = x, or x [AS] alias.
 func (p *parser) item() Item {
 	if p.symbol("*") {
 		return Item{Star: true}
@@ -161,11 +150,6 @@ func (p *parser) item() Item {
 		v := lower(p.next().Text)
 		p.next()
 		return Item{Variable: v, X: p.expr()}
-	}
-	if p.isName() && p.isSymbolAt(1, "=") {
-		alias := p.identifier()
-		p.next()
-		return Item{Alias: alias, X: p.expr()}
 	}
 	return Item{X: p.expr(), Alias: p.columnAlias()}
 }

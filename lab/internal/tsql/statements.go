@@ -58,8 +58,7 @@ type (
 	// CreateDatabase is CREATE DATABASE.
 	CreateDatabase struct {
 		at
-		Name       string
-		Filegroups []Filegroup
+		Name string
 	}
 	// AlterDatabase is one action of ALTER DATABASE.
 	AlterDatabase struct {
@@ -69,7 +68,6 @@ type (
 		File      *File
 		Modify    *File // the file's new size
 		Options   []DatabaseOption
-		Remove    string // file or filegroup to remove
 	}
 	// AlterServer is ALTER SERVER CONFIGURATION SET option = value.
 	AlterServer struct {
@@ -133,7 +131,7 @@ type (
 		at
 		X Expr
 	}
-	// RaiseError is RAISERROR(message, severity, state, args).
+	// RaiseError is RAISERROR(message, severity, state).
 	RaiseError struct {
 		at
 		Args []Expr
@@ -211,11 +209,10 @@ type IndexDef struct {
 	BucketCount int64
 }
 
-// Filegroup is a filegroup of a database and its files.
+// Filegroup is a filegroup of a database.
 type Filegroup struct {
 	Name            string
 	MemoryOptimized bool
-	Files           []File
 }
 
 // File is a database file; Filegroup is where it goes.

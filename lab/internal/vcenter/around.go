@@ -66,9 +66,7 @@ func (m *machine) intoPool(limitMB int64) {
 
 // addTask puts a task that nobody here carries out among the VM's recent ones.
 func (m *machine) addTask(description string, state types.TaskInfoState, ended *time.Time) {
-	task := simulator.CreateTask(m.Self, "labTask", nil)
-	task.Self = m.lab.tasks.reference()
-	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
+	task := m.lab.newTask(m.Self, "labTask")
 	task.Info.DescriptionId, task.Info.EntityName, task.Info.State = description, m.Name, state
 	task.Info.CompleteTime = ended
 	m.lab.registry.Put(task)

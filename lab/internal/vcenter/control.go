@@ -47,19 +47,25 @@ func (s *Server) startControl() error {
 	mux.HandleFunc("GET /logins", s.countedLogins)
 	mux.HandleFunc("DELETE /faults", c.clear)
 	mux.HandleFunc("GET /audit", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, s.audit()) })
-	c.http = &http.Server{
-		Handler:           c.authorized(mux),
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
+	s.control = c
+	c.http = serveTLS(listener, c.authorized(mux), s.pair, "the lab's control")
+	return nil
+}
+
+// serveTLS answers the requests of a listener until the server that it gives is closed.
+func serveTLS(listener net.Listener, handler http.Handler, certificate tls.Certificate, who string) *http.Server {
+	server := &http.Server{
+		Handler:           handler,
+		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: 30 * time.Second,
 		ErrorLog:          log.Default(),
 	}
-	s.control = c
 	go func() {
-		if err := c.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			log.Printf("the lab's control stopped serving: %v", err)
+		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			log.Printf("%s stopped serving: %v", who, err)
 		}
 	}()
-	return nil
+	return server
 }
 
 // ControlPort is the port of 127.0.0.1 on which the lab is told of faults.

@@ -8,9 +8,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"strings"
@@ -50,18 +48,9 @@ func (s *Server) startHostFiles() error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc(folderPath, s.serveFolder)
-	files := &hostFiles{address: listener.Addr().String(), thumbprint: said.Certificate[0], http: &http.Server{
-		Handler:           mux,
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{shown}, MinVersion: tls.VersionTLS12},
-		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.Default(),
-	}}
-	s.hostFiles = files
-	go func() {
-		if err := files.http.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			log.Printf("the hosts stopped serving files: %v", err)
-		}
-	}()
+	s.hostFiles = &hostFiles{
+		address: listener.Addr().String(), thumbprint: said.Certificate[0], http: serveTLS(listener, mux, shown, "the hosts' file service"),
+	}
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package vcenter
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -102,21 +103,9 @@ func (m *machine) shape() vnuma.VM {
 	return shape
 }
 
-func (m *machine) extraConfig() map[string]string {
-	config := make(map[string]string, len(m.Config.ExtraConfig))
-	for _, option := range m.Config.ExtraConfig {
-		value := option.GetOptionValue()
-		config[value.Key], _ = value.Value.(string)
-	}
-	return config
-}
+func (m *machine) extraConfig() map[string]string { return optionMap(m.Config.ExtraConfig) }
 
-func (m *machine) affinity() []int32 {
-	if m.Config.CpuAffinity == nil {
-		return nil
-	}
-	return slices.Clone(m.Config.CpuAffinity.AffinitySet)
-}
+func (m *machine) affinity() []int32 { return affinitySet(m.Config.CpuAffinity) }
 
 func (m *machine) memoryReservation() int64 {
 	if allocation := m.Config.MemoryAllocation; allocation != nil && allocation.Reservation != nil {
@@ -140,21 +129,9 @@ func withExtraConfig(config []types.BaseOptionValue, keys map[string]string) []t
 
 // hasKey looks a key up without case, as ESXi does.
 func hasKey(keys map[string]string, key string) bool {
-	for candidate := range keys {
-		if strings.EqualFold(candidate, key) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(sortedKeys(keys), func(candidate string) bool { return strings.EqualFold(candidate, key) })
 }
 
-func sortedKeys(keys map[string]string) []string {
-	var sorted []string
-	for key := range keys {
-		sorted = append(sorted, key)
-	}
-	slices.Sort(sorted)
-	return sorted
-}
+func sortedKeys(keys map[string]string) []string { return slices.Sorted(maps.Keys(keys)) }
 
 func isTrue(value *bool) bool { return value != nil && *value }

@@ -29,10 +29,7 @@ func (m *machine) meddle(faults *injector, boot int) {
 // enterMaintenance begins maintenance mode: it is reached once no VM of the host is on, and its task runs
 // until then.
 func (s *Server) enterMaintenance(h *host) {
-	task := simulator.CreateTask(h.Self, "enterMaintenanceModeTask", nil)
-	task.Self = s.tasks.reference()
-	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
-	task.Info.State = types.TaskInfoStateRunning
+	task := s.newTask(h.Self, "enterMaintenanceModeTask")
 	s.registry.Put(task)
 	h.entering.Store(task)
 	s.setHost(h, "recentTask", append(slices.Clone(h.RecentTask), task.Self))

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"net/http"
 	"net/url"
@@ -157,18 +156,7 @@ func (s *Server) serve() {
 
 // listen answers the requests of a listener until the server is closed or restarted.
 func (s *Server) listen(listener net.Listener) {
-	server := &http.Server{
-		Handler:           answering(s.interrupting(s.model.Service.ServeMux)),
-		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{s.pair}, MinVersion: tls.VersionTLS12},
-		ReadHeaderTimeout: 30 * time.Second,
-		ErrorLog:          log.Default(),
-	}
-	s.http = server
-	go func() {
-		if err := server.ServeTLS(listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
-			log.Printf("vCenter stopped serving: %v", err)
-		}
-	}()
+	s.http = serveTLS(listener, answering(s.interrupting(s.model.Service.ServeMux)), s.pair, "vCenter")
 }
 
 // Close stops serving, switches off what runs inside the VMs and removes the datastore.

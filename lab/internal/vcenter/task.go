@@ -12,6 +12,14 @@ import (
 
 type taskCounter struct{ atomic.Int64 }
 
+// newTask is a running task of an object, which nobody knows of yet.
+func (s *Server) newTask(of types.ManagedObjectReference, name string) *simulator.Task {
+	task := simulator.CreateTask(of, name, nil)
+	task.Self = s.tasks.reference()
+	task.Info.Key, task.Info.Task, task.Info.State = task.Self.Value, task.Self, types.TaskInfoStateRunning
+	return task
+}
+
 func (c *taskCounter) reference() types.ManagedObjectReference {
 	return types.ManagedObjectReference{Type: "Task", Value: fmt.Sprintf("task-lab-%d", c.Add(1))}
 }
@@ -20,12 +28,8 @@ func (c *taskCounter) reference() types.ManagedObjectReference {
 // the machine's lock. The client finds the outcome in the task, as with a real vCenter.
 // name is the method as the API spells it without "_Task"; operation as its description does.
 func (m *machine) startTask(ctx *simulator.Context, name, operation string, work func(*simulator.Context) *refusal) types.ManagedObjectReference {
-	task := simulator.CreateTask(m.Self, name+"Task", nil)
-	task.Self = m.lab.tasks.reference()
-	task.Info.Key, task.Info.Task = task.Self.Value, task.Self
-	task.Info.DescriptionId = "VirtualMachine." + operation
-	task.Info.EntityName = m.Name
-	task.Info.State = types.TaskInfoStateRunning
+	task := m.lab.newTask(m.Self, name+"Task")
+	task.Info.DescriptionId, task.Info.EntityName = "VirtualMachine."+operation, m.Name
 	started := time.Now()
 	task.Info.StartTime = &started
 	if ctx.Session != nil {
