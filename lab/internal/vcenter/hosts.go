@@ -26,8 +26,17 @@ func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *
 		}
 		clusters[cluster.Name] = made
 	}
-	for _, want := range s.config.Scenario.Hosts {
-		if err := s.createHost(ctx, client, folder, clusters[want.Cluster], want); err != nil {
+	// A cluster of the simulator looks at the releases of its hosts when one is added, and panics at those that it does not
+	// know, 8.0.3 say: hosts become the scenario's when all have been added.
+	created := make([]types.ManagedObjectReference, len(s.config.Scenario.Hosts))
+	for i, want := range s.config.Scenario.Hosts {
+		var err error
+		if created[i], err = createHost(ctx, folder, clusters[want.Cluster], want.Name); err != nil {
+			return fmt.Errorf("host %s: %w", want.Name, err)
+		}
+	}
+	for i, want := range s.config.Scenario.Hosts {
+		if err := s.addHost(ctx, client, created[i], want); err != nil {
 			return fmt.Errorf("host %s: %w", want.Name, err)
 		}
 	}
@@ -37,25 +46,24 @@ func (s *Server) createHosts(ctx context.Context, client *vim25.Client, folder *
 	return nil
 }
 
-func (s *Server) createHost(
-	ctx context.Context, client *vim25.Client, folder *object.Folder, cluster *object.ClusterComputeResource, want scenario.Host,
-) error {
-	spec := types.HostConnectSpec{HostName: want.Name}
+func createHost(
+	ctx context.Context, folder *object.Folder, cluster *object.ClusterComputeResource, name string,
+) (host types.ManagedObjectReference, err error) {
+	spec := types.HostConnectSpec{HostName: name}
 	var task *object.Task
-	var err error
 	if cluster == nil {
 		task, err = folder.AddStandaloneHost(ctx, spec, true, nil, nil)
 	} else {
 		task, err = cluster.AddHost(ctx, spec, true, nil, nil)
 	}
 	if err != nil {
-		return err
+		return host, err
 	}
 	info, err := task.WaitForResult(ctx)
 	if err != nil {
-		return err
+		return host, err
 	}
-	return s.addHost(ctx, client, info.Result.(types.ManagedObjectReference), want)
+	return info.Result.(types.ManagedObjectReference), nil
 }
 
 // furnishHost makes the one host that the API without vCenter serves the scenario's.

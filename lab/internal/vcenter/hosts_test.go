@@ -145,3 +145,15 @@ vms:
 		}
 	}
 }
+
+// The simulator's clusters know no release after 8.0.2.
+func TestAClusterHoldsHostsOfReleasesThatTheSimulatorDoesNotKnow(t *testing.T) {
+	for _, version := range []string{"7.0.3", "8.0.3"} {
+		l := startLab(t, fmt.Sprintf("{esxi: {version: %s}, clusters: [{name: prod}], hosts: [{name: esx01, cluster: prod}, {name: esx02, cluster: prod}]}", version))
+		hosts, err := find.NewFinder(l.client.Client).HostSystemList(l.ctx, "prod/*")
+		l.must(err)
+		if len(hosts) != 2 {
+			t.Errorf("%s: %d hosts in the cluster", version, len(hosts))
+		}
+	}
+}
