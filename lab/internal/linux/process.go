@@ -3,8 +3,10 @@ package linux
 import (
 	"fmt"
 	"io"
+	"log"
 	"maps"
 	"path"
+	"runtime/debug"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -35,7 +37,7 @@ type session struct {
 }
 
 // Run runs a command as the root user's shell does, and returns its exit status.
-func (m *Machine) Run(command string, stdin io.Reader, stdout, stderr io.Writer) int {
+func (m *Machine) Run(command string, stdin io.Reader, stdout, stderr io.Writer) (status int) {
 	m.mu.Lock()
 	p := &process{
 		machine: m, session: &session{}, dir: "/root", env: map[string]string{"HOME": "/root", "PATH": "/bin", "USER": "root"},
@@ -43,9 +45,18 @@ func (m *Machine) Run(command string, stdin io.Reader, stdout, stderr io.Writer)
 	}
 	m.begin(p)
 	m.mu.Unlock()
-	status := newShell(p, []string{"sh"}).script(command)
-	m.end(p)
-	return status
+	defer m.end(p)
+	defer p.survive(&status)
+	return newShell(p, []string{"sh"}).script(command)
+}
+
+// survive makes a panic, deferred, the message and the exit status of the process in which it happened.
+func (p *process) survive(status *int) {
+	if problem := recover(); problem != nil {
+		log.Printf("vnuma-lab failed: %v\n%s", problem, debug.Stack())
+		fmt.Fprintf(p.stream(2), "vnuma-lab failed inside this command: %v\n", problem)
+		*status = 70
+	}
 }
 
 // begin gives a process its number. The machine is locked.

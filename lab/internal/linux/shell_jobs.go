@@ -55,6 +55,7 @@ func (s *shell) background(one *syntax.Stmt) {
 	s.status = 0
 	go func() {
 		defer close(started.done)
+		defer child.survive(&child.status)
 		child.statement(&foreground)
 		child.ended()
 	}()

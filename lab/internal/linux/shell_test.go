@@ -24,6 +24,17 @@ func ran(m *Machine, script string) (string, string, int) {
 	return stdout.String(), stderr.String(), status
 }
 
+func TestAFailureOfTheLabEndsTheCommandAlone(t *testing.T) {
+	programs["broken"] = func(*process, []string) int { panic("inside") }
+	defer delete(programs, "broken")
+	m := published(t)
+	for script, want := range map[string]int{"broken; echo more": 70, "broken & wait; echo more": 0, "echo again": 0} {
+		if _, stderr, status := ran(m, script); status != want || strings.Contains(stderr, "inside") != strings.Contains(script, "broken") {
+			t.Errorf("%s: status %d, %q", script, status, stderr)
+		}
+	}
+}
+
 // asDash are scripts that touch no file: a real shell must say the same of them.
 var asDash = []string{
 	`echo a  b "c  d"`,

@@ -183,7 +183,7 @@ func (m *machine) after(delay time.Duration, work func(*simulator.Context)) {
 	time.AfterFunc(delay, func() {
 		m.locked(func(ctx *simulator.Context) {
 			if m.generation == generation {
-				work(ctx)
+				surviving(func() *refusal { work(ctx); return nil })
 			}
 		})
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
 	"github.com/vmware/govmomi/vim25/methods"
 	"github.com/vmware/govmomi/vim25/mo"
@@ -150,6 +151,14 @@ func TestAFailureOfTheLabIsAFaultOfItsRequest(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "broken <inside>") {
 		t.Errorf("it says: %v", err)
 	}
+	m := l.server.order[0]
+	var failed types.ManagedObjectReference
+	m.locked(func(ctx *simulator.Context) {
+		failed = m.startTask(ctx, "resetVM", "reset", func(*simulator.Context) *refusal { panic("broken later") })
+		m.after(0, func(*simulator.Context) { panic("broken at a boot") })
+	})
+	err = object.NewTask(l.client.Client, failed).Wait(l.ctx)
+	wantFault[types.SystemError](t, err)
 	if state, err := l.vm.PowerState(l.ctx); err != nil || state == "" {
 		t.Errorf("the next request: %q %v", state, err)
 	}

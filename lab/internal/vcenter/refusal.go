@@ -80,6 +80,18 @@ func noSpace() *refusal {
 	return &refusal{fault: fault, message: "Insufficient disk space on datastore '" + datastore + "'."}
 }
 
+// surviving makes a panic outside of requests, in a task or in what a boot sets going, the fault of which a vCenter tells.
+func surviving(work func() *refusal) (refused *refusal) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			log.Printf("vnuma-lab failed: %v\n%s", problem, debug.Stack())
+			reason := fmt.Sprintf("vnuma-lab failed inside this task: %v", problem)
+			refused = &refusal{fault: &types.SystemError{Reason: reason}, message: "A general system error occurred: " + reason}
+		}
+	}()
+	return work()
+}
+
 // answering turns a panic inside a request into the fault with which a vCenter tells of its own failures.
 func answering(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -40,7 +40,7 @@ func (m *machine) startTask(ctx *simulator.Context, name, operation string, work
 		var refused *refusal
 		m.locked(func(ctx *simulator.Context) {
 			if refused = m.barred(method(name)); refused == nil {
-				refused = work(ctx)
+				refused = surviving(func() *refusal { return work(ctx) })
 			}
 			if refused == unanswered {
 				m.pending.task = task
