@@ -23,7 +23,7 @@ from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slo
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.places import with_places
-from vnuma.analysis.power import blocks_to_decide, detectable_effect
+from vnuma.analysis.power import blocks_to_decide, detectable_by_pairs, detectable_effect
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
@@ -232,20 +232,22 @@ def _detectable(comparison: Comparison, spread: Noise) -> float | NotEvaluated:
         return NotEvaluated("the spread could not be estimated")
     arms, references = _family(comparison)
     blocks = len(comparison.fit.grid.blocks)
-    if not arms or blocks < 2:
-        return NotEvaluated("fewer than 2 blocks, or no arm to compare")
-    sd = max([spread.cell_sd_upper, *_own_upper(comparison, references)])
-    # What a coarse clock adds does not shrink with blocks: as if each cell scattered by so much more.
-    rounded = 2 * comparison.rounding.variance(comparison.fit.ms or 0.0) * blocks / (1 + 1 / references)
-    return detectable_effect(math.hypot(sd, math.sqrt(rounded)), Layout(arms, references, blocks))
+    if not arms or blocks < BOOTS_FOR_WORDS:
+        return NotEvaluated(f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or no arm to compare")
+    # What a coarse clock adds does not shrink with blocks: as if pairs scattered by so much more.
+    rounded = 2 * comparison.rounding.variance(comparison.fit.ms or 0.0) * blocks
+    sd = math.hypot(spread.cell_sd_upper, math.sqrt(rounded / (1 + 1 / references)))
+    pooled = detectable_effect(sd, Layout(arms, references, blocks))
+    return max([pooled, *(math.expm1(shift) for shift in _by_own_pairs(comparison, arms, rounded))])
 
 
-def _own_upper(comparison: Comparison, references: int) -> Iterator[float]:
-    """Upper bounds of a cell's SD by the pairs of those arms whose intervals rest on them."""
+def _by_own_pairs(comparison: Comparison, arms: int, rounded: float) -> Iterator[float]:
+    """The same (ln scale) of those arms whose intervals rest on their own pairs."""
     for item in comparison.contrasts:
         if item.inference is not None and item.inference.basis == "own":
             d = item.differences
-            yield math.sqrt(pilot_upper(statistics.variance(d), len(d) - 1) / (1 + 1 / references))
+            sd = math.sqrt(pilot_upper(statistics.variance(d), len(d) - 1) + rounded)
+            yield detectable_by_pairs(sd, len(d), arms)
 
 
 def _family(comparison: Comparison) -> tuple[int, int]:

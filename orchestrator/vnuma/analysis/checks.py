@@ -58,7 +58,10 @@ class ControlCheck:
 
 
 def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
-    """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged."""
+    """t of mean(A - R): SE = sqrt(2 MS/B) and the fit's df, or its own if either column is flagged.
+
+    A coarse clock's steps are added: columns that are rounded alike are not shown to be equal.
+    """
     if comparison.fit is None:
         return NotEvaluated("the reference arm has no value")
     if len(comparison.reference) < 2:
@@ -76,6 +79,7 @@ def check_a_a(comparison: Comparison) -> AaCheck | NotEvaluated:
             return NotEvaluated("too few cells to estimate an error")
         estimate, factor = full.contrast({second: 1.0, first: -1.0})
         se, df = math.sqrt(full.ms * factor), full.df
+    se = math.hypot(se, math.sqrt(2 * comparison.rounding.variance(full.ms or 0.0)))
     t = t_ratio(estimate, se)
     p = 0.0 if math.isinf(t) else t_two_sided(t, df)
     half_width = t_quantile(0.975, df) * se

@@ -71,6 +71,11 @@ def legendre_nodes(points: int) -> tuple[FloatArray, FloatArray]:
     return nodes, weights
 
 
+def noncentrality(power: float, t: float, df: float) -> float:
+    """The noncentrality at which a noncentral t exceeds `t` with that probability."""
+    return float(special.nctdtrinc(df, 1 - power, t))
+
+
 def log_gamma(x: float) -> float:
     """Logarithm of the gamma function."""
     return float(special.gammaln(x))

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.distributions import FloatArray, noncentrality, t_quantile
 from vnuma.analysis.simulate import Layout, Null, simulate_null
 
 POWER = 0.80
+ALPHA = 0.05
 FEWEST_BLOCKS = 6
 # Every number up to 20, then coarser: the simulation's own error is larger than the step.
 GRID = (*range(FEWEST_BLOCKS, 21), *range(22, 45, 2), *range(50, 201, 6))
@@ -36,6 +37,12 @@ def power_equivalent(margin: float, sigma: float, layout: Layout) -> float:
 def detectable_effect(sigma: float, layout: Layout, goal: float = POWER) -> float:
     """The effect (ratio: 0.01 is 1%) that the design likely detects, with probability `goal`."""
     return math.expm1(ratio_needed(layout, goal) * sigma)
+
+
+def detectable_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) -> float:
+    """The same (ln scale) of an arm that rests on its own pairs, whose differences have that SD."""
+    critical = t_quantile(1 - ALPHA / (2 * arms), blocks - 1)
+    return noncentrality(goal, critical, blocks - 1) * sd / math.sqrt(blocks)
 
 
 def ratio_needed(layout: Layout, goal: float = POWER) -> float:

@@ -61,7 +61,8 @@ class Simulated:
     references: int
 
     @property
-    def _df(self) -> int:
+    def df(self) -> int:
+        """Of the residual."""
         _, blocks, k = self.y.shape
         return int((blocks - 1) * (k - 1))
 
@@ -72,8 +73,9 @@ class Simulated:
         return np.asarray(residual)
 
     @cached_property
-    def _ms(self) -> FloatArray:
-        return np.asarray((self._residual**2).sum(axis=(1, 2)) / self._df)
+    def ms(self) -> FloatArray:
+        """Per study: the residual mean square."""
+        return np.asarray((self._residual**2).sum(axis=(1, 2)) / self.df)
 
     @cached_property
     def _flagged(self) -> BoolArray:
@@ -81,10 +83,10 @@ class Simulated:
         _, blocks, k = self.y.shape
         if k - self.references == 1:
             return np.ones((len(self.y), k), dtype=bool)
-        return _flagged((self._residual**2).sum(axis=1), self._ms * self._df, blocks)
+        return _flagged((self._residual**2).sum(axis=1), self.ms * self.df, blocks)
 
     @cached_property
-    def _own(self) -> BoolArray:
+    def own(self) -> BoolArray:
         """Per study and arm: does its interval rest on its own pairs?"""
         flagged, r = self._flagged, self.references
         return np.asarray(flagged[:, r:] | flagged[:, :r].any(axis=1, keepdims=True))
@@ -94,19 +96,21 @@ class Simulated:
         return differences(self.y, self.references)
 
     @cached_property
-    def _own_se(self) -> FloatArray:
+    def own_se(self) -> FloatArray:
+        """Per study and arm: the standard error by its own pairs."""
         return np.asarray(self._differences.std(axis=1, ddof=1) / np.sqrt(self.y.shape[1]))
 
     @cached_property
     def _pooled_se(self) -> FloatArray:
-        return np.asarray(np.sqrt(self._ms * (1 + 1 / self.references) / self.y.shape[1])[:, None])
+        return np.asarray(np.sqrt(self.ms * (1 + 1 / self.references) / self.y.shape[1])[:, None])
 
-    def _half_width(self, alpha: float) -> FloatArray:
+    def half_width(self, alpha: float) -> FloatArray:
+        """Of the intervals that hold for all arms together at 1 - alpha."""
         _, blocks, k = self.y.shape
         arms = k - self.references
-        pooled = dunnett.constant(alpha, arms, self._df, 1 / (1 + self.references)) * self._pooled_se
-        paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * self._own_se
-        return np.asarray(np.where(self._own, paired, pooled), dtype=np.float64)
+        pooled = dunnett.constant(alpha, arms, self.df, 1 / (1 + self.references)) * self._pooled_se
+        paired = t_quantile(1 - alpha / (2 * arms), blocks - 1) * self.own_se
+        return np.asarray(np.where(self.own, paired, pooled), dtype=np.float64)
 
     @cached_property
     def estimate(self) -> FloatArray:
@@ -116,24 +120,24 @@ class Simulated:
     @cached_property
     def half_width_95(self) -> FloatArray:
         """Of the interval that holds for all arms together."""
-        return self._half_width(0.05)
+        return self.half_width(0.05)
 
     @cached_property
     def half_width_90(self) -> FloatArray:
         """The same at 90%, by which equivalence is decided."""
-        return self._half_width(0.10)
+        return self.half_width(0.10)
 
     @cached_property
     def unadjusted(self) -> FloatArray:
         """Of the 95% interval of one arm alone."""
-        own = t_quantile(0.975, self.y.shape[1] - 1) * self._own_se
-        return np.asarray(np.where(self._own, own, t_quantile(0.975, self._df) * self._pooled_se))
+        own = t_quantile(0.975, self.y.shape[1] - 1) * self.own_se
+        return np.asarray(np.where(self.own, own, t_quantile(0.975, self.df) * self._pooled_se))
 
     @cached_property
     def _odd(self) -> FloatArray:
         """Per cell: |shift| where it is odd (`outliers`), else 0."""
         sizes = np.abs(self._residual)
-        odd = sizes > odd_limit(sizes.reshape(len(sizes), -1), self._df)[:, None, None]
+        odd = sizes > odd_limit(sizes.reshape(len(sizes), -1), self.df)[:, None, None]
         return np.asarray(np.where(odd, sizes / residual_part(*sizes.shape[1:]), 0.0))
 
     @property
@@ -154,8 +158,8 @@ class Simulated:
         blocks = self.y.shape[1]
         d = self.y[:, :, 1] - self.y[:, :, 0]
         own = self._flagged[:, :2].any(axis=1)
-        se = np.where(own, d.std(axis=1, ddof=1) / np.sqrt(blocks), np.sqrt(2 * self._ms / blocks))
-        df = np.where(own, blocks - 1, self._df)
+        se = np.where(own, d.std(axis=1, ddof=1) / np.sqrt(blocks), np.sqrt(2 * self.ms / blocks))
+        df = np.where(own, blocks - 1, self.df)
         return t_two_sided_each(d.mean(axis=1) / se, df)
 
 

@@ -126,7 +126,8 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
     if noise.cell_sd is None:
         return f"{title} not evaluated, too few cells to estimate an error."
     if noise.within_sd is None or noise.boot_share is None:
-        return f"{title} not evaluated, no {replicate} has two iterations that differ."
+        alike = f"no {replicate} has two iterations that differ" if noise.cell_sd else "cells do not differ"
+        return f"{title} not evaluated, {alike}."
     within = f"of an iteration within its {replicate} {noise.within_sd * 100:.2f}%"
     if not noise.boot_share:
         return f"{title} SD between {many} none to be seen, {within}: either narrows intervals."

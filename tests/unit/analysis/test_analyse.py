@@ -137,6 +137,14 @@ def test_a_a_alone() -> None:
     assert isinstance(found.detectable_effect, NotEvaluated)
 
 
+def test_blocks_that_give_no_verdict_are_not_said_to_detect_anything() -> None:
+    """Five blocks have a spread and no word; six have both."""
+    five, six = (analysed(usual_study(blocks)).detectable_effect for blocks in (5, 6))
+
+    assert isinstance(five, NotEvaluated)
+    assert isinstance(six, float)
+
+
 @pytest.mark.parametrize("blocks", [2, 3, 5])
 def test_few_blocks_are_provisional(blocks: int) -> None:
     """Below six blocks: intervals, but no words, no recommendation, and advice."""

@@ -16,7 +16,7 @@ from vnuma.analysis import compare_cells
 from vnuma.analysis.calibration.measure import MARGIN, Rate, measure
 from vnuma.analysis.calibration.paper import welch_p
 from vnuma.analysis.calibration.planning import stopping
-from vnuma.analysis.calibration.rule import outcome, rank_intervals, words
+from vnuma.analysis.calibration.rule import outcome, prediction_width, rank_intervals, words
 from vnuma.analysis.calibration.run import BLOCKS, SEED, STUDIES, Calibration, calibrate
 from vnuma.analysis.calibration.targets import targets
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, Studies, Truth, draw
@@ -92,6 +92,10 @@ def test_the_fast_path_is_the_products_analysis(truth: Truth, blocks: int) -> No
             assert inference is not None
             at = (number, arm)
             assert contrast.log_ratio == pytest.approx(fast.estimate[at], abs=1e-9)
+            assert contrast.prediction is not None
+            assert math.log(contrast.prediction.high) == pytest.approx(
+                fast.estimate[at] + prediction_width(fast)[at], abs=1e-9
+            )
             assert inference.half_width == pytest.approx(fast.half_width_95[at], abs=1e-9)
             for interval, half_width in (
                 (inference.equivalence, fast.half_width_90),

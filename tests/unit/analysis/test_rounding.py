@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.unit.analysis.data import analysed, columns_of, study_of
+from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.rounding import rounding_of, staying, step_of
 
 
@@ -32,3 +34,13 @@ def test_fine_figures_add_nothing() -> None:
     """Steps far below the scatter leave the comparison as it is."""
     times = np.random.default_rng(1).normal(1000, 5, 500).tolist()
     assert rounding_of([times], [1.0]).variance(0.005**2) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_columns_that_a_coarse_clock_rounds_alike_are_not_shown_to_be_equal() -> None:
+    """Every cell of the reference reads 300 ms in steps of 10: the A/A interval is as wide."""
+    ms = np.full((8, 6), 300.0)
+    ms[:, 2:] = 310
+    check = analysed(study_of(ms, columns_of(), iterations=(1.0,))).a_a
+
+    assert isinstance(check, AaCheck)
+    assert check.noise_floor > 10 / 300 / 2

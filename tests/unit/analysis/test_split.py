@@ -45,11 +45,15 @@ def test_more_iterations_are_said_to_gain_what_is_theirs() -> None:
     assert "by 14% at most" in split_sentence(share, "boot")
 
 
-@pytest.mark.parametrize("found", [Noise(None, None, 0, 0.01, None), Noise(0.01, 0.02, 9, None, None)])
+@pytest.mark.parametrize(
+    "found",
+    [Noise(None, None, 0, 0.01, None), Noise(0.01, 0.02, 9, None, None), Noise(0.0, 0.0, 9, 0.01, 0.0)],
+)
 def test_what_cannot_be_split_is_said(found: Noise) -> None:
     """Without an error, or with one iteration a boot, there is no share and no promise."""
     assert found.boot_share is None
     assert "not evaluated" in split_sentence(found, "boot")
+    assert ("two iterations that differ" in split_sentence(found, "boot")) is (found.cell_sd == 0.01)
 
 
 def test_no_spread_between_boots_promises_no_figure() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from vnuma.analysis.calibration.truths import Studies
 from vnuma.analysis.checks import AA_ALARM, BOOTS_FOR_WORDS
-from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.distributions import FloatArray, t_quantile
 from vnuma.analysis.outliers import is_rare
 from vnuma.analysis.rank import rank_limits, walsh_averages, walsh_cut
 from vnuma.analysis.simulate import BoolArray, Simulated, differences
@@ -35,17 +35,17 @@ def outcome(studies: Studies) -> Simulated:
     return Simulated(studies.cells, studies.truth.references)
 
 
-def found_slower(result: Simulated, effect: float) -> BoolArray:
+def found_slower(result: Simulated, effect: float | FloatArray) -> BoolArray:
     """Per study and arm: does the 95% interval of an arm slower by `effect` (ln scale) lie above 1?"""
     return np.asarray(result.estimate + effect - result.half_width_95 > 0)
 
 
-def found_faster(result: Simulated, effect: float) -> BoolArray:
+def found_faster(result: Simulated, effect: float | FloatArray) -> BoolArray:
     """The same below 1."""
     return np.asarray(result.estimate + effect + result.half_width_95 < 0)
 
 
-def within_band(result: Simulated, effect: float, margin: float) -> BoolArray:
+def within_band(result: Simulated, effect: float | FloatArray, margin: float) -> BoolArray:
     """Is an arm slower by `effect` called equivalent: its 90% interval in the band, few boots apart?"""
     band = math.log1p(margin)
     inside = np.abs(result.estimate + effect) + result.half_width_90 < band
@@ -53,13 +53,22 @@ def within_band(result: Simulated, effect: float, margin: float) -> BoolArray:
     return np.asarray(inside & is_rare(apart, result.odd_arm.shape[1]))
 
 
+def prediction_width(result: Simulated) -> FloatArray:
+    """Per study and arm: half the range of one more boot against one of the reference, 95%."""
+    y, r = result.y, result.references
+    one = np.mean([(y[:, :, r:] - y[:, :, [at]]).var(axis=1, ddof=1) for at in range(r)], axis=0)
+    return np.asarray(t_quantile(0.975, y.shape[1] - 1) * np.sqrt(result.own_se**2 + one))
+
+
 def some_arm(each: BoolArray) -> BoolArray:
     """Per study: is it true of any arm?"""
     return np.asarray(each.any(axis=1))
 
 
-def words(result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float = 0.0) -> Words:
-    """The words when every arm is slower by `effect` (ln scale); `margin` is a ratio: 0.01 is 1%."""
+def words(
+    result: Simulated, blocks: int, *, fixed_order: bool, margin: float, effect: float | FloatArray = 0.0
+) -> Words:
+    """The words when arms are slower by `effect` (ln scale), each or all; `margin` is a ratio: 0.01 is 1%."""
     withheld = np.full(result.estimate.shape, fixed_order)
     if result.a_a_p is not None:
         withheld |= (result.a_a_p < AA_ALARM)[:, None]

@@ -18,6 +18,7 @@ from vnuma.analysis.calibration.planning import (
     promised_power,
     stopping,
 )
+from vnuma.analysis.calibration.sentences import sentence_cases
 from vnuma.analysis.calibration.truths import STANDARD, TRUTHS, draw
 
 STUDIES = 10_000
@@ -64,6 +65,7 @@ def calibrate(
     progress("hard cases")
     hard = (
         *hard_cases(studies, np.random.default_rng((seed, 5))),
+        *sentence_cases(studies, max(20, studies // ONE_BY_ONE), np.random.default_rng((seed, 8))),
         *placed_cases(max(20, studies // ONE_BY_ONE // 2), np.random.default_rng((seed, 6))),
         *pilot_cases(max(20, pilots // 4), np.random.default_rng((seed, 7))),
     )

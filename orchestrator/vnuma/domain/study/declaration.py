@@ -10,10 +10,11 @@ from typing import Any
 
 from vnuma.domain.study.study import Study
 
-METHOD = 2
+METHOD = 3
 """The method of docs/statistics.md; raised with every change that can alter a verdict.
 
-2: squares with the place as a factor, the place as a declared covariate."""
+2: squares with the place as a factor, the place as a declared covariate.
+3: verdicts wait for the last declared cell."""
 SCOPE = "declared"
 """Scope of the run's facts that hold `plan` and `sha256`."""
 

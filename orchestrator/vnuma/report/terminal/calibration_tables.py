@@ -155,9 +155,11 @@ def _targets(found: Calibration) -> GridTable:
         for item in targets(found)
     )
     headings = ("target", "bound", "found ± MC", "nearest to its bound", "met")
-    return GridTable(
-        "Targets, %, at 6 blocks or more; bounds are widened by two Monte Carlo errors", headings, rows
+    caption = (
+        "Targets, %, at 6 blocks or more; bounds are widened by two Monte Carlo errors, by more where a "
+        "target has many cases"
     )
+    return GridTable(caption, headings, rows)
 
 
 def _table(

@@ -1,0 +1,155 @@
+"""What a report says beside its verdicts: how often each kind of sentence is true of simulated studies."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from vnuma.analysis.calibration.hard_cases import Case
+from vnuma.analysis.calibration.measure import MARGIN, Rate
+from vnuma.analysis.calibration.planning import PROMISE, SIGMA
+from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm, words
+from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
+from vnuma.analysis.distributions import FloatArray
+from vnuma.analysis.growth import slope_weights
+from vnuma.analysis.power import (
+    GRID,
+    detectable_by_pairs,
+    power,
+    power_equivalent,
+    ratio_for_equivalence,
+    ratio_needed,
+)
+from vnuma.analysis.sensitivity import LEVEL, sign_flip_p
+from vnuma.analysis.simulate import BoolArray, Layout, Simulated, differences
+from vnuma.analysis.variance import pilot_upper
+
+BLOCKS = (6, 8, 12)
+FASTER = -math.log(1.015)
+SIZES = (500, 1000, 2000, 3000)
+ALPHA = 0.05
+ANY_FAMILY = 0.115
+"""What docs/statistics.md says of all three kinds of words together."""
+MOST_NAMED = 44
+"""More blocks are named in so few studies that their simulation is not worth its time."""
+GATE_MISSES = 0.75
+"""Where one arm scatters twice as much: the gate misses it in some studies, which then speak of all arms."""
+_NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
+
+
+def sentence_cases(studies: int, few: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Every kind of sentence; `few` studies go one by one."""
+    each = iter(generator.spawn(5))
+    yield from _detects(studies, next(each))
+    yield from _would_decide(studies, next(each))
+    yield from _advice(studies, next(each))
+    yield from _sizes(studies, next(each))
+    yield from _sign_flips(few, next(each))
+
+
+def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """ "B blocks likely (80%) detect a difference of X": do they, in every arm?"""
+    what = "detects what it says"
+    for truth, target, bound in (
+        (STANDARD, what, PROMISE),
+        (_NOISY, f"{what}, one arm noisier", GATE_MISSES),
+    ):
+        for blocks in BLOCKS:
+            said = _said_to_detect(outcome(draw(truth, blocks, studies, generator)))
+            again = outcome(draw(truth, blocks, studies, generator))
+            really = np.quantile(again.half_width_95 - again.estimate, PROMISE, axis=0).max()
+            where = f"{truth.name}, B = {blocks}"
+            yield Case(target, where, bound, Rate.of(said >= really), at_most=False)
+
+
+def _said_to_detect(found: Simulated) -> FloatArray:
+    """On the ln scale: by the upper bound of the spread, and of those arms that rest on their own pairs."""
+    _, blocks, k = found.y.shape
+    arms, r = k - found.references, found.references
+    pooled = ratio_needed(Layout(arms, r, blocks)) * np.sqrt(found.ms * pilot_upper(1.0, found.df))
+    sd = found.own_se * math.sqrt(blocks * pilot_upper(1.0, blocks - 1))
+    own = np.where(found.own, detectable_by_pairs(1.0, blocks, arms) * sd, 0.0)
+    return np.asarray(np.maximum(pooled, own.max(axis=1)))
+
+
+def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """ "About N blocks would likely decide", said beside an undecided arm: how often would they?"""
+    arms, r = STANDARD.arms, STANDARD.references
+    grid = [blocks for blocks in GRID if blocks <= MOST_NAMED]
+    layouts = [Layout(arms, r, blocks) for blocks in grid]
+    needed = np.array([max(ratio_needed(one), ratio_for_equivalence(one)) for one in layouts])
+    decides = np.array(
+        [min(power(MARGIN, SIGMA, one), power_equivalent(MARGIN, SIGMA, one)) for one in layouts]
+    )
+    for blocks in BLOCKS:
+        found = outcome(draw(STANDARD, blocks, studies, generator))
+        said = words(found, blocks, fixed_order=False, margin=MARGIN)
+        wanted = math.log1p(MARGIN) / np.sqrt(found.ms * pilot_upper(1.0, found.df))
+        at = (needed[None, :] > wanted[:, None]).sum(axis=1)
+        told = some_arm(said.undecided) & (at < len(grid)) & (np.array([*grid, 0])[at] > blocks)
+        chance = decides[at[told]]
+        rate = Rate(float(chance.mean()), float(chance.std() / math.sqrt(len(chance))))
+        where = f"normal, B = {blocks}, on average"
+        yield Case("decided by the blocks that it names", where, PROMISE, rate, at_most=False)
+
+
+def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """ "Use 1x16" although one arm is truly 1.5% faster, and the others are alike."""
+    effect = np.array([0.0] * (STANDARD.arms - 1) + [FASTER])
+    for blocks in BLOCKS:
+        found = outcome(draw(STANDARD, blocks, studies, generator))
+        said = words(found, blocks, fixed_order=False, margin=MARGIN, effect=effect)
+        held_back = said.undecided | said.too_few | said.withheld | said.faster
+        where = f"one arm 1.5% faster, B = {blocks}"
+        yield Case("the reference advised", where, 0.05, Rate.of(~some_arm(held_back)))
+
+
+def _sizes(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """Words over all sizes, at single sizes and of growth: three families, of a study without any effect."""
+    for boots, at_size in ((0.003, 0.01), (0.01, 0.0)):
+        truth = Truth("", boots=lambda g, shape, sd=boots: sd * g.standard_normal(shape))  # type: ignore[misc]
+        for blocks in (6, 8):
+            y = _by_size(truth, blocks, studies, at_size, generator)
+            single = np.zeros(studies, dtype=bool)
+            for cells in y:
+                found = Simulated(cells, truth.references)
+                single |= (np.abs(found.estimate) > found.half_width(ALPHA / len(SIZES))).any(axis=1)
+            weights = slope_weights(SIZES, "rows a side")
+            scores = np.tensordot(np.array(weights), y, axes=1)
+            overall, growth = (_wrong(cells, truth) for cells in (y.mean(axis=0), scores))
+            where = f"SD {boots * 100:g}% boots, {at_size * 100:g}% sizes, B = {blocks}"
+            yield Case("false words at single sizes", where, 0.05, Rate.of(single))
+            yield Case("false words of growth", where, 0.05, Rate.of(growth))
+            any_ = overall | single | growth
+            yield Case("false words of any kind", where, ANY_FAMILY, Rate.of(any_))
+
+
+def _by_size(
+    truth: Truth, blocks: int, studies: int, at_size: float, generator: np.random.Generator
+) -> FloatArray:
+    """Cells [size, study, block, column]: sizes share the boot; each has its own part and iterations."""
+    shape = (studies, blocks, truth.columns)
+    boots = truth.boots(generator, shape)
+    return np.array(
+        [
+            boots
+            + at_size * generator.standard_normal(shape)
+            + np.median(normal(generator, (*shape, ITERATIONS)), axis=3)
+            for _ in SIZES
+        ]
+    )
+
+
+def _wrong(cells: FloatArray, truth: Truth) -> BoolArray:
+    found = Simulated(cells, truth.references)
+    return some_arm(found_slower(found, 0.0) | found_faster(found, 0.0))
+
+
+def _sign_flips(studies: int, generator: np.random.Generator) -> Iterator[Case]:
+    """The sign-flip test of one arm without an effect: it decides nothing, and should not cry wolf."""
+    for truth in (STANDARD, next(one for one in TRUTHS if one.name == "heavy tails")):
+        d = differences(draw(truth, 8, studies, generator).cells, truth.references)[:, :, 0]
+        wrong = np.array([sign_flip_p(one) <= LEVEL for one in d.tolist()])
+        yield Case("sign-flip test disagrees falsely", f"{truth.name}, B = 8", 0.05, Rate.of(wrong))
