@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -11,22 +12,35 @@ from vnuma.cli.options import RunArgument, StoreOption
 from vnuma.cli.screen import echo
 
 
+class ReportFormat(StrEnum):
+    """What to write."""
+
+    HTML = "html"
+    MARKDOWN = "markdown"
+    PNG = "png"
+    PDF = "pdf"
+
+
 def report(
     run: RunArgument = "latest",
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; reports/RUN.html by default.")
     ] = None,
+    format_: Annotated[
+        ReportFormat,
+        typer.Option("--format", help="The whole page; or one page with answer, verdicts and limits."),
+    ] = ReportFormat.HTML,
     store: StoreOption = None,
 ) -> None:
     """Write one HTML page that needs no network. Pages about the lab say so, in their name too.
 
-    Examples: vnuma report; vnuma report quick.4 -o quick.html
+    Examples: vnuma report; vnuma report quick.4 -o quick.html; vnuma report --format pdf
     """
     from vnuma.engine.lease.context import store_url
     from vnuma.report.model.model import load_run
-    from vnuma.report.page.render import write_page
+    from vnuma.report.page.render import write_report
     from vnuma.store.open import open_store
 
     loaded = load_run(open_store(store_url(store), create=False), run)
-    path = write_page(loaded, output)
-    echo(f"Report     {path}")
+    for path in write_report(loaded, output, format_.value):
+        echo(f"Report     {path}")

@@ -171,7 +171,7 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
         sides=faster_side(analysis.measure),
         boots=boots_words(analysis, loaded.study.reference),
         replicates=plural(analysis.replicate),
-        verdicts=tuple(_verdict_rows(loaded.study.reference, analysis, plots)),
+        verdicts=tuple(verdict_rows(loaded.study.reference, analysis, plots)),
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
         plots=plots,
@@ -209,7 +209,8 @@ def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
     )
 
 
-def _verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
+def verdict_rows(reference: str, analysis: Analysis, plots: RowPlots | None) -> list[VerdictRow]:
+    """The reference and each arm; without `plots` nothing is drawn."""
     drawn = {row.arm: row.plot for row in plots.rows} if plots else {}
     nothing = Markup("")
     rows = [

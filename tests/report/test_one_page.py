@@ -1,0 +1,47 @@
+"""A run on one page: what is pasted or put before somebody says the same as the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.report.build import GOLDEN_STORY, Story, study_text
+from vnuma.report.model.model import LoadedRun
+from vnuma.report.page.render import write_report
+
+Load = Callable[[Story], LoadedRun]
+
+
+def test_markdown_has_answer_scope_verdicts_and_limits(
+    loaded: Load, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And says that it is simulated, in its name too."""
+    monkeypatch.chdir(tmp_path)
+    (path,) = write_report(loaded(GOLDEN_STORY), None, "markdown")
+    text = path.read_text(encoding="utf-8")
+
+    assert path == Path("reports/quick.1.simulated.md")
+    places = [
+        text.index(part)
+        for part in ("SIMULATED", "Use 1x16 or 2x8", "6 power-cycles", "| 16x1 | slower by", "**limits it**")
+    ]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(("kind", "begins"), [("png", b"\x89PNG"), ("pdf", b"%PDF")])
+def test_pictures_are_one_file_a_vm(loaded: Load, tmp_path: Path, kind: str, begins: bytes) -> None:
+    """Named after it where there are several."""
+    story = Story(text=study_text(vms="sql-a, sql-b", sizes="500", forms="client"))
+    written = write_report(loaded(story), tmp_path / f"run.{kind}", "png" if kind == "png" else "pdf")
+
+    assert [path.name for path in written] == [f"run-sql-a.{kind}", f"run-sql-b.{kind}"]
+    assert all(path.read_bytes().startswith(begins) for path in written)
+
+
+def test_a_run_without_a_measurement_is_a_page_too(loaded: Load, tmp_path: Path) -> None:
+    """It says that nothing can be said yet."""
+    (path,) = write_report(loaded(Story(stop_after=0)), tmp_path / "none.md", "markdown")
+
+    assert "nothing can be said yet" in path.read_text(encoding="utf-8")
