@@ -8,9 +8,11 @@ import pytest
 
 from tests.unit.checks.cases import Case, read_cases
 from vnuma.checks.evaluate import evaluate
+from vnuma.checks.facts import Facts, Unknown
 from vnuma.checks.finding import Outcome, Severity
 from vnuma.checks.rule import Rule
 from vnuma.checks.rules.catalogue import BY_ID, RULES
+from vnuma.checks.subject import Subject
 from vnuma.domain.arm.arm import Arm
 
 CASES = read_cases()
@@ -52,6 +54,13 @@ def test_every_rule_has_a_case_of_each_outcome() -> None:
     lacking = {rule.id: set(Outcome) - shown[rule.id] for rule in RULES if set(Outcome) - shown[rule.id]}
     assert lacking == {}
     assert set(shown) <= set(BY_ID)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
+def test_no_rule_passes_before_it_has_read_a_fact(rule: Rule) -> None:
+    """Where nothing is known a rule is not evaluated: what it says is never of a constant of ours."""
+    with pytest.raises(Unknown):
+        rule.check(Facts(Subject()))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
