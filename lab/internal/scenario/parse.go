@@ -240,8 +240,10 @@ func (h Host) check() error {
 
 func (v VM) check(host Host) error {
 	switch {
-	case v.Name == "" || strings.Contains(v.Name+v.Folder, "/"):
-		return errors.New("needs a name; name and folder hold no slash")
+	case v.Name == "" || strings.Contains(v.Name, "/"):
+		return errors.New("needs a name, without a slash")
+	case v.Folder != "" && slices.Contains(strings.Split(v.Folder, "/"), ""):
+		return fmt.Errorf("folder %q: want names parted by slashes, such as Test/SQL", v.Folder)
 	case v.VCPUs < 1 || v.VCPUs > host.Threads():
 		return fmt.Errorf("vcpus %d: want 1 to the host's %d logical CPUs", v.VCPUs, host.Threads())
 	case v.CoresPerSocket == 0 && v.Hardware < 20:

@@ -71,6 +71,7 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 		"vms: [{name: a, cores_per_socket: 3}]":                  "does not divide",
 		"vms: [{name: a, cores_per_socket: 0}]":                  "hardware 20",
 		"vms: [{name: a/b}]":                                     "slash",
+		"vms: [{name: a, folder: /b}]":                           "parted by slashes",
 		"vms: [{name: a}, {name: a}]":                            "two at /DC0/vm/a",
 		"vms: [{name: a, power: maybe}]":                         "on or off",
 		"faults: [{kind: gremlins}]":                             "gremlins",

@@ -104,7 +104,10 @@ func TestTheHostIsTheScenarios(t *testing.T) {
 }
 
 func TestVMsOfOneNameLiveInDifferentFolders(t *testing.T) {
-	l := startLab(t, "vms: [{name: sql16}, {name: sql16, folder: Old, hardware: 4, vcpus: 4, power: off}]")
+	l := startLab(t, "vms: [{name: sql16}, {name: sql16, folder: Old, hardware: 4, vcpus: 4, power: off}, "+
+		"{name: sql16, folder: Old/2019 %2f Q1}, {name: other, folder: Old/2019 %2f Q1}]")
+	l.find(l.client, "/DC0/vm/Old/2019 %2f Q1/sql16")
+	l.find(l.client, "/DC0/vm/Old/2019 %2f Q1/other")
 	old := l.find(l.client, "/DC0/vm/Old/sql16")
 	var vm mo.VirtualMachine
 	l.must(old.Properties(l.ctx, old.Reference(), []string{"config.version"}, &vm))

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/vmware/govmomi/object"
 	"github.com/vmware/govmomi/simulator"
@@ -89,14 +90,13 @@ func (s *Server) furnish(identity string) error {
 		return err
 	}
 	s.license()
-	named := map[string]*object.Folder{"": folders.VmFolder}
+	known := map[string]*object.Folder{"": folders.VmFolder}
 	for _, vm := range s.config.Scenario.VMs {
-		if named[vm.Folder] == nil {
-			if named[vm.Folder], err = folders.VmFolder.CreateFolder(ctx, vm.Folder); err != nil {
-				return fmt.Errorf("folder %s: %w", vm.Folder, err)
-			}
+		folder, err := nested(ctx, known, vm.Folder)
+		if err != nil {
+			return fmt.Errorf("folder %s: %w", vm.Folder, err)
 		}
-		if err := s.createVM(ctx, client, named[vm.Folder], vm); err != nil {
+		if err := s.createVM(ctx, client, folder, vm); err != nil {
 			return fmt.Errorf("VM %s: %w", vm.Path(), err)
 		}
 	}
@@ -104,6 +104,26 @@ func (s *Server) furnish(identity string) error {
 		return err
 	}
 	return s.addFleet(ctx, folders)
+}
+
+// unescaped takes back what vSphere does to a name; the simulator does it once more.
+var unescaped = strings.NewReplacer("%2f", "/", "%5c", `\`, "%25", "%")
+
+// nested is the folder at a path below the datacenter's for VMs, made with those around it where it is not yet known.
+func nested(ctx context.Context, known map[string]*object.Folder, path string) (*object.Folder, error) {
+	if folder := known[path]; folder != nil {
+		return folder, nil
+	}
+	around, name := "", path
+	if cut := strings.LastIndexByte(path, '/'); cut >= 0 {
+		around, name = path[:cut], path[cut+1:]
+	}
+	parent, err := nested(ctx, known, around)
+	if err != nil {
+		return nil, err
+	}
+	known[path], err = parent.CreateFolder(ctx, unescaped.Replace(name))
+	return known[path], err
 }
 
 func (s *Server) createVM(ctx context.Context, client *vim25.Client, folder *object.Folder, vm scenario.VM) error {
