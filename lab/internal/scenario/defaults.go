@@ -35,6 +35,7 @@ type releaseDefault struct {
 }
 
 var releaseDefaults = []releaseDefault{
+	{vnuma.Release{Major: 9, Minor: 0}, 22, "24755229"},
 	{vnuma.Release{Major: 8, Minor: 0}, 20, "24022510"},
 	{vnuma.Release{Major: 7, Minor: 0}, 17, "15843807"},
 	{vnuma.Release{Major: 6, Minor: 7}, 14, "8169922"},

@@ -114,8 +114,8 @@ func (e ESXi) check() error {
 		return nil
 	}
 	release, err := vnuma.ParseRelease(e.Version)
-	if err == nil && !release.AtLeast(6, 0) {
-		err = fmt.Errorf("esxi.version %s: releases before 6.0 are not modelled", e.Version)
+	if err == nil && (!release.AtLeast(6, 0) || release.AtLeast(9, 1)) {
+		err = fmt.Errorf("esxi.version %s: releases before 6.0 and after 9.0 are not modelled", e.Version)
 	}
 	return err
 }

@@ -64,6 +64,7 @@ func TestWhatCannotBePlayedIsRefusedByName(t *testing.T) {
 		"vms: [{name: a, colour: red}]":                          "colour",
 		"esxi: {version: five}":                                  "five",
 		`esxi: {version: "5.5"}`:                                 "before 6.0",
+		`esxi: {version: "9.1.0"}`:                               "after 9.0",
 		"reading: both":                                          "reading",
 		"host: {numa_nodes: 3}":                                  "NUMA nodes",
 		"host: {threads_per_core: 4}":                            "threads_per_core",

@@ -10,7 +10,7 @@ import (
 
 // A lab without vCenter serves the host's own API, in its release, and has nothing that only vCenter has.
 func TestAStandaloneHostServesItsOwnAPI(t *testing.T) {
-	for version, api := range map[string]string{"6.0.0": "6.0", "6.7.0": "6.7", "7.0.3": "7.0.3.0", "8.0.3": "8.0.3.0"} {
+	for version, api := range map[string]string{"6.0.0": "6.0", "6.7.0": "6.7", "7.0.3": "7.0.3.0", "8.0.3": "8.0.3.0", "9.0.0": "9.0.0.0"} {
 		l := startLab(t, "{standalone: true, esxi: {version: "+version+"}}")
 		content := l.client.ServiceContent
 		if about := content.About; about.ApiType != "HostAgent" || about.ApiVersion != api || about.InstanceUuid != "" {
