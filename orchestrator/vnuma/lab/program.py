@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +24,8 @@ GO_FLOOR = (1, 25)
 _BUILD_TIMEOUT_S = 1200
 _KEPT = 5
 """Programs kept in the cache: each edit of the sources adds one of 25 MB."""
+_IN_USE_S = 6 * 3600
+"""One found in the cache since then stays as well: tests of another checkout start theirs again and again."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,8 @@ def build(*, say: Callable[[str], None] | None = None) -> Path:
     """
     built = find_built()
     if built is not None:
+        with suppress(OSError):  # a cache that is only read, or one that another build tidies up
+            os.utime(built.parent)
         return built
     go = find_go()
     if go is None:
@@ -175,10 +181,14 @@ def compile_program(
 
 
 def _forget_old(folder: Path) -> None:
-    """Remove all but the newest programs; one that runs is not harmed by it."""
-    by_age = sorted(folder.iterdir(), key=lambda entry: entry.stat().st_mtime, reverse=True)
-    for entry in by_age[_KEPT:]:
-        shutil.rmtree(entry, ignore_errors=True)  # another build may tidy up at the same time
+    """Remove all but the newest programs and those in use; one that runs is not harmed by it."""
+    ages = []
+    for entry in folder.iterdir():
+        with suppress(FileNotFoundError):  # another build may tidy up at the same time
+            ages.append((time.time() - entry.stat().st_mtime, entry))
+    for age, entry in sorted(ages)[_KEPT:]:
+        if age > _IN_USE_S:
+            shutil.rmtree(entry, ignore_errors=True)
 
 
 def tail(text: str, lines: int = 8) -> str:

@@ -62,7 +62,7 @@ def test_changed_sources_are_built_anew(sources: Path) -> None:
 
 
 def test_the_cache_does_not_grow_with_every_edit(sources: Path, tmp_path: Path) -> None:
-    """Only the newest programs are kept, the one just built among them."""
+    """Of those that nobody uses only the newest are kept, the one just built among them."""
     for number in range(7):
         old = tmp_path / "cache" / "lab" / f"{number}-go1.25" / program.PROGRAM
         old.parent.mkdir(parents=True)
@@ -72,6 +72,21 @@ def test_the_cache_does_not_grow_with_every_edit(sources: Path, tmp_path: Path) 
     kept = {path.name for path in (tmp_path / "cache" / "lab").iterdir()}
 
     assert kept == {built.parent.name, *(f"{number}-go1.25" for number in (3, 4, 5, 6))}
+
+
+def test_a_program_in_use_outlives_newer_ones(
+    sources: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests of one checkout go on while others build their labs."""
+    first = lab.build()
+    os.utime(first.parent, (1, 1))
+    assert lab.build() == first
+    monkeypatch.setattr(program, "_KEPT", 1)
+    (sources / "main.go").write_text(MAIN.replace("one", "two"))
+    other = lab.build()
+
+    assert other != first
+    assert first.exists()
 
 
 def test_a_program_is_found_without_go(sources: Path, monkeypatch: pytest.MonkeyPatch) -> None:
