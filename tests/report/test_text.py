@@ -290,3 +290,13 @@ def test_several_vms_have_an_answer_each(loaded: Callable[[Story], LoadedRun]) -
         "sql-a:",
         "sql-b:",
     ]
+
+
+def test_one_boot_has_no_spread_to_warn_of(loaded: Load) -> None:
+    """Neither a range of one boot nor columns that vary more than others are spoken of."""
+    text = " ".join(brief_as_text(loaded(Story(text=study_text(sizes="500", blocks=1)))).split())
+
+    assert "too few boots (1 of 6)" in text
+    assert "varied more" not in text
+    assert "(n = 1)" not in text
+    assert "n = 2" in text  # the reference, which ran twice

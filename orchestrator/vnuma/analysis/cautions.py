@@ -194,7 +194,7 @@ def _spread(found: Findings) -> Iterator[Caution]:
             apart_sentence(found.apart, found.design.size_word),
             "Report each size: the overall verdict averages them.",
         )
-    tested = [flag.label for flag in found.comparison.gates if flag.flagged]
+    tested = [flag.label for flag in found.comparison.gates if flag.testable and flag.flagged]
     if tested:
         yield Caution(
             "variance_gate",

@@ -84,13 +84,13 @@ class Spread:
 
 
 def spreads(analysis: Analysis) -> list[Spread]:
-    """The arms in the order of the study, the reference's two columns together."""
+    """The arms that have one, in the order of the study, the reference's two columns together."""
     values: dict[str, list[float]] = defaultdict(list)
     for point in analysis.points:
         values[point.arm].append(point.value)
     made = []
     for arm in [cell.arm for cell in analysis.table[0].cells]:
-        if values[arm]:
+        if len(values[arm]) > 1:
             middle = statistics.median(values[arm])
             low, high = min(values[arm]) / middle - 1, max(values[arm]) / middle - 1
             made.append(Spread(arm, len(values[arm]), low, high))

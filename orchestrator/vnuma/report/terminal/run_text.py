@@ -224,8 +224,8 @@ def _trust(loaded: LoadedRun, analysis: Analysis, reference: str, width: int) ->
     if vm is not None:
         effective = effective_count(loaded, vm).words
         statements.append(f"{effective}; {control_words(analysis)}")
-    if analysis.points:
-        all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in spreads(analysis))
+    if found := spreads(analysis):
+        all_spreads = ", ".join(spread.words.replace(" ", _NO_BREAK) for spread in found)
         statements.append(
             f"{plural(analysis.replicate)} around their arm's median, min to max: {all_spreads}"
         )
