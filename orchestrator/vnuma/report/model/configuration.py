@@ -1,4 +1,4 @@
-"""What was run on what: everything that decides whether another run may be compared with this one."""
+"""Hardware and software of a run: what decides whether another run may be compared with it."""
 
 from __future__ import annotations
 
