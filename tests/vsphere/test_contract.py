@@ -153,6 +153,26 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
     assert unchanged(before, now(running))
 
 
+@pytest.mark.parametrize(
+    "account",
+    [{"privileges": ["System.View", "System.Read"]}, {"sees": ["sql16"]}],
+    ids=["reads alone", "sees the VM alone"],
+)
+def test_an_account_that_may_do_little_gets_an_answer_for_each_belief(
+    lab: LabFactory, tmp_path: Path, account: dict[str, Any]
+) -> None:
+    """What it may not see is not evaluable; nothing is a crash, and nothing differs that does not."""
+    running = lab(boot=QUICK, accounts=[{"user": "limited", **account}])
+    inventory = write_inventory(tmp_path, running, user="limited")
+    target = named_targets(inventory, ["sql16"])["sql16"].in_vcenter()
+
+    answers = judge_vcenter(target, inventory, read_only=True)
+
+    assert len(answers.beliefs) == len(READING) + len(WHILE_OFF) + len(WHILE_ON)
+    assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
+    assert answers.count(Verdict.HELD) > len(READING) / 2
+
+
 def test_recorded_differences_are_played_by_the_lab(lab: LabFactory, tmp_path: Path) -> None:
     """A file of differences makes a scenario; there each of them is seen again, no other, and undone."""
     seen = {

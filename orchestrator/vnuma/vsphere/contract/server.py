@@ -162,6 +162,7 @@ def _unset(asked: AskedVm) -> str:
 @READING.declare("read.traversal_of_the_host", _COLLECTOR)
 def _traversal(asked: AskedVm) -> str:
     """One request reads a VM and, along `runtime.host`, its host."""
+    asked.of_host("name")
     along = Query.TraversalSpec(type=vim.VirtualMachine, path="runtime.host", skip=False)
     kinds = (vim.VirtualMachine, vim.HostSystem)
     spec = Query.FilterSpec(
