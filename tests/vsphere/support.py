@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hmac
+from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
 from tests.support.lab import LabHandle
@@ -34,6 +36,21 @@ def vcenter_of(lab: LabHandle, **changed: Any) -> VCenter:
         "ca_file": str(end.ca_file),
     }
     return VCenter(**{**fields, **changed})
+
+
+def saml(lab: LabHandle, minutes: float = 5, method: str = "bearer", key: str | None = None) -> str:
+    """A token of the lab's administrator that is good for so long; `key` is not the lab's own."""
+    until = (datetime.now(UTC) + timedelta(minutes=minutes)).replace(microsecond=0)
+    text = until.isoformat().replace("+00:00", "Z")
+    signed = hmac.new((key or lab.vcenter.password).encode(), f"{lab.vcenter.user} {text}".encode(), "sha256")
+    return (
+        '<saml2:Assertion xmlns:saml2="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" Version="2.0">'
+        '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#">'
+        f"<ds:SignatureValue>{signed.hexdigest()}</ds:SignatureValue></ds:Signature>"
+        f"<saml2:Subject><saml2:NameID>{lab.vcenter.user}</saml2:NameID>"
+        f'<saml2:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:{method}"/></saml2:Subject>'
+        f'<saml2:Conditions NotOnOrAfter="{text}"/></saml2:Assertion>'
+    )
 
 
 def change(session: Session, ref: Any, **desired: Value) -> Change:

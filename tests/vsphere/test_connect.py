@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import base64
-import hmac
 import traceback
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from pyVmomi import vim
 
 from tests.support.connect_proxy import connect_proxy
 from tests.support.lab import LabHandle
-from tests.vsphere.support import LabFactory, vcenter_of
+from tests.vsphere.support import LabFactory, saml, vcenter_of
 from vnuma.errors import (
     AccountRefused,
     CertificateRejected,
@@ -24,7 +23,8 @@ from vnuma.errors import (
     VCenterUnreachable,
     VmNotFound,
 )
-from vnuma.vsphere.connect import Session, SessionExpired, agreed_version, connect
+from vnuma.logins import Logins
+from vnuma.vsphere.connect import Session, SessionExpired, agreed_version, connect, log_out
 from vnuma.vsphere.faults import UnexpectedFault
 from vnuma.vsphere.read import find_vm, read_vm
 
@@ -143,21 +143,6 @@ def test_a_proxy_that_refuses_is_named(shared_lab: LabHandle, status: int) -> No
     assert "vcenter.proxy" in str(caught.value.fix)
 
 
-def saml(lab: LabHandle, minutes: float = 5, method: str = "bearer", key: str | None = None) -> str:
-    """A token of the lab's administrator that is good for so long; `key` is not the lab's own."""
-    until = (datetime.now(UTC) + timedelta(minutes=minutes)).replace(microsecond=0)
-    text = until.isoformat().replace("+00:00", "Z")
-    signed = hmac.new((key or lab.vcenter.password).encode(), f"{lab.vcenter.user} {text}".encode(), "sha256")
-    return (
-        '<saml2:Assertion xmlns:saml2="urn:oasis:names:tc:SAML:2.0:assertion" ID="_1" Version="2.0">'
-        '<ds:Signature xmlns:ds="http://www.w3.org/2000/09/xmldsig#">'
-        f"<ds:SignatureValue>{signed.hexdigest()}</ds:SignatureValue></ds:Signature>"
-        f"<saml2:Subject><saml2:NameID>{lab.vcenter.user}</saml2:NameID>"
-        f'<saml2:SubjectConfirmation Method="urn:oasis:names:tc:SAML:2.0:cm:{method}"/></saml2:Subject>'
-        f'<saml2:Conditions NotOnOrAfter="{text}"/></saml2:Assertion>'
-    )
-
-
 @pytest.mark.parametrize("encoded", [False, True], ids=["XML", "base64"])
 def test_a_token_logs_in_instead_of_a_password(shared_lab: LabHandle, encoded: bool) -> None:
     """The session is its subject's, the token shows nowhere, and no later request carries it."""
@@ -182,6 +167,26 @@ def test_a_token_that_vcenter_does_not_take_is_refused(shared_lab: LabHandle, wr
         connect(vcenter_of(shared_lab, user="", password="", token=text))
 
     assert text not in str(caught.value)
+
+
+def test_a_refused_token_does_not_keep_another_one_out(shared_lab: LabHandle, tmp_path: Path) -> None:
+    """Sessions and refusals that a run shares are each token's own; none of their files has a token."""
+    texts = [saml(shared_lab, minutes=-1), saml(shared_lab)]
+    logins = Logins(tmp_path)
+    expired, good = (
+        replace(vcenter_of(shared_lab, user="", password="", token=text), logins=logins) for text in texts
+    )
+    with pytest.raises(AccountRefused):
+        connect(expired)
+
+    with connect(good) as session:
+        assert session.content.sessionManager.currentSession.userName == shared_lab.vcenter.user
+
+    log_out(logins)
+    with pytest.raises(AccountRefused, match="does not try it again"):
+        connect(expired)
+    kept = "".join(path.read_text(encoding="utf-8") for path in tmp_path.glob("*.json"))
+    assert [text for text in texts if text in kept + expired.account + good.account] == []
 
 
 @pytest.mark.parametrize(

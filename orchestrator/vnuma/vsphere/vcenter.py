@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -41,8 +42,11 @@ class VCenter:
 
     @property
     def account(self) -> str:
-        """Server and user, as refusals are remembered."""
-        return f"{self.address} {self.user or ('token' if self.token else 'session')}"
+        """Server and user, or which token or session, as sessions and refusals are remembered: no secret."""
+        if self.user:
+            return f"{self.address} {self.user}"
+        kind, secret = ("token", self.token) if self.token else ("session", self.session)
+        return f"{self.address} {kind} {hashlib.sha256(secret.strip().encode()).hexdigest()[:16]}"
 
     def without_secrets(self) -> dict[str, Any]:
         """What it takes to reach the server with a session that is open already."""
