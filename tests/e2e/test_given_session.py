@@ -1,7 +1,8 @@
-"""A run through a proxy, with a session that somebody else has opened."""
+"""A run through a proxy, with a session that somebody else has opened, or a token from one's sign-on."""
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -10,26 +11,24 @@ from tests.conftest import LabFactory
 from tests.support.cli import vnuma
 from tests.support.connect_proxy import connect_proxy
 from tests.support.site import write_inventory, write_study
-from tests.vsphere.support import vcenter_of
+from tests.vsphere.support import saml, vcenter_of
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.read import find_vm
 
 
-def test_a_study_runs_with_a_given_session_through_a_proxy(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("way", "opened_by_us"), [("session", 0), ("token", 1)])
+def test_a_study_runs_without_a_password_through_a_proxy(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str, opened_by_us: int
 ) -> None:
-    """Cells are valid and the VM is restored; the cookie is in no file, and the session stays open."""
+    """Cells are valid and the VM is restored; the secret is in no file, and a given session stays open."""
     running = lab()
     with connect(vcenter_of(running)) as opened, connect_proxy() as proxy:
         cookie = str(opened.transport.cookie).partition("=")[2].partition(";")[0].strip('"')
-        monkeypatch.setenv("OF_A_TEST_SESSION", cookie)
+        token = base64.b64encode(saml(running, minutes=60).encode()).decode()
+        given = {"session": cookie, "token": token}[way]
+        monkeypatch.setenv("OF_A_TEST", given)
         site = write_inventory(
-            tmp_path,
-            running,
-            user="",
-            password=None,
-            session={"env": "OF_A_TEST_SESSION"},
-            proxy=proxy.address,
+            tmp_path, running, user="", password=None, proxy=proxy.address, **{way: {"env": "OF_A_TEST"}}
         )
 
         ran = vnuma("run", write_study(tmp_path), "-i", site)
@@ -38,6 +37,6 @@ def test_a_study_runs_with_a_given_session_through_a_proxy(
         assert "2 of 2 cells valid" in ran.text
         assert proxy.asked
         assert find_vm(opened, "sql16")
-        assert running.logins()["succeeded"] == 1
-    kept = [path for path in tmp_path.rglob("*") if path.is_file() and cookie.encode() in path.read_bytes()]
+        assert running.logins()["succeeded"] == 1 + opened_by_us
+    kept = [path for path in tmp_path.rglob("*") if path.is_file() and given.encode() in path.read_bytes()]
     assert kept == []
