@@ -46,8 +46,11 @@ options:
           password:
             description: Reference to the account's password, or the result of a lookup.
             type: raw
+          token:
+            description: Reference to a SAML bearer token, instead of user and password.
+            type: raw
           session:
-            description: Reference to the cookie of an open session, instead of user and password.
+            description: Reference to the cookie of an open session, instead of user and password or token.
             type: raw
           proxy:
             description: Proxy that connects by HTTP CONNECT, as C(HOST:PORT).

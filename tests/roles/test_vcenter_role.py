@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
-from tests.support.playbook import play
+from tests.support.playbook import Played, play
 from tests.support.site import write_inventory
 from tests.vsphere.support import vcenter_of
 from vnuma.domain.vm.role import needed_privileges
@@ -45,3 +45,23 @@ def test_check_apply_apply_again(lab: LabFactory, tmp_path: Path) -> None:
     assert f"privilege   all {len(wanted)} " in vnuma("doctor", "-i", inventory).out
 
     assert not play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", *extra).only("vcenter_role").changed
+
+
+def test_an_account_that_logs_in_by_a_token_is_named(lab: LabFactory, tmp_path: Path) -> None:
+    """The administrator's password takes the token's place; who gets the role has to be said."""
+    running = lab(accounts=[{"user": STUDY, "privileges": []}], vms=[{"name": "sql16"}])
+    token = {"env": "OF_NO_USE_HERE"}
+    inventory = write_inventory(tmp_path, running, user="", password=None, token=token)
+    without = inventory.read_text(encoding="utf-8").replace('"user": "", "password": null, ', "")
+    inventory.write_text(without, encoding="utf-8")
+    admin: dict[str, object] = {
+        "vnuma_admin_user": running.vcenter.user,
+        "vnuma_admin_password": {"file": str(tmp_path / "password")},
+    }
+
+    def checked(**more: str) -> Played:
+        extra = ("-e", json.dumps(admin | more))
+        return play(tmp_path, inventory, "vnuma.vnuma.vcenter_role", "--check", *extra)
+
+    assert "vnuma_role_principal" in checked().text
+    assert checked(vnuma_role_principal=STUDY).only("vcenter_role").changed
