@@ -8,10 +8,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
 
 from vnuma.domain.contract.belief import SCHEMA as CONTRACT
 from vnuma.domain.contract.belief import Verdict
@@ -51,30 +53,25 @@ def _learn_contract(source: Path, document: Mapping[str, Any], folder: Path) -> 
         id_: one["seen"] for id_, one in document["beliefs"].items() if one["verdict"] == Verdict.DIFFERS
     }
     played, unplayed = _played(differing)
-    comments = [f"# Not played, teach the lab by hand: {id_}: {seen}" for id_, seen in unplayed.items()]
-    lines = [
-        f"# From vnuma contract: {len(differing)} differences.",
-        *comments,
-        f"name: learned-{name}",
-        "learned:",
-    ]
-    for kind, entries in played.items():
-        lines += [f"  {kind}:", *(f"    {key}: {value}" for key, value in entries.items())]
-    if not any(played.values()):
-        lines[-1] = "learned: {}"
-    return _write(folder / f"{name}.yml", "\n".join(lines) + "\n")
+    scenario = CommentedMap({"name": f"learned-{name}", "learned": played})
+    told = [f"From vnuma contract: {len(differing)} differences."]
+    told += [f"Not played, teach the lab by hand: {id_}: {seen}" for id_, seen in unplayed.items()]
+    scenario.yaml_set_start_comment("\n".join(" ".join(one.split()) for one in told))
+    text = StringIO()
+    YAML().dump(scenario, text)
+    return _write(folder / f"{name}.yml", text.getvalue())
 
 
-def _played(differing: Mapping[str, str]) -> tuple[dict[str, dict[str, str]], dict[str, str]]:
+def _played(differing: Mapping[str, str]) -> tuple[dict[str, dict[Any, Any]], dict[str, str]]:
     """What the lab's scenarios can say of these differences, and the rest."""
-    played: dict[str, dict[str, str]] = {}
+    played: dict[str, dict[Any, Any]] = {}
     unplayed: dict[str, str] = {}
     for id_, seen in differing.items():
         room, _, what = id_.partition(".")
         if room == "error" and (number := _NUMBER.fullmatch(seen)):
-            played.setdefault("errors", {})[number[2]] = number[1]
+            played.setdefault("errors", {})[int(number[2])] = int(number[1])
         elif room == "view" and (lacking := _LACKS.fullmatch(seen)):
-            played.setdefault("without", {})[what.partition(".")[0]] = f"[{lacking[1]}]"
+            played.setdefault("without", {})[what.partition(".")[0]] = lacking[1].split(", ")
         elif (room == "refused" or id_.endswith("_is_refused")) and (fault := _FAULT.fullmatch(seen)):
             played.setdefault("refusals", {})[id_] = fault[1]
         else:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from ruamel.yaml import YAML
 
 from tests.sqlserver.support import server_of
 from tests.support.cli import vnuma
@@ -204,6 +205,22 @@ def test_recorded_differences_are_played_by_the_lab(lab: LabFactory, tmp_path: P
     found = seen_of((*of_sql.beliefs, *ask(tmp_path, running).beliefs), Verdict.DIFFERS)
     assert found == seen
     assert unchanged(before, now(running))
+
+
+def test_a_text_of_a_recording_stays_a_text(tmp_path: Path) -> None:
+    """Whatever a file that was sent in has in it, the scenario gets no further field from it."""
+    differing = {
+        "clock.runs_forward": "False\nlicence: free",
+        "view.dm_os_nodes": "without a]\nlicence: free",
+    }
+    beliefs = {id_: {"verdict": "differs", "seen": seen} for id_, seen in differing.items()}
+    of = {"kind": "sql_server", "major_version": 15}
+    file = tmp_path / "contract.json"
+    file.write_text(json.dumps({"schema": SCHEMA, "of": of, "beliefs": beliefs}), encoding="utf-8")
+
+    scenario = YAML(typ="safe", pure=True).load(learn(file, tmp_path).read_text(encoding="utf-8"))
+
+    assert set(scenario) == {"name", "learned"}
 
 
 def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: LabHandle) -> None:
