@@ -30,7 +30,7 @@ def bearer_token(given: str, address: str) -> str:
         root = None
     if root is None or root.tag != _ASSERTION:
         raise InputError(
-            f"vcenter.token of {address} is no SAML 2.0 assertion.",
+            f"vcenter.token of {address} is not a SAML 2.0 assertion.",
             fix="Give the Assertion alone: as XML on one line, or as base64 of it on one line.",
         )
     if any(one.get("Method") == _HOLDER_OF_KEY for one in root.iterfind(_CONFIRMATION)):

@@ -59,8 +59,8 @@ class VCenterTarget(Strict):
             raise ValueError("give user and password, or token, or session: only one of them")
         if not any(ways) or (ways[2] and not (self.user and self.password)):
             raise ValueError(
-                "give user and password, or session: the reference to an open session's cookie, or token: "
-                "that to a SAML token"
+                "give user and password, or token (a reference to a SAML token), or session (a reference to "
+                "an open session's cookie)"
             )
         return self
 

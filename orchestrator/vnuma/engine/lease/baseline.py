@@ -88,7 +88,7 @@ def take_over(
             lease_note.write_note(session, ref, note_text(run))
             return token
     raise VmHeld(
-        f"Somebody else changes {vm.name} again and again, so that it cannot be marked.",
+        f"{vm.name} keeps changing while vnuma tries to mark it.",
         fix="Look at the VM's recent tasks in vCenter. No setting was changed.",
     )
 

@@ -25,6 +25,11 @@ from vnuma.sqlserver.instance.endpoint import answers
 _NAMED = 5
 _BY_ADDRESS = Identity()
 _RECENT_MINUTES = 10.0
+_UNLIMITED = {
+    "memory": "Set the limit to Unlimited: ESXi takes memory above it back from the guest, and refuses a "
+    "full reservation.",
+    "CPU": "Set the limit to Unlimited: ESXi makes vCPUs wait once the VM has used it up.",
+}
 
 
 def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
@@ -44,10 +49,9 @@ def around_vm(name: str, host: str, seen: Surroundings) -> Iterator[Finding]:
         yield Finding(
             "P37",
             "block" if limit.resource == "memory" else "warn",
-            f"{name} gets at most {limit.limit} of its {limit.has} {unit} of {limit.resource}: a limit of "
-            f"{where}.",
-            "Set it to Unlimited: what lies above it is taken from the guest, and a reservation of all is "
-            "refused.",
+            f"{name} can use only {limit.limit:,} of its {limit.has:,} {unit} of {limit.resource}, because "
+            f"of a limit on {where}.",
+            _UNLIMITED[limit.resource],
         )
     if seen.neighbours:
         yield Finding(

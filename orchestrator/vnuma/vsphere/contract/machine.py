@@ -88,7 +88,7 @@ def _cpu_allocation(asked: AskedVm) -> str:
 
 @READING.declare("vm.no_limit", _ALLOCATION)
 def _no_limit(asked: AskedVm) -> str:
-    """A limit is -1, which is none, or a number above 0."""
+    """A limit is -1 (unlimited), or a number above 0."""
     seen = [asked.value(f"config.{resource}Allocation.limit") for resource in ("memory", "cpu")]
     if not all(limit == -1 or limit > 0 for limit in seen):
         raise DiffersError(str(seen))
@@ -128,7 +128,7 @@ def _extra_config(asked: AskedVm) -> str:
 
 @READING.declare("vm.extra_config_has_no_key_twice", f"{API}vim.option.OptionValue.html")
 def _keys(asked: AskedVm) -> str:
-    """No key of extraConfig is there twice, upper and lower case apart."""
+    """extraConfig has no duplicate keys, ignoring case."""
     keys = [one.key.lower() for one in asked.value("config.extraConfig") or []]
     return expect(len(keys) - len(set(keys)), 0)
 
@@ -173,7 +173,7 @@ def _running(asked: AskedVm) -> dict[str, Any]:
 
 @READING.declare("guest.tools_status", _GUEST)
 def _tools(asked: AskedVm) -> str:
-    """Whether Tools run is one of three words."""
+    """toolsRunningStatus has one of three values."""
     seen = asked.value("guest.toolsRunningStatus")
     return _one_of(seen, "guestToolsRunning", "guestToolsNotRunning", "guestToolsExecutingScripts")
 
@@ -241,7 +241,7 @@ def _cpus(asked: AskedVm) -> str:
 
 @READING.declare("host.numa_nodes_have_memory", _NUMA)
 def _memory(asked: AskedVm) -> str:
-    """The memory of a host's NUMA nodes comes to its own, to a tenth."""
+    """The memories of a host's NUMA nodes add up to the host's memory, within 10%."""
     numa, memory = asked.of_host("hardware.numaInfo"), asked.of_host("hardware.memorySize")
     there = sum(node.memoryRangeLength for node in numa.numaNode)
     return expect(abs(there - memory) <= memory / 10, True)

@@ -65,7 +65,7 @@ def _current(asked: ChangedVm) -> str:
 
 @WHILE_OFF.declare("change.nothing", _FAULTS)
 def _nothing(asked: ChangedVm) -> str:
-    """A reconfigure that asks for nothing is no error."""
+    """An empty reconfigure succeeds."""
     return expect(asked.refusal_of([], vim.vm.ConfigSpec()), ACCEPTED)
 
 
@@ -283,7 +283,7 @@ for _id, _says, _fault, _asking in (
     ),
     (
         "odd_memory",
-        "Memory that is no multiple of 4 MB",
+        "Memory that is not a multiple of 4 MB",
         _ARGUMENT,
         lambda s: {"memoryMB": number(s, "memoryMB") + 1},
     ),
@@ -316,6 +316,7 @@ def _no_size(asked: ChangedVm) -> str:
 @WHILE_OFF.declare("refused.shutdown_while_off", f"{API}vim.VirtualMachine.html#shutdownGuest")
 def _shutdown(asked: ChangedVm) -> str:
     """To ask the guest of a VM that is off to shut down is InvalidPowerState, which names the state."""
+    asked.writer.fence()
     try:
         asked.ref.ShutdownGuest()
     except vim.fault.InvalidPowerState as fault:
