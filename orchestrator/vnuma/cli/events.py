@@ -7,8 +7,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, TextIO
+from io import FileIO
+from typing import TYPE_CHECKING, BinaryIO
 
+from vnuma.cli.screen import say
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,14 +19,27 @@ if TYPE_CHECKING:
 
 
 class EventLog:
-    """One line for each cell that ended, each step, each wait and each VM that was put back."""
+    """One line for each cell that ended, each step, each wait and each VM that was put back.
 
-    def __init__(self, stream: TextIO) -> None:
+    A line that cannot be written ends the log and never the run.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
         self._seen: dict[tuple[str, str], object] = {}
+        self._ended = False
 
     def show(self, progress: Progress) -> None:
-        """Write what is new."""
+        """Write what is new, as long as it can be written."""
+        if self._ended:
+            return
+        try:
+            self._show(progress)
+        except OSError as error:
+            self._ended = True
+            say(f"No more events are written ({error.strerror}); the run goes on.", sys.stderr)
+
+    def _show(self, progress: Progress) -> None:
         for vm in progress.vms:
             if vm.last and self._is_new(vm, "cell", (vm.ended, vm.last)):
                 arm, outcome = vm.last[0]
@@ -55,7 +70,7 @@ class EventLog:
             "cells": vm.total,
             "left_s": progress.left_s,
         }
-        self._stream.write(json.dumps(line) + "\n")
+        self._stream.write(json.dumps(line).encode() + b"\n")
         self._stream.flush()
 
 
@@ -68,10 +83,11 @@ def following(where: str | None) -> Iterator[Watch | None]:
     if where is None:
         yield None
     elif where == "-":
-        yield EventLog(sys.stdout).show
+        yield EventLog(sys.stdout.buffer).show
     else:
         try:
-            file = open(where, "a", encoding="utf-8")  # noqa: SIM115 - the error of opening is ours, others are not
+            # Unbuffered: a line that could not be written is not tried again when the file is closed.
+            file = FileIO(where, "a")
         except OSError as error:
             raise InputError(
                 f"Events cannot be written to {where} ({error.strerror}).", fix="Name another file, or -"

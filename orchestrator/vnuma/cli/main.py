@@ -7,7 +7,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -49,6 +49,9 @@ from vnuma.engine.access.private_folder import remove_left
 from vnuma.errors import Interrupted, VnumaError
 from vnuma.logins import sharing
 
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
 EXIT_CODES = """Exit codes: 0 done, 1 a bug, 2 command line, 3 study or input file, 4 environment, 5 preflight
 blocks, 6 cells missing, 7 a VM is not at its baseline, 8 VM held by another run, 9 store, 10 a
 `--fail-if` or `--fail-on` is met or a target was missed, 130 interrupted. 7 outranks every other code."""
@@ -89,7 +92,7 @@ _VERBS = {
         ("setup", setup.setup, "Fetch what this machine lacks"),
     ),
     "Look ahead": (
-        ("check", check.check, "Check VMs and hosts against the 69 design rules"),
+        ("check", check.check, "Check VMs and hosts against the design rules"),
         ("predict", predict.predict, "Predict what a guest will see of a shape"),
         ("advise", advise.advise, "Advise on topologies, best first, with reasons"),
         ("plan", plan.plan, "Show what a study changes and what blocks it"),
@@ -114,7 +117,7 @@ _VERBS = {
         ("audit", audit.audit, "Show who changed what on which VM, and when"),
         ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
         ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
-        ("contract", contract.contract, "Ask a SQL Server whether it is as vnuma believes"),
+        ("contract", contract.contract, "Check vnuma's assumptions against a real server"),
         ("schema", schema.schema, "Print the schema of studies or of results"),
         ("version", version.version, "Show the versions of all that matters"),
     ),
@@ -133,6 +136,7 @@ for _name, _group, _line, _panel in (
 def main() -> None:
     """Run the command line and exit with its code. What it writes is nobody else's to read."""
     mask = os.umask(0o077)
+    _outlive_readers()
     try:
         _main()
     finally:
@@ -155,10 +159,6 @@ def _main() -> None:
     except typer.Abort:
         sys.stderr.write("Aborted.\n")
         sys.exit(Interrupted.exit_code)
-    except SystemExit as ended:  # typer's, for a pipe that is closed
-        if not isinstance(ended.__context__, BrokenPipeError):
-            raise
-        code = 0  # who reads has enough, as `| head` has
     except Exception as error:  # noqa: BLE001 - the last stop: a bug is reported, with its traceback in a file
         sys.exit(_report_unexpected(error))
     _end(code or 0)
@@ -182,6 +182,30 @@ def _tell(error: VnumaError) -> None:
         say("".join(traceback.format_exception(error.__cause__)).rstrip(), sys.stderr)
     say(error_text(error), sys.stderr)
     report_bug_within(error)
+
+
+class _Pipe(io.FileIO):
+    """A pipe whose reader may leave, as `| head` does: the verb goes on, unheard, to its own exit code."""
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self.fileno())
+            os.close(nowhere)
+            return super().write(data)
+
+
+def _outlive_readers() -> None:
+    """Let nothing that is printed end a verb because nobody reads it any more."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and not stream.isatty():
+            pipe = io.BufferedWriter(_Pipe(stream.fileno(), "wb", closefd=False))
+            line_buffering = stream.line_buffering
+            new = io.TextIOWrapper(pipe, stream.encoding, stream.errors, line_buffering=line_buffering)
+            setattr(sys, name, new)
 
 
 def _end(code: int) -> None:

@@ -63,8 +63,9 @@ def run(
 ) -> None:
     """Run a study: shape, boot, verify and measure every cell, then put the VMs back.
 
-    On a terminal it shows what will change and asks first; elsewhere it starts at once. Ctrl-C stops after
-    the present iteration and puts the VMs back; again: stop now, still put back.
+    On a terminal it shows what will change and asks first; elsewhere it starts at once. VMs that a dead
+    controller left changed are put back before that, without a question. Ctrl-C stops after the present
+    iteration and puts the VMs back; again: stop now, still put back.
 
     Examples: vnuma run studies/quick.yml; vnuma run --resume quick.4;
     vnuma run STUDY --production --ticket CHG0031234

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from tests.estate.build import estate_of, saved
 from tests.report.build import Story, build
 from tests.support.cli import command, on_terminal, vnuma, vnuma_here
 from tests.support.stores import new_store
@@ -130,23 +131,37 @@ def test_verbs_stand_in_groups_each_with_the_same_manners() -> None:
         assert all(option in shown for option in ("--quiet", "--verbose", "--color")), verb
 
 
+def unheard(*arguments: str, store: Path | None = None) -> tuple[int, str]:
+    """The exit code and standard error of a command whose standard output nobody reads."""
+    environment = {"VNUMA_STORE": f"sqlite:///{store}"} if store else {}
+    reader, writer = os.pipe()
+    os.close(reader)
+    ran = subprocess.run(
+        command(*arguments),
+        env={**os.environ, **environment},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    os.close(writer)
+    return ran.returncode, ran.stderr
+
+
 def test_a_reader_that_has_enough_is_no_bug(tmp_path: Path) -> None:
     """As `| head` has: nothing is said, and the exit code is that of success."""
     build(new_store(tmp_path / "vnuma.db"), Story())
-    asked = command("results", "--format", "csv", "--table", "samples")
 
-    with subprocess.Popen(
-        asked,
-        env={**os.environ, "VNUMA_STORE": f"sqlite:///{tmp_path / 'vnuma.db'}"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    ) as process:
-        assert process.stdout
-        assert process.stderr
-        process.stdout.close()
-        said = process.stderr.read()
+    assert unheard("results", "--format", "csv", "--table", "samples", store=tmp_path / "vnuma.db") == (0, "")
 
-    assert (process.returncode, said) == (0, b"")
+
+def test_a_reader_that_has_enough_hides_no_failure(tmp_path: Path) -> None:
+    """A gate in a pipeline ends as it would with a reader."""
+    code, said = unheard(
+        "check", "--inventory", str(saved(tmp_path, estate_of("sql-a"))), "--fail-on", "block"
+    )
+
+    assert code == 10
+    assert "findings are block or worse" in said
 
 
 @pytest.mark.parametrize(

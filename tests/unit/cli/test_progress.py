@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from dataclasses import replace
 from datetime import UTC, datetime
-from io import StringIO
+from io import BytesIO, StringIO
 
 import pytest
 from rich.console import Console
@@ -178,7 +180,7 @@ def test_each_vm_of_several_has_a_bar() -> None:
 
 def test_events_are_json_lines_told_once() -> None:
     """A cell, the step, and nothing again while nothing changes."""
-    stream = StringIO()
+    stream = BytesIO()
     log = EventLog(stream)
     back = replace(VM, step=None, restore_words="sql16-clone: 31 of 31 settings read back equal")
     for vm in (VM, VM, replace(VM, step="dataset"), back):
@@ -189,6 +191,24 @@ def test_events_are_json_lines_told_once() -> None:
     assert {event["schema"] for event in events} == {"vnuma/event/1"}
     assert {event["simulated"] for event in events} == {False}
     assert (events[0]["arm"], events[0]["outcome"], events[0]["cells_ended"]) == ("2x8", "valid", 17)
+
+
+class FullDisk(BytesIO):
+    """A file on a disk that has filled up."""
+
+    def write(self, _line: object, /) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_events_that_cannot_be_written_do_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is said once, and the run is followed no further."""
+    log = EventLog(FullDisk())
+    for vm in (VM, replace(VM, step="dataset")):
+        log.show(Progress(RUN, (vm,), 8))
+
+    said = capsys.readouterr().err
+    assert said.count(os.strerror(errno.ENOSPC)) == 1
+    assert "the run goes on" in said
 
 
 def test_a_run_in_detail_says_when_it_began_and_what_it_is_at() -> None:
