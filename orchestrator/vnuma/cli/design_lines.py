@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from vnuma.domain.vm.plain_text import counted
+
 if TYPE_CHECKING:
     from vnuma.analysis.allocation import Plans
     from vnuma.domain.study.study import Study
     from vnuma.engine.preflight.plan import TargetPlan
-from vnuma.domain.vm.plain_text import counted
 
 
 def design_lines(study: Study) -> list[str]:

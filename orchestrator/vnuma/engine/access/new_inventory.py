@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 from ruamel.yaml import YAML
 
+from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.target import VCenterTarget
 from vnuma.errors import InputError
 
@@ -49,7 +50,7 @@ def write_inventory(folder: Path, answers: Answers) -> Path:
     try:
         VCenterTarget.model_validate(vcenter)
     except ValidationError as error:
-        raise InputError(str(error.errors()[0]["msg"]).removeprefix("Value error, ") + ".") from None
+        raise InputError(f"vCenter: {messages(error, 'the address')}.", fix="vnuma init --help") from None
     sql = {
         "host": answers.sql_host,
         "user": answers.sql_user,
