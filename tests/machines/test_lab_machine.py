@@ -113,7 +113,9 @@ def test_the_whole_study_finds_what_was_published(tmp_path: Path, lab: LabFactor
 
 @pytest.mark.long
 def test_the_whole_study_finds_nothing_where_there_is_nothing(tmp_path: Path, lab: LabFactory) -> None:
-    """Both busy forms are equivalent; with rests the clock of 10 ms a read is too coarse to show it."""
+    """Both busy forms are equivalent. With rests no word is given: the clock's steps of 10 ms a read are too
+    coarse to show it, and on a busy machine the rests' own scatter is wider than the band.
+    """
     machines = write_machines(tmp_path, lab("closson2009-null"))
 
     ran = vnuma("run", written(tmp_path, shipped()), "-i", machines)
@@ -121,7 +123,7 @@ def test_the_whole_study_finds_nothing_where_there_is_nothing(tmp_path: Path, la
 
     assert "30 of 30 cells valid" in ran.text, ran.text
     busy = {arm["verdict"] for (form, _), arm in found.items() if form != "unsaturated"}
-    rested = {(arm["verdict"], arm["withheld"]) for (form, _), arm in found.items() if form == "unsaturated"}
+    rested = [arm for (form, _), arm in found.items() if form == "unsaturated"]
     assert busy == {"equivalent"}
-    assert ("undecided", "coarse clock") in rested
-    assert {verdict for verdict, _ in rested} == {"undecided"}
+    assert {arm["verdict"] for arm in rested} == {"undecided"}
+    assert {arm["withheld"] for arm in rested} <= {"coarse clock", None}

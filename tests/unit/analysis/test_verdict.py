@@ -111,6 +111,15 @@ def test_a_failed_control_withholds_equivalence_alone() -> None:
     assert _decide(_contrast(3.0, 0.5), rules).word is Word.SLOWER
 
 
+@pytest.mark.parametrize(("step", "withheld"), [(0.01, Withheld.COARSE_CLOCK), (0.0001, None)])
+def test_a_coarse_clock_withholds_equivalence_alone(step: float, withheld: Withheld | None) -> None:
+    """A clock whose steps are as wide as the band shows no equivalence; a difference it does show."""
+    close, far = (dataclasses.replace(_contrast(e, 0.5), step=step) for e in (0.1, 3.0))
+    assert _decide(close).withheld is withheld
+    assert (_decide(close).word is Word.UNDECIDED) == (withheld is not None)
+    assert _decide(far).word is Word.SLOWER
+
+
 def test_rank_dissent_is_noted_only_beside_a_direction() -> None:
     """A rank interval that contains 1 is noted with slower and faster, and never decides."""
     assert _decide(_contrast(3.0, 0.5, rank=False)).rank_supports is False
