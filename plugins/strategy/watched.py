@@ -17,6 +17,7 @@ description:
 author: vnuma contributors (@vnuma)
 """
 
+import threading
 import time
 from typing import Any
 
@@ -25,6 +26,9 @@ from ansible.plugins.strategy.host_pinned import StrategyModule as HostPinned
 
 LOOK_S = 0.02
 """Seconds between two looks for results while none is there."""
+
+END_S = 5.0
+"""How long the queue of results may take to be closed once a worker has died."""
 
 
 class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no types
@@ -40,3 +44,15 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         if self._pending_results and not self._results:
             time.sleep(LOOK_S)
         return super()._process_pending_results(*args, **kwargs)
+
+    def cleanup(self) -> None:
+        """End the play's collecting of results. It does not wait for ever for what a dead worker took along.
+
+        A worker that dies as it sends its result keeps the queue locked, or leaves half of the result there.
+        """
+        if not self._tqm.has_dead_workers():
+            super().cleanup()
+            return
+        ending = threading.Thread(target=super().cleanup, daemon=True)
+        ending.start()
+        ending.join(END_S)
