@@ -24,6 +24,8 @@ type Around struct {
 	// PoolMemoryLimitMB puts the VM into a resource pool of its own with this limit; 0: no such pool.
 	PoolMemoryLimitMB int64 `yaml:"pool_memory_limit_mb"`
 
+	VApp string `yaml:"vapp"` // the vApp in its folder that the VM is in, of its own; empty: none
+
 	// GuestAddresses are what Tools report: nil, where SQL Server listens; others as behind a proxy or in a container.
 	GuestAddresses []string `yaml:"guest_addresses"`
 	UpMinutes      float64  `yaml:"up_minutes"`    // how long the VM, and SQL Server in it, have been up at the lab's start

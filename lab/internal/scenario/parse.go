@@ -179,8 +179,8 @@ func (s *Scenario) checkStandalone() error {
 		return nil
 	case len(s.Hosts) != 1 || len(s.Clusters) > 0 || s.Fleet.Hosts > 0:
 		return errors.New("one host, and neither clusters nor a fleet: they belong to a vCenter")
-	case slices.ContainsFunc(s.VMs, func(vm VM) bool { return vm.Folder != "" }):
-		return errors.New("an ESXi host has no folders of VMs")
+	case slices.ContainsFunc(s.VMs, func(vm VM) bool { return vm.Folder+vm.Around.VApp != "" }):
+		return errors.New("an ESXi host by itself has no folders of VMs and no vApps")
 	case len(s.Tags) > 0:
 		return errors.New("tags belong to a vCenter")
 	}
@@ -240,8 +240,8 @@ func (h Host) check() error {
 
 func (v VM) check(host Host) error {
 	switch {
-	case v.Name == "" || strings.Contains(v.Name, "/"):
-		return errors.New("needs a name, without a slash")
+	case v.Name == "" || strings.Contains(v.Name+v.Around.VApp, "/"):
+		return errors.New("needs a name; it and the vApp's hold no slash")
 	case v.Folder != "" && slices.Contains(strings.Split(v.Folder, "/"), ""):
 		return fmt.Errorf("folder %q: want names parted by slashes, such as Test/SQL", v.Folder)
 	case v.VCPUs < 1 || v.VCPUs > host.Threads():

@@ -3,6 +3,7 @@ package scenario
 
 import (
 	"fmt"
+	"path"
 	"slices"
 
 	"go.yaml.in/yaml/v3"
@@ -232,10 +233,7 @@ func (v VM) MemoryMB() int64 { return int64(v.MemoryGB) * 1024 }
 
 // Path is the VM's inventory path.
 func (v VM) Path() string {
-	if v.Folder == "" {
-		return "/" + v.datacenter + "/vm/" + v.Name
-	}
-	return "/" + v.datacenter + "/vm/" + v.Folder + "/" + v.Name
+	return path.Join("/", v.datacenter, "vm", v.Folder, v.Around.VApp, v.Name)
 }
 
 // Datacenter is the name of the one datacenter.

@@ -116,6 +116,21 @@ func TestVMsOfOneNameLiveInDifferentFolders(t *testing.T) {
 	}
 }
 
+func TestAVMInAVAppIsThereAndInNoFolder(t *testing.T) {
+	l := startLab(t, "vms: [{name: sql16}, {name: other, folder: Test, around: {vapp: Shop}}]")
+	var vm mo.VirtualMachine
+	other := l.find(l.client, "/DC0/vm/Test/Shop/other")
+	l.must(other.Properties(l.ctx, other.Reference(), []string{"parent", "parentVApp", "resourcePool"}, &vm))
+	if vm.Parent != nil || vm.ParentVApp == nil || *vm.ParentVApp != *vm.ResourcePool {
+		t.Errorf("in %v, the vApp %v and the pool %v", vm.Parent, vm.ParentVApp, vm.ResourcePool)
+	}
+	for sees, want := range map[string]bool{"Test": true, "Shop": true, "sql16": false} {
+		if l.server.visible(other.Reference(), []string{sees}) != want {
+			t.Errorf("seen by who sees %s: want %v", sees, want)
+		}
+	}
+}
+
 func TestTheCertificateAndIdentitySurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	var serial, identity []string

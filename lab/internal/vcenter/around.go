@@ -41,6 +41,9 @@ func (m *machine) surround() {
 	if around.PoolMemoryLimitMB > 0 {
 		m.intoPool(around.PoolMemoryLimitMB)
 	}
+	if around.VApp != "" {
+		m.intoVApp(around.VApp)
+	}
 	if around.RunningTask != "" {
 		m.addTask(around.RunningTask, types.TaskInfoStateRunning, nil)
 	}
@@ -62,6 +65,25 @@ func (m *machine) intoPool(limitMB int64) {
 		panic(made.Fault_.String) // a mistake of the lab's own
 	}
 	m.ResourcePool = &made.Res.Returnval
+}
+
+// intoVApp moves the VM from its folder into a vApp there, which is a resource pool of its host or cluster too.
+func (m *machine) intoVApp(name string) {
+	ctx, registry := m.lab.context(), m.lab.registry
+	root := registry.Get(*m.lab.compute(m.host()).ResourcePool).(*simulator.ResourcePool)
+	made := root.CreateVApp(ctx, &types.CreateVApp{Name: name, VmFolder: m.Parent, ResSpec: types.ResourceConfigSpec{
+		MemoryAllocation: *allocation(normalMemoryShares(1)), CpuAllocation: *allocation(normalCPUShares(1)),
+	}}).(*methods.CreateVAppBody)
+	if made.Fault_ != nil {
+		panic(made.Fault_.String) // a mistake of the lab's own
+	}
+	app := registry.Get(made.Res.Returnval).(*simulator.VirtualApp)
+	folder := registry.Get(*m.Parent).(*simulator.Folder)
+	registry.RemoveReference(ctx, folder, &folder.ChildEntity, m.Self)
+	registry.AppendReference(ctx, folder, &folder.ChildEntity, app.Self)
+	registry.RemoveReference(ctx, root, &root.Vm, m.Self)
+	registry.AppendReference(ctx, app, &app.Vm, m.Self)
+	m.Parent, m.ParentVApp, m.ResourcePool = nil, &app.Self, &app.Self
 }
 
 // addTask puts a task that nobody here carries out among the VM's recent ones.

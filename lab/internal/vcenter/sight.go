@@ -92,9 +92,18 @@ func (s *Server) visible(ref types.ManagedObjectReference, sees []string) bool {
 }
 
 func (s *Server) parent(of mo.Entity) mo.Entity {
-	if of.Entity().Parent == nil {
+	up := of.Entity().Parent
+	switch is := of.(type) {
+	case *simulator.VirtualMachine:
+		if is.ParentVApp != nil {
+			up = is.ParentVApp
+		}
+	case *simulator.VirtualApp:
+		up = is.ParentFolder
+	}
+	if up == nil {
 		return nil
 	}
-	above, _ := s.registry.Get(*of.Entity().Parent).(mo.Entity)
+	above, _ := s.registry.Get(*up).(mo.Entity)
 	return above
 }
