@@ -109,6 +109,8 @@ def test_what_the_variance_gate_did_is_one_line_that_names_the_arms(loaded: Load
     text = text_of(page_text(loaded(Story(ms=apart))))
 
     assert text.count("(variance gate)") == 1
+    assert "with Dunnett intervals" not in text
+    assert "Bonferroni for 4 comparisons" in text
     assert (
         "2x8, 4x4, 8x2 and 16x1: each interval rests on its arm's own paired error, not on the pooled one "
         "(variance gate)."

@@ -23,9 +23,10 @@ def calibrate(
 ) -> None:
     """Run the analysis on thousands of simulated studies whose truth is known, and say how often it errs.
 
-    Nothing is measured and no VM is touched. Exit code 10 when a target is not met.
+    Nothing is measured and no VM is touched. Exit code 10 when a target is not met. 10,000 studies take about
+    two minutes, 1,000 about 15 seconds, with errors three times as wide.
 
-    Examples: vnuma calibrate; vnuma calibrate --write docs/statistics.md
+    Examples: vnuma calibrate; vnuma calibrate --studies 1000; vnuma calibrate --write docs/statistics.md
     """
     from vnuma.analysis.calibration.run import calibrate as run
     from vnuma.analysis.calibration.targets import targets

@@ -163,6 +163,12 @@ def _error(analysis: Analysis, design: AnalysisDesign) -> str:
             f"differences (residual SD of a cell {noise.cell_sd * 100:.2f}%).{placed}"
         )
     arms = counted(len(analysis.arms), "comparison")
+    if len(own) == len(analysis.arms) > 0:
+        return (
+            f"Differences are ratios within blocks; the variance gate forbids pooling, so that each arm was "
+            f"compared by a paired t on its own differences, with Bonferroni for {arms} (residual SD of a "
+            f"cell {noise.cell_sd * 100:.2f}%).{placed}"
+        )
     text = (
         f"Differences are ratios from an arm + block fit (residual SD of a cell {noise.cell_sd * 100:.2f}%, "
         f"{analysis.df} degrees of freedom) with Dunnett intervals for {arms}"
@@ -170,7 +176,8 @@ def _error(analysis: Analysis, design: AnalysisDesign) -> str:
     if not own:
         return f"{text}; every column passed the variance gate.{placed}"
     return (
-        f"{text}; {listed(own)}, where the variance gate forbids pooling, by their own paired error.{placed}"
+        f"{text}; {listed(own)}, where the variance gate forbids pooling, by a paired t with "
+        f"Bonferroni.{placed}"
     )
 
 
