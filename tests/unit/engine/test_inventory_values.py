@@ -328,7 +328,7 @@ def test_a_plays_inventory_needs_no_lookup_and_holds_no_password_of_a_vm(
 @pytest.mark.parametrize(
     ("vcenter", "said"),
     [
-        ({"session": {"env": "S"}}, "not both"),
+        ({"session": {"env": "S"}}, "only one"),
         ({"password": None}, "or session"),
         ({"proxy": "http://u:p@proxy:3128"}, "HOST:PORT"),
         ({"proxy": "proxy"}, "HOST:PORT"),
