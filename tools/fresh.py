@@ -61,6 +61,11 @@ exec chroot --userspec="$account:$account" "$root" /usr/bin/env -i "$@" sh -c "c
 """
 
 
+def handed_through() -> dict[str, str]:
+    """This machine's environment variables of that kind."""
+    return {name: value for name, value in os.environ.items() if HANDED_THROUGH.fullmatch(name)}
+
+
 class NotPossible(Exception):
     """This machine cannot make a root: one sentence, and what to do next."""
 
@@ -98,7 +103,7 @@ class Fresh:
             "USER": self.account,
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
             "LANG": "C.UTF-8",
-            **{name: value for name, value in os.environ.items() if HANDED_THROUGH.fullmatch(name)},
+            **handed_through(),
         }
         print(f"--- {self.account}$ {command}", flush=True)
         start, used = time.monotonic(), _cpu()
@@ -123,7 +128,7 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def packed_root(suite: str) -> Path:
+def packed_root(suite: str, packages: tuple[str, ...] = PACKAGES) -> Path:
     """The packed root, made once for a set of packages and sources. Raises NotPossible."""
     if os.geteuid() != 0 or shutil.which("mmdebstrap") is None:
         raise NotPossible(
@@ -132,14 +137,14 @@ def packed_root(suite: str) -> Path:
     if subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], check=False).returncode != 0:
         raise NotPossible("A new root needs mounts of its own, which this machine does not allow (unshare).")
     sources = _sources(suite)
-    named = " ".join((suite, *PACKAGES, *(path.read_text(encoding="utf-8") for path in sources)))
+    named = " ".join((suite, *packages, *(path.read_text(encoding="utf-8") for path in sources)))
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "vnuma" / "fresh"
     packed = cache / f"{suite}-{hashlib.sha256(named.encode()).hexdigest()[:12]}.tar"
     if not packed.exists():
         cache.mkdir(parents=True, exist_ok=True)
         print(f"--- making a root of {suite} with mmdebstrap", flush=True)
         partial = packed.with_name(f"partial-{os.getpid()}.tar")
-        options = ["--quiet", "--variant=apt", f"--include={','.join(PACKAGES)}"]
+        options = ["--quiet", "--variant=apt", f"--include={','.join(packages)}"]
         options += [f"--aptopt={line}" for line in _apt_settings()]
         made = subprocess.run(["mmdebstrap", *options, suite, str(partial), *map(str, sources)], check=False)
         if made.returncode != 0:
@@ -176,7 +181,7 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
             subprocess.run(purge, stdout=subprocess.DEVNULL, check=True)
         else:
             subprocess.run([*inside, "useradd", "--create-home", account], check=True)
-        _hand_through(fresh)
+        hand_through(fresh)
         clone = fresh.root / "srv" / "vnuma.git"
         subprocess.run(["git", "clone", "--quiet", "--bare", str(ROOT), str(clone)], check=True)
         subprocess.run(
@@ -186,16 +191,15 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
         yield fresh
 
 
-def _hand_through(fresh: Fresh) -> None:
+def hand_through(fresh: Fresh) -> None:
     """This machine's way to the registries: names, certificates, settings of pip and Go."""
     go = Path.home() / ".config" / "go" / "env"
     pips = [Path.home() / place for place in (".config/pip/pip.conf", ".pip/pip.conf")]
     files = {Path(place): Path(place) for place in ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf")}
     files[go] = fresh.home.relative_to(fresh.root) / ".config" / "go" / "env"
     files |= {pip: fresh.home.relative_to(fresh.root) / ".config" / "pip" / "pip.conf" for pip in pips}
-    for name, value in os.environ.items():
-        if HANDED_THROUGH.fullmatch(name) and value.startswith("/"):
-            files[Path(value)] = Path(value)
+    named = (Path(value) for value in handed_through().values() if value.startswith("/"))
+    files |= {path: path for path in named}
     files[Path("/etc/ssl/certs/ca-certificates.crt")] = Path("/etc/ssl/certs/ca-certificates.crt")
     for source, target in files.items():
         place = fresh.root / str(target).lstrip("/")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.installation import ROOT, Installation
+from tests.support.installation import ROOT, Installation, dist
 
 
 def build(what: str, folder: Path) -> Path:
@@ -81,3 +81,9 @@ def editable(tmp_path_factory: pytest.TempPathFactory) -> Installation:
     """The checkout's own installation, used from another folder."""
     scripts = Path(sys.executable).parent
     return Installation(scripts, scripts, tmp_path_factory.mktemp("elsewhere"))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder that `make dist` fills."""
+    return dist(tmp_path_factory.mktemp("built"))

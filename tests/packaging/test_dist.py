@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import subprocess
-import sys
 import tarfile
 import venv
 import zipfile
@@ -19,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.installation import ROOT, Installation
+from tests.support.installation import ROOT, Installation, dist
 from tests.support.site import SMALL
 from vnuma.lab.program import PROGRAM
 
@@ -27,20 +26,6 @@ MACHINES = {"x86_64": 0x3E, "aarch64": 0xB7}
 """ELF's e_machine."""
 PT_INTERP = 3
 LAB_INVENTORY = "plugin: vnuma.vnuma.lab\n"
-
-
-def dist(folder: Path) -> Path:
-    """Run what `make dist` runs."""
-    command = [sys.executable, "-m", "tools.dist", "--outdir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    return folder
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `make dist` fills."""
-    return dist(tmp_path_factory.mktemp("built"))
 
 
 @pytest.fixture(scope="module")

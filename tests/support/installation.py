@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,3 +38,11 @@ class Installation:
         )
         assert done.returncode == 0, done.stderr + done.stdout
         return done.stdout
+
+
+def dist(folder: Path) -> Path:
+    """Run what `make dist` runs; the folder that it fills."""
+    command = [sys.executable, "-m", "tools.dist", "--outdir", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return folder
