@@ -64,8 +64,9 @@ def environment(
     """The execution environment, as ansible-builder writes its recipe."""
     tools = tmp_path_factory.mktemp("builder")
     venv.create(tools, with_pip=True)
-    subprocess.run([tools / "bin" / "python", "-m", "pip", "install", "-q", ANSIBLE_BUILDER], check=True)
-    command = [tools / "bin" / "ansible-builder", "create", "--output-filename", "Containerfile"]
+    pip = [str(tools / "bin" / "python"), "-m", "pip", "install", "-q", ANSIBLE_BUILDER]
+    subprocess.run(pip, check=True)
+    command = [str(tools / "bin" / "ansible-builder"), "create", "--output-filename", "Containerfile"]
     subprocess.run(command, cwd=context, check=True, capture_output=True)
     images.build("localhost/ee", context / "context", "Containerfile", f"EE_BASE_IMAGE={BASE}")
     with images.container("localhost/ee", "/runner") as running:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tools.fresh import Fresh, hand_through, handed_through, packed_root
 
@@ -87,11 +88,9 @@ class Images:
         words = [word for argument in arguments for word in ("--build-arg", argument)]
         self.buildah("bud", "--network", "host", *words, "-t", tag, "-f", context / recipe, context)
 
-    def config(self, tag: str) -> dict[str, object]:
+    def config(self, tag: str) -> dict[str, Any]:
         """User, environment, entry point: what the image says of itself."""
-        found: dict[str, object] = json.loads(self.buildah("inspect", "--type", "image", tag))["OCIv1"][
-            "config"
-        ]
+        found: dict[str, Any] = json.loads(self.buildah("inspect", "--type", "image", tag))["OCIv1"]["config"]
         return found
 
     @contextmanager
@@ -112,14 +111,12 @@ class Container:
     root: Path
     volume: Path
     place: str
-    config: dict[str, object]
+    config: dict[str, Any]
 
     def run(self, *words: str, entrypoint: bool = True) -> subprocess.CompletedProcess[str]:
         """The image's entry point with these words; or the words alone."""
         own = self.config["Entrypoint"] if entrypoint else []
         environment, folder = self.config["Env"], self.config["WorkingDir"]
-        assert isinstance(own, list)
-        assert isinstance(environment, list)
         command = ["unshare", "--mount", "--pid", "--net", "--ipc", "--fork", "--kill-child"]
         command += ["sh", "-c", IN_THE_IMAGE, "sh", str(self.root), str(self.volume), self.place]
         command += [
