@@ -180,7 +180,7 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
             purge = [*inside, "dpkg", "--purge", *ONLY_FOR_USERS]
             subprocess.run(purge, stdout=subprocess.DEVNULL, check=True)
         else:
-            subprocess.run([*inside, "useradd", "--create-home", account], check=True)
+            _add_account(fresh)
         hand_through(fresh)
         clone = fresh.root / "srv" / "vnuma.git"
         subprocess.run(["git", "clone", "--quiet", "--bare", str(ROOT), str(clone)], check=True)
@@ -189,6 +189,14 @@ def fresh_root(packed: Path, account: str) -> Iterator[Fresh]:
             check=True,
         )
         yield fresh
+
+
+def _add_account(fresh: Fresh) -> None:
+    """As useradd does, which not every release's smallest root has."""
+    for name, rest in (("passwd", f"1000:1000::/home/{fresh.account}:/bin/sh"), ("group", "1000:")):
+        with (fresh.root / "etc" / name).open("a", encoding="utf-8") as file:
+            file.write(f"{fresh.account}:x:{rest}\n")
+    fresh.home.mkdir(parents=True)
 
 
 def hand_through(fresh: Fresh) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -76,6 +77,12 @@ def odbc_step(number: int) -> None:
     if found.loads:
         step.done(f"{found.title} found; nothing installed")
         return
+    named = os.environ.get("VNUMA_ODBC_DRIVER")
+    if named:
+        raise SetupFailed(
+            f"VNUMA_ODBC_DRIVER names {named}, which does not load: {found.why_not}\n"
+            "  Correct it, or take a driver that set-up finds: unset VNUMA_ODBC_DRIVER && make setup"
+        )
     if found.name:
         step.note(f"{found.name} does not load: {found.why_not}")
     if root_on_debian() and apt_install(step, *PACKAGES) and Found().loads:

@@ -13,7 +13,9 @@ from pathlib import Path
 import pytest
 
 from tests.support.installation import ROOT
-from tools.setup import FIND_BUILT
+from tools.setup import DEV_LOCK, FIND_BUILT, RUN_LOCKS, locks, number_of_packages, wanted_stamp
+from tools.setup_odbc import odbc_step
+from tools.setup_shell import SetupFailed
 from vnuma import lab as labs
 
 SetUp = Callable[..., subprocess.CompletedProcess[str]]
@@ -144,3 +146,36 @@ def test_a_lab_program_that_does_not_run_is_not_taken_for_built(tmp_path: Path) 
     assert ask("from vnuma.lab import find_built; print(find_built())") == str(program)
     assert ask(FIND_BUILT) == ""
     assert not program.exists()
+
+
+def test_running_needs_half_the_packages_and_none_of_the_tests() -> None:
+    """`make setup` installs what running needs; `make setup-dev` adds to it."""
+    lean, whole = wanted_stamp(dev=False, have={}), wanted_stamp(dev=True, have={})
+
+    assert locks(lean) == RUN_LOCKS
+    assert locks(whole) == (*RUN_LOCKS, DEV_LOCK)
+    assert number_of_packages(*locks(lean)) <= number_of_packages(*locks(whole)) / 1.8
+
+
+def test_set_up_for_running_keeps_what_development_added() -> None:
+    """`make demo` in a developer's checkout finds all as it should be, and takes no tests away."""
+    whole = wanted_stamp(dev=True, have={})
+
+    assert wanted_stamp(dev=False, have=whole) == whole
+    assert wanted_stamp(dev=True, have=wanted_stamp(dev=False, have={})) == whole
+
+
+def test_a_named_driver_that_does_not_load_is_refused_and_nothing_else_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The user's word counts: another driver would not be taken, so that none is fetched."""
+    broken = tmp_path / "libtdsodbc.so"
+    broken.write_text("not a library")
+    monkeypatch.setenv("VNUMA_ODBC_DRIVER", str(broken))
+
+    with pytest.raises(SetupFailed) as told:
+        odbc_step(2)
+
+    assert str(broken) in str(told.value)
+    assert "unset VNUMA_ODBC_DRIVER && make setup" in str(told.value)
+    assert "apt-get" not in capsys.readouterr().out
