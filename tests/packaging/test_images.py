@@ -115,7 +115,7 @@ def test_microsofts_driver_comes_in_with_its_licence_accepted(images: Images, co
     with images.container("localhost/vnuma-ms", STORE) as running:
         told = running.run("setup")
 
-    assert "msodbcsql18" in told.stdout
+    assert "ODBC Driver 18 for SQL Server" in told.stdout
 
 
 def test_the_demo_runs_in_the_execution_environment(environment: Container) -> None:
