@@ -24,7 +24,7 @@ def calibrate(
     """Run the analysis on thousands of simulated studies whose truth is known, and say how often it errs.
 
     Nothing is measured and no VM is touched. Exit code 10 when a target is not met. 10,000 studies take about
-    two minutes, 1,000 about 15 seconds, with errors three times as wide.
+    two minutes, 1,000 about 20 seconds, with errors three times as wide.
 
     Examples: vnuma calibrate; vnuma calibrate --studies 1000; vnuma calibrate --write docs/statistics.md
     """
