@@ -16,14 +16,14 @@ from tests.support.site import write_inventory, write_study
 def test_a_snapshot_is_checked_and_fails_a_pipeline(tmp_path: Path) -> None:
     """Findings that block end in exit code 10, after the table was written."""
     file = saved(tmp_path, estate_of("sql-a"))
-    ran = vnuma_here("check", "--inventory", file, "--fail-on", "block")
+    ran = vnuma_here("check", "--snapshot", file, "--fail-on", "block")
     assert ran.code == 10
     assert ran.out.startswith("1 VM: 1 block")
     assert "findings are block or worse" in ran.err
     waivers = tmp_path / "waivers.yml"
     entries = [f"{{rule: {rule}, object: '*', reason: CR-17, until: 2999-01-01}}" for rule in ("T11", "A02")]
     waivers.write_text(f"waivers: [{', '.join(entries)}]")
-    rest = vnuma_here("check", "--inventory", file, "--waivers", waivers, "--format", "json")
+    rest = vnuma_here("check", "--snapshot", file, "--waivers", waivers, "--format", "json")
     assert {item["rule"] for item in document(rest.out)["findings"] if item["waived"]} == {"T11", "A02"}
     assert rest.code == 0
 
@@ -60,8 +60,8 @@ def test_a_study_is_checked_arm_by_arm(shared_lab: LabHandle, tmp_path: Path) ->
 
 def test_one_source_has_to_be_given(tmp_path: Path) -> None:
     """Two sources are a mistake on the command line."""
-    assert vnuma_here("check", "--all", "--inventory", tmp_path / "x.json").code == 2
-    refused = vnuma_here("check", "--inventory", tmp_path / "x.json")
+    assert vnuma_here("check", "--all", "--snapshot", tmp_path / "x.json").code == 2
+    refused = vnuma_here("check", "--snapshot", tmp_path / "x.json")
     assert (refused.code, "cannot be read" in refused.err) == (3, True)
 
 
@@ -115,7 +115,7 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
     """An unknown rule, a day that no month has, another shape: the file and the mistake are named."""
     file, waivers = saved(tmp_path, estate_of("sql-a")), tmp_path / "waivers.yml"
     waivers.write_text(text)
-    ran = vnuma_here("check", "--inventory", file, "--waivers", waivers)
+    ran = vnuma_here("check", "--snapshot", file, "--waivers", waivers)
     assert ran.code == 3, ran.text
     assert words in " ".join(ran.err.split())
     assert "An entry is {rule: T11" in ran.err or "Rules are" in ran.err
@@ -124,7 +124,7 @@ def test_a_waiver_that_cannot_be_meant_is_refused(tmp_path: Path, text: str, wor
 def test_a_baseline_of_another_estate_is_refused(tmp_path: Path) -> None:
     """Everything would be new, and everything of the other one gone; a renamed export is the same estate."""
     other, old = saved(tmp_path, estate_of("sql-a")), tmp_path / "old.json"
-    assert vnuma_here("check", "--inventory", other, "--format", "json", "-o", old).code == 0
+    assert vnuma_here("check", "--snapshot", other, "--format", "json", "-o", old).code == 0
     export_now = write(tmp_path / "november.xlsx", export())
     refused = vnuma_here("check", "--rvtools", export_now, "--baseline", old)
     assert refused.code == 3, refused.text

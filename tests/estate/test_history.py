@@ -135,9 +135,9 @@ def test_a_recorded_check_says_what_changed_since_the_last(tmp_path: Path) -> No
     """The check marks what is new; the history has it in words and as JSON."""
     url = f"sqlite:///{tmp_path / 'h.db'}"
     first = saved(tmp_path, on(0, estate_of("sql-a")))
-    assert vnuma_here("check", "--inventory", first, "--record", "--store", url).code == 0
+    assert vnuma_here("check", "--snapshot", first, "--record", "--store", url).code == 0
     second = saved(tmp_path, on(1, estate_of("sql-a", "sql-b", cpuHotAddEnabled=False)))
-    ran = vnuma_here("check", "--inventory", second, "--record", "--store", url, "--format", "json")
+    ran = vnuma_here("check", "--snapshot", second, "--record", "--store", url, "--format", "json")
     since = document(ran.out)["baseline"]
     assert since["checked_at"] == DAYS[0]
     assert {"rule": "T11", "kind": "vm", "name": "sql-a"} in since["fixed"]
@@ -163,4 +163,4 @@ def test_a_history_needs_a_record(tmp_path: Path) -> None:
     assert (none.code, "No check is recorded" in none.err) == (3, True)
     assert vnuma_here("check", "--history", "--since", "soon", "--store", url).code == 2
     file = saved(tmp_path, estate_of("sql-a"))
-    assert vnuma_here("check", "--inventory", file, "--record", "--baseline", file, "--store", url).code == 2
+    assert vnuma_here("check", "--snapshot", file, "--record", "--baseline", file, "--store", url).code == 2

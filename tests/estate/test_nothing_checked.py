@@ -49,7 +49,7 @@ def test_one_broken_source_of_several_ends_in_input_error(shared_lab: LabHandle,
 def test_a_snapshot_without_vms_ends_in_input_error(tmp_path: Path) -> None:
     """Also one that has no estate at all."""
     for estates in ([replace(estate_of("sql-a"), vms=())], []):
-        ran = vnuma_here("check", "--inventory", saved(tmp_path, *estates), "--fail-on", "warn")
+        ran = vnuma_here("check", "--snapshot", saved(tmp_path, *estates), "--fail-on", "warn")
         assert ran.code == 3, ran.text
         assert "estate.json" in ran.err
 
@@ -66,6 +66,6 @@ def test_nothing_checked_is_not_recorded(tmp_path: Path) -> None:
     """It would say that every finding of the estate is gone."""
     empty = saved(tmp_path, replace(estate_of("sql-a"), vms=()))
     store = tmp_path / "checks.db"
-    ran = vnuma_here("check", "--inventory", empty, "--record", "--store", f"sqlite:///{store}")
+    ran = vnuma_here("check", "--snapshot", empty, "--record", "--store", f"sqlite:///{store}")
     assert ran.code == 3, ran.text
     assert not store.exists()

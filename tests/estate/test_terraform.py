@@ -237,11 +237,11 @@ def test_a_cluster_of_a_snapshot_is_where_a_design_runs(tmp_path: Path) -> None:
     file = written(tmp_path, plan(resource()))
     estate = saved(tmp_path, estate_of("other"))
     ran = vnuma_here(
-        *("check", "--design", file, "--inventory", estate, "--cluster", "SQL-PROD-A", "--format", "json")
+        *("check", "--design", file, "--snapshot", estate, "--cluster", "SQL-PROD-A", "--format", "json")
     )
     said = document(ran.out)
     assert (said["summary"]["vms"], said["sources"][0]["hosts"]) == (1, 1)
-    assert vnuma_here("check", "--design", file, "--inventory", estate, "--cluster", "no").code == 3
+    assert vnuma_here("check", "--design", file, "--snapshot", estate, "--cluster", "no").code == 3
 
 
 def test_a_hardware_version_left_to_the_host_is_the_hosts(tmp_path: Path) -> None:
@@ -259,5 +259,5 @@ def test_a_hardware_version_left_to_the_host_is_the_hosts(tmp_path: Path) -> Non
 def test_a_described_host_without_a_design_is_a_mistake(tmp_path: Path) -> None:
     """Every other source has its own hosts."""
     estate = saved(tmp_path, estate_of("sql16"))
-    ran = vnuma_here("check", "--inventory", estate, "--host-nodes", "2x16")
+    ran = vnuma_here("check", "--snapshot", estate, "--host-nodes", "2x16")
     assert (ran.code, "--design" in ran.err) == (2, True)

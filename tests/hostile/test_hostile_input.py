@@ -18,7 +18,7 @@ from tests.hostile.studies import STUDIES, VALID
 
 Command = Callable[..., dict[str, Any]]
 
-_CHECK = ("check", "--inventory", str(SNAPSHOT))
+_CHECK = ("check", "--snapshot", str(SNAPSHOT))
 
 
 def _as_bytes(content: str | bytes) -> bytes:
@@ -29,7 +29,7 @@ CASES: dict[str, tuple[tuple[str, ...], bytes]] = {
     f"{kind}: {name}": (command, _as_bytes(content))
     for kind, command, contents in (
         ("study", ("power", "input"), STUDIES),
-        ("snapshot", ("check", "--inventory", "input"), SNAPSHOTS),
+        ("snapshot", ("check", "--snapshot", "input"), SNAPSHOTS),
         ("waivers", (*_CHECK, "--waivers", "input"), WAIVERS),
         ("earlier check", (*_CHECK, "--baseline", "input"), EARLIER),
         ("table", ("reanalyse", "input"), TABLES),

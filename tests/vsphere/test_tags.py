@@ -73,7 +73,7 @@ def test_a_snapshot_keeps_tags(lab: LabFactory, tmp_path: Path) -> None:
     saved = vnuma_here("inventory", "save", file, "-i", write_inventory(tmp_path, running))
     assert saved.code == 0, saved.text
     running.stop()
-    ran = vnuma_here("check", "--inventory", file, "--tag", "App:*", "--format", "json")
+    ran = vnuma_here("check", "--snapshot", file, "--tag", "App:*", "--format", "json")
     assert document(ran.out)["summary"]["vms"] == 1
 
 
@@ -83,7 +83,7 @@ def test_vms_whose_tags_cannot_be_read_are_not_chosen_silently(lab: LabFactory, 
     file = tmp_path / "estate.json"
     saved = vnuma_here("inventory", "save", file, "-i", site)
     assert "has no API for tags (HTTP 404)" in saved.out
-    for source in (("--all", "-i", site), ("--inventory", file)):
+    for source in (("--all", "-i", site), ("--snapshot", file)):
         ran = vnuma_here("check", *source, "--tag", "Gold")
         assert ran.code == 3
         assert "No VM can be chosen by tag: " in ran.err

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.options import InventoryOption
 from vnuma.cli.screen import WIDEST, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
-    AnsibleInventoryOption,
     ClusterOption,
     EditionOption,
     EsxiOption,
@@ -67,8 +67,8 @@ def advise(
         ),
     ] = None,
     cluster: ClusterOption = None,
-    inventory: SnapshotOption = None,
-    ansible_inventory: AnsibleInventoryOption = None,
+    snapshot: SnapshotOption = None,
+    inventory: InventoryOption = None,
     format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
 ) -> None:
     """Advise on topologies, best first, each with its reasons; --write makes the study that tests them.
@@ -76,11 +76,11 @@ def advise(
     It rests on predictions: measure before you rely on it.
 
     Examples: vnuma advise --vcpus 30 --memory 256 --host-nodes 2x20/384@7.0;
-    vnuma advise --vm sql16 --inventory estate.json --write advised.yml
+    vnuma advise --vm sql16 --snapshot estate.json --write advised.yml
     """
     from vnuma.checks.advice import advise as advice_for
 
-    there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
+    there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
     count, memory_mb = sized(vcpus, memory, there)
     advice = advice_for(
         count, memory_mb, there.hosts, hardware_of(hardware, there), guest_of(edition, sql, windows)

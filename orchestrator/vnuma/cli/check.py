@@ -10,7 +10,7 @@ import typer
 from vnuma.cli.check_history import recorded, show
 from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
 from vnuma.cli.evidence import read_text
-from vnuma.cli.options import StoreOption, find_inventory, read_study
+from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
 from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption, site
 from vnuma.errors import InputError, UsageError
 
@@ -38,9 +38,9 @@ def check(
         typer.Option("--study", metavar="FILE", help="A study: its VMs, as each arm leaves them."),
     ] = None,
     all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False,
-    inventory: Annotated[
+    snapshot: Annotated[
         Path | None,
-        typer.Option("--inventory", metavar="FILE", help="A snapshot (vnuma inventory save), no vCenter."),
+        typer.Option("--snapshot", metavar="FILE", help="A snapshot (vnuma inventory save), no vCenter."),
     ] = None,
     rvtools: Annotated[
         Path | None, typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx), no vCenter.")
@@ -51,12 +51,7 @@ def check(
             "--design", metavar="FILE", help="VMs before they exist: terraform show -json, .vmx, .ovf, .ova."
         ),
     ] = None,
-    ansible_inventory: Annotated[
-        Path | None,
-        typer.Option(
-            "-i", "--ansible-inventory", metavar="PATH", help="Ansible inventory with the vCenters."
-        ),
-    ] = None,
+    inventory: InventoryOption = None,
     host_nodes: HostsOption = None,
     esxi: EsxiOption = "8.0",
     threads_per_core: ThreadsOption = 2,
@@ -130,7 +125,7 @@ def check(
     from vnuma.engine.design_check.placement import placements
     from vnuma.estate.waivers import load as load_waivers
 
-    _one_source(vm, study, all_, None if design else inventory, rvtools, design)
+    _one_source(vm, study, all_, None if design else snapshot, rvtools, design)
     if host_nodes and not design:
         raise typer.BadParameter("--host-nodes says where a --design is to run; any other source has hosts.")
     if record and (study or baseline):
@@ -141,17 +136,17 @@ def check(
         waivers=load_waivers(waivers) if waivers else (),
         placements=placements(read_text(str(evidence)), evidence) if evidence else {},
     )
-    if rvtools or design or inventory:
+    if rvtools or design or snapshot:
         if sql:
             raise UsageError("--sql needs a running estate.", fix="Use it with --vm, --study or --all.")
-        estates = _from_file(None if design else inventory, rvtools, design)
+        estates = _from_file(None if design else snapshot, rvtools, design)
         if design and (host_nodes or cluster):
             from vnuma.engine.design_check.planned_host import on_hosts
 
-            there = site(host_nodes, esxi, threads_per_core, None, cluster, inventory, ansible_inventory)
+            there = site(host_nodes, esxi, threads_per_core, None, cluster, snapshot, inventory)
             estates = [on_hosts(estate, there, cluster) for estate in estates]
     else:
-        estates, asked = _live(find_inventory(ansible_inventory), asked, vm, sql=sql)
+        estates, asked = _live(find_inventory(inventory), asked, vm, sql=sql)
     asked.filters.require_any(estates)
     result = run_check(estates, asked)
     if record:
@@ -183,7 +178,7 @@ def _history_format(given: CheckFormat) -> CheckFormat:
 def _one_source(*given: object) -> None:
     if sum(bool(source) for source in given) != 1:
         raise typer.BadParameter(
-            "give one of --vm, --study, --all, --inventory, --rvtools, --design (or --explain)."
+            "give one of --vm, --study, --all, --snapshot, --rvtools, --design (or --explain)."
         )
 
 
@@ -203,13 +198,13 @@ def _live(site: Path, asked: Asked, vm: str | None, *, sql: bool) -> tuple[Seque
     return (live.read_all_tagged(site) if asked.filters.tag else live.read_all(site)), asked
 
 
-def _from_file(inventory: Path | None, rvtools: Path | None, design: Path | None) -> Sequence[Estate]:
+def _from_file(snapshot: Path | None, rvtools: Path | None, design: Path | None) -> Sequence[Estate]:
     """A file's estates. Raises InputError for a file without a VM: a check of nothing would pass for well."""
     found: Sequence[Estate]
-    if inventory:
+    if snapshot:
         from vnuma.estate.snapshot import load
 
-        found = load(inventory)
+        found = load(snapshot)
     elif design:
         from vnuma.estate.design import read_design
 
@@ -221,7 +216,7 @@ def _from_file(inventory: Path | None, rvtools: Path | None, design: Path | None
         found = [read_rvtools(rvtools)]
     if not any(estate.vms for estate in found):
         raise InputError(
-            f"There is no VM to check in {inventory or rvtools or design}: it has none that can be read.",
+            f"There is no VM to check in {snapshot or rvtools or design}: it has none that can be read.",
             fix="Save it again with an account that may see VMs: vnuma inventory save FILE"
             if not design
             else _first_unseen(found),

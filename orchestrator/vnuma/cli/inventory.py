@@ -30,7 +30,7 @@ def save(
 ) -> None:
     """Read every vCenter of the inventory and write one snapshot. Nothing is changed; no password is in it.
 
-    Examples: vnuma inventory save estate.json; vnuma check --inventory estate.json
+    Examples: vnuma inventory save estate.json; vnuma check --snapshot estate.json
     """
     from vnuma.engine.design_check import estates
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.cli.options import InventoryOption
 from vnuma.cli.predict_sweep import sweep_table, swept_sizes
 from vnuma.cli.screen import WIDEST, aligned, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
-    AnsibleInventoryOption,
     ClusterOption,
     EditionOption,
     EsxiOption,
@@ -68,8 +68,8 @@ def predict(
         str | None, typer.Option("--vm", metavar="NAME", help="A VM as it is, on every host of its cluster.")
     ] = None,
     cluster: ClusterOption = None,
-    inventory: SnapshotOption = None,
-    ansible_inventory: AnsibleInventoryOption = None,
+    snapshot: SnapshotOption = None,
+    inventory: InventoryOption = None,
     threads_per_core: ThreadsOption = 2,
     hardware: HardwareOption = None,
     set_: SetOption = None,
@@ -87,12 +87,12 @@ def predict(
 
     Examples: vnuma predict --vcpus 16 --memory 64 --host-nodes 2x16/96 --esxi 6.0;
     vnuma predict --vcpus 30 --memory 512 --host-nodes 2x20/384@7.0 --host-nodes 4x14/256@7.0;
-    vnuma predict --vm sql16 --inventory estate.json;
+    vnuma predict --vm sql16 --snapshot estate.json;
     vnuma predict --sweep vcpus=4..128 --memory 256 --host-nodes 2x32/512@8.0
     """
     from vnuma.domain.topology.forecast import forecast_on
 
-    there = site(host_nodes, esxi, threads_per_core, vm, cluster, inventory, ansible_inventory)
+    there = site(host_nodes, esxi, threads_per_core, vm, cluster, snapshot, inventory)
     if sweep and vcpus:
         raise UsageError("--sweep and --vcpus both say how many vCPUs.", fix="Leave one of them out.")
     version, guest = hardware_of(hardware, there), guest_of(edition, sql, windows, soft_numa=soft_numa)

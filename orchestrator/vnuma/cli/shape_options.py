@@ -30,11 +30,7 @@ ClusterOption = Annotated[
 ]
 SnapshotOption = Annotated[
     Path | None,
-    typer.Option("--inventory", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
-]
-AnsibleInventoryOption = Annotated[
-    Path | None,
-    typer.Option("-i", "--ansible-inventory", metavar="PATH", help="Ansible inventory with the vCenters."),
+    typer.Option("--snapshot", metavar="FILE", help="Read from this snapshot (vnuma inventory save)."),
 ]
 HostsOption = Annotated[
     list[str] | None,

@@ -157,7 +157,7 @@ def test_a_reader_that_has_enough_is_no_bug(tmp_path: Path) -> None:
 def test_a_reader_that_has_enough_hides_no_failure(tmp_path: Path) -> None:
     """A gate in a pipeline ends as it would with a reader."""
     code, said = unheard(
-        "check", "--inventory", str(saved(tmp_path, estate_of("sql-a"))), "--fail-on", "block"
+        "check", "--snapshot", str(saved(tmp_path, estate_of("sql-a"))), "--fail-on", "block"
     )
 
     assert code == 10

@@ -58,7 +58,7 @@ def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     """Its own shape on its own host; a host that was not read is named."""
     snapshot = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
 
-    shown = vnuma("predict", "--vm", "sql16", "--inventory", snapshot)
+    shown = vnuma("predict", "--vm", "sql16", "--snapshot", snapshot)
 
     assert shown.code == 0, shown.text
     assert "on esx01; not read: esx02" in shown.out

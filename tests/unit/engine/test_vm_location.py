@@ -83,5 +83,5 @@ def test_a_cluster_gives_its_hosts_and_an_unknown_one_names_those_there_are(tmp_
 
 def test_without_a_source_the_way_to_name_one_is_said() -> None:
     """Neither snapshot nor inventory."""
-    with pytest.raises(InputError, match="--inventory FILE"):
+    with pytest.raises(InputError, match="--snapshot FILE"):
         site_of_vm("sql16", None, None)

@@ -70,5 +70,5 @@ def site_of_cluster(name: str, file: Path | None, inventory: Path | None) -> Sit
 
 def _needed(inventory: Path | None) -> Path:
     if inventory is None:
-        raise InputError("No vCenter and no snapshot was given.", fix="Use -i PATH, or --inventory FILE.")
+        raise InputError("No vCenter and no snapshot was given.", fix="Use -i PATH, or --snapshot FILE.")
     return inventory
