@@ -32,7 +32,7 @@ ROWS = "  statements: {rows: 'SELECT n FROM dbo.t'}\n"
         (f"{ROWS}  parameters: {{from: 2026-01-01}}\n", "2026-01-01 is neither text nor a number in YAML"),
         (f"{ROWS}  parameters: {{flag: true}}\n", "true is neither text nor a number in YAML"),
         (f"{ROWS}  parameters: {{my-name: 1}}\n", "'my-name' is not a name that it takes"),
-        (f"{ROWS}  expected_rows: {{rows: -1}}\n", "greater than or equal to 0"),
+        (f"{ROWS}  expected_rows: {{rows: -1}}\n", "must be at least 0"),
         (f"{ROWS}  expected_rows: {{others: 1}}\n", "'others', which is not a statement"),
         (f"{ROWS}  setup: SELECT $(size)\n", r"\$\(size\) differs within a boot"),
     ],
