@@ -28,6 +28,7 @@ _WITHHELD = {
 }
 
 
+_MOST_PLACES = 5
 LEFT_OUT = "not measured: left out by the plan"
 
 
@@ -233,6 +234,8 @@ def _directed(verdict: Verdict) -> str:
     size, low, high = percent(verdict.ratio), percent(verdict.interval.low), percent(verdict.interval.high)
     if size < 0:
         size, low, high = -size, -high, -low
+    while places < _MOST_PLACES and not round(low, places):
+        places += 1  # a direction is not shown with a limit of 0
     return f"{verdict.word} by {size:.{places}f}% ({low:.{places}f} to {high:.{places}f})"
 
 
