@@ -24,7 +24,12 @@ FOLDER = Path(__file__).resolve().parents[1] / "tests" / "data" / "recorded"
 
 _NUMBER = re.compile(r"(\d+) instead of (\d+)")
 _FAULT = re.compile(r"(\w+) instead of \w+")
+_READS = re.compile(r"(\w+) reads \w+ instead of \w+")
 _LACKS = re.compile(r"without (.+)")
+
+
+_FIELDS = ("latencySensitivity", "memoryReservationLockedToMax", "rebootPowerOff")
+"""Settings that a request has in a field of their own, which the lab can drop."""
 
 
 def learn(source: Path, folder: Path = FOLDER) -> Path:
@@ -62,9 +67,9 @@ def _learn_contract(source: Path, document: Mapping[str, Any], folder: Path) -> 
     return _write(folder / f"{name}.yml", text.getvalue())
 
 
-def _played(differing: Mapping[str, str]) -> tuple[dict[str, dict[Any, Any]], dict[str, str]]:
+def _played(differing: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """What the lab's scenarios can say of these differences, and the rest."""
-    played: dict[str, dict[Any, Any]] = {}
+    played: dict[str, Any] = {}
     unplayed: dict[str, str] = {}
     for id_, seen in differing.items():
         room, _, what = id_.partition(".")
@@ -74,6 +79,8 @@ def _played(differing: Mapping[str, str]) -> tuple[dict[str, dict[Any, Any]], di
             played.setdefault("without", {})[what.partition(".")[0]] = lacking[1].split(", ")
         elif (room == "refused" or id_.endswith("_is_refused")) and (fault := _FAULT.fullmatch(seen)):
             played.setdefault("refusals", {})[id_] = fault[1]
+        elif (reads := _READS.fullmatch(seen)) and reads[1] in _FIELDS:
+            played.setdefault("dropped", []).append(reads[1])
         else:
             unplayed[id_] = seen
     return played, unplayed

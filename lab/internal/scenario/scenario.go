@@ -54,6 +54,8 @@ type Learned struct {
 	Errors   map[int32]int32     `yaml:"errors"`   // SQL Server: the number believed, the number seen
 	Without  map[string][]string `yaml:"without"`  // SQL Server: a view, the columns that it lacks
 	Refusals map[string]string   `yaml:"refusals"` // vSphere: a belief, the fault seen or Accepted
+	Dropped  []string            `yaml:"dropped"`  // vSphere: fields of a ConfigSpec that are taken without a word, and not stored
+	Stored   []string            `yaml:"stored"`   // vSphere: extraConfig keys that are stored though typed fields own them
 }
 
 // Accepted is what is seen of a change that is refused nowhere.

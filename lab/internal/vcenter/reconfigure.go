@@ -3,6 +3,7 @@ package vcenter
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/vmware/govmomi/simulator"
@@ -41,11 +42,12 @@ func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfig
 	if field := unmodelled(spec); field != "" {
 		return notSupported("the lab does not model spec.%s", field)
 	}
+	spec = m.withoutDropped(spec)
 	before := m.draft()
 	after := before
 	after.extraConfig = map[string]string{}
 	for _, edit := range []func(*draft, *types.VirtualMachineConfigSpec) *refusal{
-		editNames, m.editProcessors, editMemory, m.editVirtualNuma, editExtraConfig,
+		editNames, m.editProcessors, editMemory, m.editVirtualNuma, m.editExtraConfig,
 	} {
 		if refused := edit(&after, spec); refused != nil {
 			return refused
@@ -70,6 +72,18 @@ func (m *machine) apply(ctx *simulator.Context, spec *types.VirtualMachineConfig
 	}
 	m.publish(ctx, m.changes(before, after))
 	return nil
+}
+
+// withoutDropped leaves out what the scenario's server was seen to take and not to store.
+func (m *machine) withoutDropped(spec *types.VirtualMachineConfigSpec) *types.VirtualMachineConfigSpec {
+	kept := *spec
+	value := reflect.ValueOf(&kept).Elem()
+	for _, name := range m.lab.config.Scenario.Learned.Dropped {
+		if field := value.FieldByName(strings.ToUpper(name[:1]) + name[1:]); field.IsValid() {
+			field.SetZero()
+		}
+	}
+	return &kept
 }
 
 // modelled lists the fields of a ConfigSpec that the lab knows.
@@ -167,13 +181,13 @@ func (m *machine) editVirtualNuma(d *draft, spec *types.VirtualMachineConfigSpec
 // (comment of VirtualMachineConfigSpec.extraConfig).
 var owned = []string{"cpuid.corespersocket", "sched.cpu.", "sched.mem.", "numvcpus", "memsize"}
 
-func editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
+func (m *machine) editExtraConfig(d *draft, spec *types.VirtualMachineConfigSpec) *refusal {
 	for _, option := range spec.ExtraConfig {
 		value := option.GetOptionValue()
 		if value.Key == "" {
 			return invalidArgument("spec.extraConfig", "a key is empty")
 		}
-		if !isOwned(value.Key) {
+		if !isOwned(value.Key) || slices.Contains(m.lab.config.Scenario.Learned.Stored, value.Key) {
 			d.extraConfig[value.Key] = text(value.Value)
 		}
 	}
