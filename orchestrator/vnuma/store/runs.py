@@ -18,6 +18,9 @@ from vnuma.store.types import utc_now
 IMPORTED = "imported"
 """Scope of the fact that a run came out of an archive: it was measured elsewhere and cannot go on here."""
 
+CONTRACT = "contract"
+"""Scope of the fact that a run is one of `vnuma contract`: it asks vSphere, and measures nothing."""
+
 _ID_DIGITS = 10
 _run = tables.run.c
 _study = tables.study.c
@@ -79,10 +82,10 @@ def create_run(
 
 
 def get_run(conn: Connection, ref: str | int) -> Run:
-    """The run with that id or name, or the newest for 'latest'. InputError if there is none."""
+    """The run with that id or name, or for 'latest' the newest that measures. InputError if there is none."""
     query = select(tables.run)
     if ref == "latest":
-        query = query.order_by(_run.id.desc()).limit(1)
+        query = query.where(_run.id.not_in(_with_fact(CONTRACT))).order_by(_run.id.desc()).limit(1)
     elif isinstance(ref, int) or (ref.isdecimal() and len(ref) < _ID_DIGITS):
         query = query.where(_run.id == int(ref))
     else:
@@ -141,7 +144,11 @@ def clear_supervisor(conn: Connection, run_id: int) -> None:
 
 def imported_ids() -> Select[int]:
     """The ids of runs that came out of archives: their VMs are no VMs of this site."""
-    return select(tables.fact.c.run_id).where(tables.fact.c.scope == IMPORTED)
+    return _with_fact(IMPORTED)
+
+
+def _with_fact(scope: str) -> Select[int]:
+    return select(tables.fact.c.run_id).where(tables.fact.c.scope == scope)
 
 
 def refuse_imported(conn: Connection, run_id: int) -> None:
@@ -152,6 +159,15 @@ def refuse_imported(conn: Connection, run_id: int) -> None:
             f"{name} came out of an archive: it was measured elsewhere, so it cannot go on here, and its "
             "VMs cannot be changed.",
             fix=f"vnuma report {name}",
+        )
+
+
+def refuse_contract(conn: Connection, run: Run) -> None:
+    """InputError for a run of `vnuma contract`: there is nothing to go on with."""
+    if conn.scalar(_with_fact(CONTRACT).where(tables.fact.c.run_id == run.id)) is not None:
+        raise InputError(
+            f"{run.name} is a run of vnuma contract: it measures nothing and cannot go on.",
+            fix=f"Ask again with vnuma contract --vcenter; a VM that is left: vnuma restore --run {run.name}",
         )
 
 

@@ -109,12 +109,14 @@ def judged(id_: str, look: Callable[[], str], nameless: Callable[[VnumaError], s
 class Answers:
     """What one server answered to every belief. `of` says what it is, as versions and words without names.
 
-    `left` is what is left on it, as a sentence.
+    `left` is what is left on it, as a sentence. `cut_short` is what kept the rest from being asked: to be
+    raised once these answers are told.
     """
 
     of: Mapping[str, object]
     left: str
     beliefs: tuple[Judged, ...]
+    cut_short: Exception | None = None
 
     def count(self, verdict: Verdict) -> int:
         """How many beliefs have this verdict."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from vnuma.domain.contract.belief import (
 )
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
-from vnuma.engine.contract.changing import Say, on_the_clone
+from vnuma.engine.contract.changing import NOTHING, Ended, LeasedWriter, Say, on_the_clone
 from vnuma.engine.preflight.permit import Permit
-from vnuma.errors import Interrupted, LeaseLost, VCenterUnreachable, VnumaError
-from vnuma.vsphere.connect import Session, connect
+from vnuma.errors import Interrupted, LeaseLost, NotAtBaseline, VCenterUnreachable, VnumaError
+from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
 from vnuma.vsphere.contract import on as on
@@ -33,8 +33,6 @@ from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, 
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm
 
-NOTHING = "Nothing was changed."
-
 
 def judge_vcenter(
     target: Target, inventory: Path, *, read_only: bool = False, say: Say = lambda _: None
@@ -42,8 +40,8 @@ def judge_vcenter(
     """Ask a VM's vCenter about every belief; those that need a change only on a test clone.
     `say` hears what is being done to it.
 
-    Raises what `connect` raises, VmNotFound, and of the changing part whatever keeps the VM from being taken
-    or put back: VmHeld, NotAtBaseline.
+    Raises what `connect` raises, and VmNotFound. What ends the changing part before its last belief is in
+    the answers: VmHeld, Interrupted, a vCenter that is away, NotAtBaseline.
     """
     with connect(vcenter(target)) as session:
         asked = AskedVm(session, find_vm(session, target.vm))
@@ -54,17 +52,27 @@ def judge_vcenter(
             "server": str(session.about.release),
             "hardware_version": vm.hardware_version,
         }
-        found = ask_all(READING, asked)
+        found = list(ask_all(READING, asked))
         why_not = "only what reads was asked" if read_only else _why_not(target, vm.moid)
     if why_not:
-        rest = [Judged(one.id, Verdict.NOT_EVALUABLE, why_not) for one in (*WHILE_OFF, *WHILE_ON)]
-        return Answers(of, NOTHING, (*found, *rest))
+        return Answers(of, NOTHING, (*found, *_unasked(0, why_not)))
+    changed: list[Judged] = []
 
-    def ask(session: Session, writer: Any, beliefs: Beliefs[ChangedVm]) -> list[Judged]:
-        return ask_all(beliefs, ChangedVm(session, find_vm(session, target.vm), writer))
+    def ask(writer: LeasedWriter, beliefs: Beliefs[ChangedVm]) -> None:
+        for one in ask_all(beliefs, ChangedVm(writer.session, writer.ref, writer)):
+            changed.append(one)
 
-    changed, left = on_the_clone(target, inventory, ask, say)
-    return Answers(of, left, (*found, *changed))
+    try:
+        ended = on_the_clone(target, inventory, ask, say)
+    except VnumaError as error:
+        ended = Ended(NOTHING, error)
+    rest = _unasked(len(changed), "not asked: it ended before")
+    return Answers(of, ended.left, (*found, *changed, *rest), ended.error)
+
+
+def _unasked(asked: int, why: str) -> list[Judged]:
+    """The beliefs that need a change, but for so many that were asked."""
+    return [Judged(one.id, Verdict.NOT_EVALUABLE, why) for one in (*WHILE_OFF, *WHILE_ON)][asked:]
 
 
 def _why_not(target: Target, moid: str) -> str | None:
@@ -75,9 +83,9 @@ def _why_not(target: Target, moid: str) -> str | None:
     return None if target.test_clone or tagged.permits else "the VM is not marked as a test clone"
 
 
-def ask_all(beliefs: Iterable[Belief[Any]], asked: AskedVm) -> list[Judged]:
+def ask_all(beliefs: Iterable[Belief[Any]], asked: AskedVm) -> Iterator[Judged]:
     """Every belief of a list in turn, each whatever came of those before it."""
-    return [judged(one.id, partial(_look, one, asked), _nameless) for one in beliefs]
+    return (judged(one.id, partial(_look, one, asked), _nameless) for one in beliefs)
 
 
 def _look(one: Belief[Any], asked: AskedVm) -> str:
@@ -95,10 +103,11 @@ def _look(one: Belief[Any], asked: AskedVm) -> str:
 def _nameless(error: VnumaError) -> str:
     """What kind of error it was, by the fault's name where there is one: its text names the server.
 
-    Raises an error that ends the asking: Ctrl-C, a lease that is lost, a vCenter that is away.
+    Raises an error that ends the asking: Ctrl-C, a lease that is lost, a vCenter that is away, a key that
+    cannot be taken back.
     """
     away = isinstance(error, VCenterUnreachable) and not isinstance(error, NotNow)
-    if away or isinstance(error, Interrupted | LeaseLost):
+    if away or isinstance(error, Interrupted | LeaseLost | NotAtBaseline):
         raise error
     cause = error.__cause__
     return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__

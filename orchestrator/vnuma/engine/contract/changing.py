@@ -5,43 +5,67 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from pyVmomi import vim
 
-from vnuma.domain.contract.belief import Beliefs, Judged
+from vnuma.domain.contract.belief import Beliefs
 from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_moved
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Power
+from vnuma.domain.vm.setting import Power, Value
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
 from vnuma.engine.cell.guest_shutdown import PowerRules, require_way_back, shut_down
 from vnuma.engine.cell.shape import change_document, predict_for, prediction_document
-from vnuma.engine.lease.attempt import Attempt, finish, step, undo_at_end
+from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.audit import journal_of
 from vnuma.engine.lease.baseline import baseline_settings
 from vnuma.engine.lease.context import VmContext, store_url, vm_of_run
+from vnuma.engine.lease.identity import find_own
 from vnuma.engine.lease.supervision import claim_supervision, heartbeat
-from vnuma.engine.lease.vcenter_retry import VCenterRetry
+from vnuma.engine.lease.vcenter_retry import VCenterRetry, on_vsphere
+from vnuma.engine.restore.restoration import Restored
 from vnuma.engine.run.claim import NoCell, claim
+from vnuma.engine.run.run_outcome import worst_of
 from vnuma.engine.run.start import take
 from vnuma.engine.run.supervise import Asked, restore_vms, stop_signals
-from vnuma.errors import Interrupted, ReadBackDiffers, VmHeld
-from vnuma.store import attempts, cells, runs, vms
+from vnuma.errors import (
+    Interrupted,
+    LeaseLost,
+    NotAtBaseline,
+    ReadBackDiffers,
+    RestoreConflict,
+    StoreError,
+    VmHeld,
+    VnumaError,
+)
+from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.open import Store, open_store
 from vnuma.store.rows import NewCell, Run
 from vnuma.store.states import Outcome, RunState
-from vnuma.vsphere import apply, read
+from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, connect
 from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, number, settings_now
-from vnuma.vsphere.contract.off import DEFAULT, KEY
+from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
 from vnuma.vsphere.refs import VmRef
 
-Ask = Callable[[Session, "LeasedWriter", Beliefs[ChangedVm]], list[Judged]]
+Ask = Callable[["LeasedWriter", Beliefs[ChangedVm]], None]
+"""Asks of the VM that a writer changes."""
+
 Say = Callable[[str], None]
+
+NOTHING = "Nothing was changed."
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How the changing part ended: what is left of it on the VM, as a sentence, and what cut it short."""
+
+    left: str
+    error: Exception | None
 
 
 @dataclass(frozen=True)
@@ -72,10 +96,28 @@ class LeasedWriter:
         with self._noted(change_to(before, settings_now(self.session, self.ref)).edits):
             raise differs
 
+    def take_back(self, key: str, before: Value) -> None:
+        """See `vsphere.contract.asked.Writer`."""
+        try:
+            now = settings_now(self.session, self.ref).get(key)
+            if now == before:
+                return
+            with self._noted((Edit(key, now, before),)):
+                spec = key_spec(key, str(before or ""))
+                apply.submit(self.session, self.ref, spec, fence=self.context.fence)
+        except LeaseLost:
+            raise
+        except VnumaError as error:
+            name = self.context.vm.name
+            raise NotAtBaseline(
+                f"{name} may keep the extraConfig key {key}, which was written for this: {error.what}",
+                fix=f"Look at {name}'s advanced parameters in vCenter; before: {before or 'not set'}.",
+            ) from error
+
     def fence(self) -> None:
         """Refuse to go on without the lease, or after Ctrl-C. Raises LeaseLost, Interrupted."""
         if self.stopping.count:
-            raise Interrupted("Stopped; the VM is put back.")
+            raise Interrupted("Stopped on request.")
         self.context.fence()
 
     @contextmanager
@@ -94,11 +136,10 @@ class LeasedWriter:
             yield
 
 
-def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> tuple[list[Judged], str]:
-    """What came of every belief that needs a change, and how the VM was put back, as a sentence.
+def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> Ended:
+    """Take the VM, have every belief asked that needs a change, and put it back, whatever happens.
 
-    Raises VmHeld when somebody else has the VM, NotAtBaseline when it could not be put back, Interrupted
-    after Ctrl-C, when it was.
+    Raises what reading the VM or the store raises before the run is made.
     """
     store = open_store(store_url())
     with connect(vcenter(target)) as session:
@@ -107,29 +148,45 @@ def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> tuple[l
     study = parse_study(text, "contract")
     run = _create(store, target, vm, text, inventory)
     claim_supervision(store, run)
-    restored: list[str] = []
+    problems: list[Exception] = []
+    restored: list[Restored] = []
+    with stop_signals() as stopping, heartbeat(store, run):
+        try:
+            row = vm_of_run(store, run, target)
+            context = take(store, run, study, row, target, VCenterRetry(study.power.vcenter_retry_s))
+            with store.write() as connection:
+                runs.set_run_state(connection, run.id, RunState.RUNNING)
+            _ask_on(context, _claimed(context), stopping, ask, say)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is told once the VM is back
+            problems.append(error)
+        finally:
+            say(f"Putting {target.name} back as it was, if anything was changed.")
+            restored, away = restore_vms(store, run, study, {target.name: target})
+            problems += away
+            _close(store, run, problems, stopping)
+    words = "; ".join(one.words for one in restored)
+    left = f"Put back: {words}." if restored else "" if away else NOTHING
+    return Ended(left, worst_of(problems) if problems else None)
 
-    def back() -> None:
-        say(f"Putting {target.name} back as it was.")
-        done, problems = restore_vms(store, run, study, {target.name: target})
-        restored.extend(one.words for one in done)
+
+def _close(store: Store, run: Run, problems: list[Exception], stopping: Asked) -> None:
+    """Settle the run's state. A store that cannot be written is one more problem."""
+    if any(isinstance(problem, RestoreConflict) for problem in problems):
+        state = RunState.CONFLICT
+    elif stopping.count and not any(isinstance(problem, NotAtBaseline) for problem in problems):
+        state = RunState.STOPPED
+    else:
+        state = RunState.FAILED if problems else RunState.FINISHED
+    try:
         with store.write() as connection:
-            runs.set_run_state(connection, run.id, RunState.FAILED if problems else RunState.FINISHED)
+            runs.set_run_state(connection, run.id, state)
             runs.clear_supervisor(connection, run.id)
-        if problems:
-            raise problems[0]
-
-    with stop_signals() as stopping, heartbeat(store, run), undo_at_end(back):
-        row = vm_of_run(store, run, target)
-        context = take(store, run, study, row, target, VCenterRetry(study.power.vcenter_retry_s))
-        with store.write() as connection:
-            runs.set_run_state(connection, run.id, RunState.RUNNING)
-        found = _ask_on(context, _claimed(context), stopping, ask, say)
-    return found, f"Put back: {'; '.join(restored)}."
+    except StoreError as error:
+        problems.append(error)
 
 
 def _study_text(target: Target, vm: VmFacts) -> str:
-    """A study of one cell in the shape that the VM has: whoever resumes the run measures that."""
+    """A study of one cell in the shape that the VM has; it is never measured."""
     vcpus = number(vm.settings, "numCPUs")
     shown = vm.settings["numCoresPerSocket"]
     cores = shown if isinstance(shown, int) and shown else 1
@@ -155,6 +212,7 @@ def _create(store: Store, target: Target, vm: VmFacts, text: str, inventory: Pat
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, text)
         run = runs.create_run(connection, saved, seed=study.design.seed, inventory=str(inventory.resolve()))
+        facts.add_run_facts(connection, run.id, runs.CONTRACT, {"measures": "nothing"})
         row = vms.add_vm(
             connection, run.id, vm_key=vm.key, name=target.name, path=vm.path, esxi_host=vm.host_name
         )
@@ -171,39 +229,54 @@ def _claimed(context: VmContext) -> Attempt:
     return Attempt.of(claimed)
 
 
-def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say: Say) -> list[Judged]:
+def _ask_on(context: VmContext, attempt: Attempt, stopping: Asked, ask: Ask, say: Say) -> None:
     """Shut the VM down, ask, power it on in its own shape, ask again."""
-    rules, journal = PowerRules.of(context.study), journal_of(context)
-    with context.vsphere() as session:
-        ref = read.find_vm(session, context.target.in_vcenter().vm)
+    rules, journal, name = PowerRules.of(context.study), journal_of(context), context.vm.name
+
+    def off(session: Session, ref: VmRef, _tries: int) -> LeasedWriter:
         vm, host = read.read_vm_on_host(session, ref)
         predicted = prediction_document(predict_for(vm, host, vm.settings))
         writer = LeasedWriter(context, attempt, session, ref, stopping, predicted)
-        with step(context, attempt, "shutdown"):
-            require_way_back(session, ref)
-            if vm.power is not Power.OFF:
-                say(f"Shutting {context.vm.name} down; Ctrl-C stops and puts it back.")
-                shut_down(session, ref, rules, writer.fence, journal)
-            say(f"Asking {len(WHILE_OFF)} beliefs while it is off.")
-            found = ask(session, writer, WHILE_OFF)
-            _to_own_shape(context, writer)
-        with step(context, attempt, "power_on"):
-            say(f"Powering {context.vm.name} on.")
-            power_on(
-                session,
-                ref,
-                vm.host_moid,
-                tools_timeout_s=rules.tools_s,
-                task_timeout_s=rules.task_s,
-                fence=writer.fence,
-                journal=journal,
-            )
-        with step(context, attempt, "verify"):
-            say(f"Asking {len(WHILE_ON)} beliefs while it runs.")
-            found += ask(session, writer, WHILE_ON)
-            writer.fence()
-    finish(context, attempt, Outcome.VALID, None, None)
-    return found
+        require_way_back(session, ref)
+        if vm.power is not Power.OFF:
+            say(f"Shutting {name} down; Ctrl-C stops and puts it back.")
+            shut_down(session, ref, rules, writer.fence, journal)
+        return writer
+
+    def on(session: Session, ref: VmRef, tries: int) -> None:
+        state, host_moid = read.read_power(session, ref)
+        if tries > 1 and state is Power.ON:  # asked for already; only the answer was lost
+            power.wait_for_guest(session, ref, timeout_s=rules.tools_s)
+            return
+        now = replace(writer, session=session, ref=ref)
+        _to_own_shape(context, now)
+        say(f"Powering {name} on.")
+        power_on(
+            session,
+            ref,
+            host_moid,
+            tools_timeout_s=rules.tools_s,
+            task_timeout_s=rules.task_s,
+            fence=now.fence,
+            journal=journal,
+        )
+
+    with step(context, attempt, "shutdown"):
+        writer = on_vsphere(context, attempt, "shutdown", off)
+        say(f"Asking {len(WHILE_OFF)} beliefs while it is off.")
+        _ask(writer, ask, WHILE_OFF)
+    with step(context, attempt, "power_on"):
+        on_vsphere(context, attempt, "power_on", on)
+    with step(context, attempt, "verify"):
+        say(f"Asking {len(WHILE_ON)} beliefs while it runs.")
+        _ask(writer, ask, WHILE_ON)
+        writer.fence()
+    finish(context, attempt, Outcome.INVALID, "not_measured", "vnuma contract asked, and measured nothing.")
+
+
+def _ask(writer: LeasedWriter, ask: Ask, beliefs: Beliefs[ChangedVm]) -> None:
+    with writer.context.vsphere() as session:
+        ask(replace(writer, session=session, ref=find_own(session, writer.context.vm)), beliefs)
 
 
 def _to_own_shape(context: VmContext, writer: LeasedWriter) -> None:

@@ -34,11 +34,13 @@ def reopen(store: Store, name: str, inventory: Path | None = None) -> Found:
 
     An `inventory` given replaces the run's: what is measured by it is restored by it.
 
-    Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive.
+    Raises VmHeld when its supervisor lives, InputError for a run that came out of an archive or
+    measures nothing.
     """
     with store.read() as connection:
         run = runs.get_run(connection, name)
         runs.refuse_imported(connection, run.id)
+        runs.refuse_contract(connection, run)
         progress = progress_of(connection, run.name)
     refuse_if_alive(run)
     words = _what_it_did(progress)

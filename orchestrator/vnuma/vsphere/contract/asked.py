@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from pyVmomi import vim, vmodl
 
-from vnuma.domain.contract.belief import Beliefs, NotEvaluableError
+from vnuma.domain.contract.belief import Beliefs, DiffersError, NotEvaluableError
 from vnuma.domain.vm.change import Change, Edit, change_to
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings, Value
@@ -19,7 +19,7 @@ from vnuma.vsphere.read import read_vm
 from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
 from vnuma.vsphere.settings import paths, settings_of
-from vnuma.vsphere.spec import specs_for
+from vnuma.vsphere.spec import specs_for, unmet
 
 API = "https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/"
 
@@ -59,6 +59,12 @@ class Writer(Protocol):
 
     def reconfigure(self, change: Change) -> VmFacts:
         """Make a change and read the VM back. Raises ReconfigureRefused, ReadBackDiffers."""
+
+    def take_back(self, key: str, before: Value) -> None:
+        """Make an extraConfig key what it was, where the baseline does not: a typed field owns it.
+
+        Also where nothing more may be asked of the VM. Raises NotAtBaseline, LeaseLost.
+        """
 
 
 @dataclass(frozen=True)
@@ -117,9 +123,22 @@ class ChangedVm(AskedVm):
     writer: Writer
 
     def asked_for(self, **desired: Value) -> Settings:
-        """The VM's settings after a change to these: `__` stands for a dot. Raises ReconfigureRefused."""
-        wanted = {name.replace("__", "."): value for name, value in desired.items()}
-        return self.writer.reconfigure(change_to(self.settings(), wanted)).settings
+        """The VM's settings after a change to these.
+
+        Raises DiffersError where it is refused or reads back otherwise, NotEvaluableError where the API does
+        not have it.
+        """
+        change = change_to(self.settings(), desired)
+        try:
+            return self.writer.reconfigure(change).settings
+        except ReadBackDiffers as error:
+            now = unmet(change, self.settings())
+            seen = ", ".join(f"{edit.setting} reads {edit.before} instead of {edit.after}" for edit in now)
+            raise DiffersError(seen or "not at once as asked") from error
+        except ReconfigureRefused as error:
+            if error.__cause__ is None:  # never sent
+                raise NotEvaluableError(f"API {self.session.about.api_version}") from error
+            raise DiffersError(f"{self._name(error)} instead of {ACCEPTED}") from error
 
     def refusal(self, **desired: Value) -> str:
         """The fault with which a change to these is refused, by name, or `accepted`."""
@@ -128,7 +147,7 @@ class ChangedVm(AskedVm):
         (spec,) = specs_for(Change(edits), now)
         seen = self.refusal_of(edits, spec)
         if seen == ACCEPTED:  # later beliefs are asked of the VM as it was
-            with suppress(ReconfigureRefused, ReadBackDiffers):
+            with suppress(DiffersError, NotEvaluableError):
                 self.asked_for(**{name: now.get(name) for name in desired})
         return seen
 

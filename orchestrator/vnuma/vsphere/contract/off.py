@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from pyVmomi import vim, vmodl
 
@@ -202,14 +203,27 @@ def _removed(asked: ChangedVm) -> str:
     return _stored(asked.asked_for(**{KEY: None}), KEY, None)
 
 
+@contextmanager
+def _written(asked: ChangedVm, key: str, text: str, typed: Edit) -> Iterator[str]:
+    """What comes of writing a key that a typed field owns; afterwards the key is as before, if it was stored.
+
+    `typed` is the edit that the request comes to where the key decides after all.
+    """
+    before = asked.settings().get(key)
+    try:
+        yield asked.refusal_of([typed, Edit(key, before, text)], key_spec(key, text))
+    finally:
+        asked.writer.take_back(key, before)
+
+
 @WHILE_OFF.declare("key.of_cores_is_ignored", CONFIG_SPEC)
 def _owned_cores(asked: ChangedVm) -> str:
     """`cpuid.coresPerSocket` in extraConfig is ignored without a word: the typed field decides."""
     before = asked.settings()
     cores = other_cores(before)
-    edit = Edit("numCoresPerSocket", before["numCoresPerSocket"], cores)
-    seen = asked.refusal_of([edit], key_spec("cpuid.coresPerSocket", str(cores)))
-    kept = asked.settings()["numCoresPerSocket"] == before["numCoresPerSocket"]
+    typed = Edit("numCoresPerSocket", before["numCoresPerSocket"], cores)
+    with _written(asked, "cpuid.coresPerSocket", str(cores), typed) as seen:
+        kept = asked.settings()["numCoresPerSocket"] == before["numCoresPerSocket"]
     return expect((seen, kept), (ACCEPTED, True))
 
 
@@ -219,8 +233,9 @@ def _owned_affinity(asked: ChangedVm) -> str:
     before = asked.asked_for(cpuAffinity=())
     vcpus = cpus_for(before)
     words = ",".join(map(str, vcpus))
-    seen = asked.refusal_of([Edit("cpuAffinity", (), vcpus)], key_spec("sched.cpu.affinity", words))
-    return expect((seen, asked.settings()["cpuAffinity"]), (ACCEPTED, ()))
+    with _written(asked, "sched.cpu.affinity", words, Edit("cpuAffinity", (), vcpus)) as seen:
+        now = asked.settings()["cpuAffinity"]
+    return expect((seen, now), (ACCEPTED, ()))
 
 
 def refused(
