@@ -19,13 +19,21 @@ from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
 from tools.lab_learn import learn
-from vnuma.domain.contract.belief import SCHEMA, Judged, Verdict
+from vnuma.cli.contract import tell
+from vnuma.domain.contract.belief import SCHEMA, Judged, NotEvaluableError, Verdict
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.setting import Settings
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.contract.ask_vcenter import judge_vcenter
-from vnuma.errors import Interrupted, VmHeld
+from vnuma.engine.contract.changing import NOTHING
+from vnuma.engine.lease.context import store_url
+from vnuma.errors import InputError, Interrupted, NotAtBaseline, VmHeld
 from vnuma.sqlserver.contract.judge import judge
+from vnuma.store import attempts, runs
+from vnuma.store.open import open_store
+from vnuma.store.rows import Run
+from vnuma.store.states import Outcome, RunState
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, ChangedVm
 from vnuma.vsphere.lease_mark import read_mark, write_mark
@@ -52,6 +60,25 @@ def unchanged(before: VmFacts, after: VmFacts) -> bool:
     """Whether a VM is as it was, its power and the mark of a run with it."""
     back = change_back(after.settings, before.settings)
     return (bool(back), after.power, after.lease) == (False, before.power, before.lease)
+
+
+def contract_run() -> Run:
+    """The one run in the store."""
+    with open_store(store_url()).read() as connection:
+        (run,) = runs.list_runs(connection)
+    return run
+
+
+def only(monkeypatch: pytest.MonkeyPatch, *ids: str) -> None:
+    """Of the beliefs that need a change ask these alone."""
+
+    def pass_by(_asked: ChangedVm) -> str:
+        raise NotEvaluableError("not in this test")
+
+    for beliefs in (WHILE_OFF, WHILE_ON):
+        for one in list(beliefs):
+            if one.id not in ids:
+                monkeypatch.setitem(beliefs.by_id, one.id, replace(one, look=pass_by))
 
 
 def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
@@ -130,9 +157,11 @@ def test_a_vm_under_study_is_not_taken(lab: LabFactory, login: Login, tmp_path: 
     )
     version = now(running).change_version
 
-    with pytest.raises(VmHeld, match=r"ann@there"):
-        ask(tmp_path, running)
+    answers = ask(tmp_path, running)
 
+    assert isinstance(answers.cut_short, VmHeld)
+    assert "ann@there" in str(answers.cut_short)
+    assert answers.left == NOTHING
     assert now(running).change_version == version
 
 
@@ -148,10 +177,117 @@ def test_ctrl_c_puts_the_clone_back(lab: LabFactory, tmp_path: Path, monkeypatch
 
     monkeypatch.setitem(WHILE_OFF.by_id, belief.id, replace(belief, look=look))
 
-    with pytest.raises(Interrupted):
-        ask(tmp_path, running)
+    answers = ask(tmp_path, running)
 
+    assert isinstance(answers.cut_short, Interrupted)
+    assert seen_of(answers.beliefs, Verdict.HELD).keys() >= {"vm.power_state", "version.moves"}
+    assert len(answers.beliefs) == len(READING) + len(WHILE_OFF) + len(WHILE_ON)
     assert unchanged(before, now(running))
+    assert contract_run().state is RunState.STOPPED
+
+
+def test_a_clone_that_cannot_be_put_back_decides_the_exit_code(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After Ctrl-C too: it is told what was answered, and then that the VM is not at its baseline."""
+    running = lab(boot=QUICK)
+    belief = WHILE_OFF["version.moves"]
+
+    def look(asked: ChangedVm) -> str:
+        belief.look(asked)
+        running.fault("reconfigure_refused", vm="sql16", times=0)
+        os.kill(os.getpid(), signal.SIGINT)
+        return "seen"
+
+    monkeypatch.setitem(WHILE_OFF.by_id, belief.id, replace(belief, look=look))
+
+    answers = ask(tmp_path, running)
+    with pytest.raises(NotAtBaseline) as caught:
+        tell(answers, tmp_path / "contract.json")
+
+    assert caught.value.exit_code == 7
+    assert "version.moves: seen" in capsys.readouterr().out
+    assert "version.moves" in (tmp_path / "contract.json").read_text(encoding="utf-8")
+    assert contract_run().state is RunState.FAILED
+
+
+def test_a_host_that_still_cleans_up_is_asked_again(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """InvalidState, as just after a shutdown, does not end the asking: the power-on is tried again."""
+    only(monkeypatch, "key.is_stored", "on.key_is_kept")
+    struck = {"kind": "invalid_state", "vm": "sql16", "boot": 2, "method": "PowerOnVM_Task"}
+
+    answers = ask(tmp_path, lab(boot=QUICK, faults=[struck]))
+
+    assert answers.cut_short is None
+    assert "on.key_is_kept" in seen_of(answers.beliefs, Verdict.HELD)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_a_key_that_is_stored_after_all_is_taken_back(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    """Where it cannot be, the VM is not as it was, and is not said to be."""
+    only(monkeypatch, "key.of_cores_is_ignored", "key.of_affinity_is_ignored")
+    keys = ["cpuid.coresPerSocket", "sched.cpu.affinity"]
+    running = lab(boot=QUICK, learned={"stored": keys})
+    if refused:
+        settings = ChangedVm.settings
+
+        def then_refuse(asked: ChangedVm) -> Settings:
+            found = settings(asked)
+            if set(keys) & set(found):
+                running.fault("reconfigure_refused", vm="sql16")
+            return found
+
+        monkeypatch.setattr(ChangedVm, "settings", then_refuse)
+
+    answers = ask(tmp_path, running)
+
+    assert bool(set(keys) & set(now(running).settings)) == refused
+    assert isinstance(answers.cut_short, NotAtBaseline) == refused
+    if not refused:
+        held = seen_of(answers.beliefs, Verdict.HELD)
+        assert {"key.of_cores_is_ignored", "key.of_affinity_is_ignored"} <= set(held)
+
+
+def test_a_change_that_is_refused_differs(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it is believed to be made, the fault is what was seen."""
+    only(monkeypatch, "hot.shares")
+    running = lab(boot=QUICK)
+    belief = WHILE_ON["hot.shares"]
+
+    def look(asked: ChangedVm) -> str:
+        running.fault("reconfigure_refused", vm="sql16")
+        return belief.look(asked)
+
+    monkeypatch.setitem(WHILE_ON.by_id, belief.id, replace(belief, look=look))
+
+    answers = ask(tmp_path, running)
+
+    assert seen_of(answers.beliefs, Verdict.DIFFERS) == {"hot.shares": "SystemError instead of accepted"}
+
+
+def test_its_run_is_none_that_measures(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its cell is not valid, `latest` passes it by, it cannot be resumed, and its results can be shown."""
+    only(monkeypatch)
+    ask(tmp_path, lab(boot=QUICK))
+
+    run = contract_run()
+
+    assert run.state is RunState.FINISHED
+    with open_store(store_url()).read() as connection:
+        (attempt,) = attempts.attempts_of_run(connection, run.id)
+        with pytest.raises(InputError):
+            runs.get_run(connection, "latest")
+    assert (attempt.outcome, attempt.reason) == (Outcome.INVALID, "not_measured")
+    assert vnuma("run", "--resume", run.name).code == 3
+    assert "not_measured" in vnuma("results", run.name).text
 
 
 @pytest.mark.parametrize(
@@ -182,6 +318,7 @@ def test_recorded_differences_are_played_by_the_lab(lab: LabFactory, tmp_path: P
         "refused.odd_memory": "accepted instead of InvalidArgument",
         "refused.negative_limit": "NotSupported instead of InvalidArgument",
         "hot.cores_is_refused": "CpuHotPlugNotSupported instead of InvalidPowerState",
+        "change.latency_sensitivity": "latencySensitivity reads normal instead of high",
     }
     beliefs = {id_: {"verdict": "differs", "seen": words} for id_, words in seen.items()}
     unplayed = {"clock.runs_forward": {"verdict": "differs", "seen": "False instead of True"}}
@@ -227,7 +364,7 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     """Verdicts are printed, and the file has what was seen, but no address, name or account."""
     inventory, file = write_inventory(tmp_path, shared_lab), tmp_path / "contract.json"
 
-    ran = vnuma("contract", "--vcenter", inventory, "--vm", "sql16", "--read-only", "--output", file)
+    ran = vnuma("contract", "--vcenter", "sql16", "-i", inventory, "--read-only", "--output", file)
 
     assert ran.code == 0, ran.text
     text = file.read_text(encoding="utf-8")
@@ -236,6 +373,7 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     assert [name for name in names if name in text] == []
 
 
-def test_a_vm_is_needed_to_ask_a_vcenter(tmp_path: Path) -> None:
-    """--vcenter without --vm is a mistake of the command line."""
-    assert vnuma("contract", "--vcenter", tmp_path).code == 2
+def test_one_server_is_asked_at_a_time() -> None:
+    """--sql with --vcenter, or --read-only without it, is a mistake of the command line."""
+    assert vnuma("contract", "--vcenter", "sql16", "--sql", "sql16").code == 2
+    assert vnuma("contract", "--sql", "sql16", "--read-only").code == 2

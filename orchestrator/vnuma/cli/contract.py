@@ -1,4 +1,4 @@
-"""`vnuma contract`: what vnuma believes of SQL Server and vSphere, and whether it is so on a real one."""
+"""`vnuma contract`: what vnuma assumes of SQL Server and vSphere, checked against a real one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ def contract(
         str | None, typer.Option("--sql", metavar="HOST", help="Ask this host's SQL Server (inventory name).")
     ] = None,
     vcenter: Annotated[
-        Path | None,
-        typer.Option("--vcenter", metavar="INVENTORY", help="Ask a vCenter, through the VM of --vm."),
-    ] = None,
-    vm: Annotated[
         str | None,
-        typer.Option("--vm", metavar="HOST", help="The VM; a test clone is also changed, and put back."),
+        typer.Option(
+            "--vcenter",
+            metavar="HOST",
+            help="Ask this host's vCenter, through its VM: a test clone is also changed, and put back.",
+        ),
     ] = None,
     read_only: Annotated[
         bool, typer.Option("--read-only", help="With --vcenter: ask only what changes nothing.")
@@ -37,25 +37,25 @@ def contract(
         typer.Option("--output", metavar="FILE", help="Write what was seen, without names, as JSON."),
     ] = None,
 ) -> None:
-    """List what vnuma believes of SQL Server and vSphere, or ask a real one. Exit code 4 when one differs.
+    """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4: one differs.
 
     --sql makes the database vnuma_contract there and drops it afterwards. No setting is changed.
     --vcenter power-cycles a test clone and changes it; other VMs, or with --read-only any, are only read.
 
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
-    vnuma contract --vcenter inventory --vm clone16 --output contract.json
+    vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
     from vnuma.errors import UsageError
 
-    if (vcenter is None) != (vm is None) or (sql and vcenter) or (read_only and not vcenter):
+    if (sql and vcenter) or (read_only and not vcenter):
         raise UsageError(
-            "Give --sql, or --vcenter with --vm and perhaps --read-only.",
-            fix="vnuma contract --vcenter INVENTORY --vm HOST",
+            "Give --sql, or --vcenter, and --read-only only with --vcenter.",
+            fix="vnuma contract --vcenter HOST --read-only",
         )
     if sql:
-        _tell(_ask_sql(sql, inventory), output)
-    elif vcenter and vm:
-        _tell(_ask_vcenter(vcenter, vm, read_only=read_only), output)
+        tell(_ask_sql(sql, inventory), output)
+    elif vcenter:
+        tell(_ask_vcenter(vcenter, inventory, read_only=read_only), output)
     elif output:
         raise UsageError("--output is what a server answered.", fix="vnuma contract --sql HOST --output FILE")
     else:
@@ -73,16 +73,19 @@ def _ask_sql(name: str, inventory: Path | None) -> Answers:
     return judge(sql_server(target.in_vcenter()))
 
 
-def _ask_vcenter(inventory: Path, name: str, *, read_only: bool) -> Answers:
+def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool) -> Answers:
     from vnuma.engine.access.inventory import named_targets
     from vnuma.engine.contract.ask_vcenter import judge_vcenter
 
-    target = named_targets(inventory, [name])[name].in_vcenter()
-    return judge_vcenter(target, inventory, read_only=read_only, say=lambda text: say(text, sys.stderr))
+    where = inventory_of(inventory, [name])
+    target = named_targets(where, [name])[name].in_vcenter()
+    return judge_vcenter(target, where, read_only=read_only, say=lambda text: say(text, sys.stderr))
 
 
-def _tell(answers: Answers, output: Path | None) -> None:
-    """A line for each belief, the file, and how many there are of each. Raises where one differs."""
+def tell(answers: Answers, output: Path | None) -> None:
+    """A line for each belief, the file, and how many there are of each. Raises what cut the asking short, and
+    where one differs.
+    """
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem
 
@@ -94,8 +97,11 @@ def _tell(answers: Answers, output: Path | None) -> None:
     differing = answers.count(Verdict.DIFFERS)
     closing = (
         f"{answers.count(Verdict.HELD)} held, {differing} differ, "
-        f"{answers.count(Verdict.NOT_EVALUABLE)} not evaluable. {answers.left}"
+        f"{answers.count(Verdict.NOT_EVALUABLE)} not evaluable. {answers.left}".rstrip()
     )
+    if answers.cut_short:
+        echo(closing)
+        raise answers.cut_short
     if differing:
         fix = f"Send {output} in." if output else "Report it with the file of --output contract.json"
         raise EnvironmentProblem(closing, fix=fix)

@@ -117,7 +117,7 @@ _VERBS = {
         ("audit", audit.audit, "Show who changed what on which VM, and when"),
         ("evidence", evidence.evidence, "Read a vmware.log or a tool's output"),
         ("calibrate", calibrate.calibrate, "Measure the statistics on known truths"),
-        ("contract", contract.contract, "Check vnuma's assumptions against a real server"),
+        ("contract", contract.contract, "Check vnuma's assumptions against SQL Server or vCenter"),
         ("schema", schema.schema, "Print the schema of studies or of results"),
         ("version", version.version, "Show the versions of all that matters"),
     ),

@@ -36,7 +36,7 @@ database `vnuma_contract`, drops it afterwards, and changes no setting. *Since* 
 _READING = """
 ## vSphere, read
 
-`vnuma contract --vcenter INVENTORY --vm HOST`. Nothing is changed.
+`vnuma contract --vcenter HOST`, HOST as the inventory names it. Nothing is changed.
 """
 
 _CHANGING = """
