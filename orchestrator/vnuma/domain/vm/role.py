@@ -147,5 +147,6 @@ ansible-playbook vnuma.vnuma.vcenter_role -i INVENTORY --check --diff \\
 It makes or extends the role `vnuma`, gives it to the user of `vnuma_vcenter` on every VM of the inventory,
 gives that user Read-only on the root folder if it has no permission there, and asks vCenter whether the
 privileges hold (HasUserPrivilegeOnEntities). Without `--check` it does so; a second run changes nothing.
-Privileges that somebody added to the role stay.
+Privileges that somebody added to the role stay. Where `vnuma_vcenter` has a token or a session instead of a
+user, say who gets the role: `-e vnuma_role_principal=USER@DOMAIN`.
 """
