@@ -11,13 +11,15 @@ from tests.support.lab import LabHandle, start_lab
 from tests.vsphere.support import Login, vm
 from vnuma.errors import VmNotFound
 from vnuma.vsphere.connect import Session
+from vnuma.vsphere.inventory import paths
 from vnuma.vsphere.read import find_vm, find_vm_by_uuid, read_vm
 
 
 @pytest.fixture(scope="module")
 def two_folders(lab_binary: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LabHandle]:
-    """A vCenter with one name in two folders, and another VM."""
-    vms = [vm(folder="Test"), vm(folder="Old"), vm("sql32", folder="Test")]
+    """A vCenter with one name in two folders, another VM, and one in a vApp."""
+    in_vapp = {"folder": "Old", "around": {"vapp": "Shop"}}
+    vms = [vm(folder="Test"), vm(folder="Old"), vm("sql32", folder="Test"), vm("deep", **in_vapp)]
     handle = start_lab(lab_binary, tmp_path_factory.mktemp("folders"), {"vms": vms}, {})
     yield handle
     handle.stop()
@@ -48,6 +50,13 @@ def test_a_path_tells_two_vms_of_one_name_apart(here: Session, path: str) -> Non
     assert read_vm(here, find_vm(here, path)).path == path
 
 
+def test_a_vapp_lies_in_its_folder(here: Session) -> None:
+    """A vApp's path is that of its folder, not that of the resource pool which is its parent."""
+    found = find_vm(here, "deep")
+    assert read_vm(here, found).path == "/DC0/vm/Old/Shop/deep"
+    assert list(paths(here, [found])) == ["/DC0/vm/Old/Shop/deep"]
+
+
 def test_two_vms_of_one_name_are_both_named(here: Session) -> None:
     """A name that two VMs have is refused with both paths, and the fix gives one."""
     with pytest.raises(VmNotFound) as caught:
@@ -69,7 +78,7 @@ def test_a_name_unlike_any_says_how_many_are_seen(here: Session) -> None:
     with pytest.raises(VmNotFound) as caught:
         find_vm(here, "exchange")
     assert caught.value.fix is not None
-    assert "sees 3 VMs" in caught.value.fix
+    assert "sees 4 VMs" in caught.value.fix
 
 
 def test_a_wrong_path_says_where_the_name_is(here: Session) -> None:

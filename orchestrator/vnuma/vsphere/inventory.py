@@ -8,23 +8,32 @@ from pyVmomi import vim
 
 from vnuma.vsphere.session import Found, Query, Session
 
-# The traversal's name: it refers to itself, which is how a property collector recurses.
-_UP = "up"
-_CONTAINERS = (vim.Folder, vim.Datacenter, vim.VirtualApp, vim.ResourcePool)
+# The traversals' names: they refer to themselves, which is how a property collector recurses.
+_UP, _OUT_OF_VAPP = "up", "out of a vApp"
+_CONTAINERS = (vim.Folder, vim.Datacenter)
+# A vApp is a resource pool with a place among VMs, `parentFolder`; one within another has but `parent`.
+# https://developer.broadcom.com/xapis/vsphere-web-services-api/latest/vim.VirtualApp.html
+_VAPP_PLACES = ("parentFolder", "parent")
 
 
 def upwards() -> list[Query.SelectionSpec]:
-    """The traversal from a VM through folders and datacenter to the root folder."""
-    again = Query.SelectionSpec(name=_UP)
+    """The traversal from a VM through vApps, folders and datacenter to the root folder."""
+    again = [Query.SelectionSpec(name=name) for name in (_UP, _OUT_OF_VAPP)]
     return [
-        Query.TraversalSpec(name=_UP, type=vim.ManagedEntity, path="parent", skip=False, selectSet=[again]),
-        Query.TraversalSpec(type=vim.VirtualMachine, path="parentVApp", skip=False, selectSet=[again]),
+        Query.TraversalSpec(name=_UP, type=vim.ManagedEntity, path="parent", skip=False, selectSet=again),
+        Query.TraversalSpec(
+            name=_OUT_OF_VAPP, type=vim.VirtualApp, path="parentFolder", skip=False, selectSet=again
+        ),
+        Query.TraversalSpec(type=vim.VirtualMachine, path="parentVApp", skip=False, selectSet=again),
     ]
 
 
 def container_properties() -> list[Query.PropertySpec]:
     """What must be read of the containers so that `path_of` can name them."""
-    return [Query.PropertySpec(type=kind, pathSet=["name", "parent"]) for kind in _CONTAINERS]
+    return [
+        *(Query.PropertySpec(type=kind, pathSet=["name", "parent"]) for kind in _CONTAINERS),
+        Query.PropertySpec(type=vim.VirtualApp, pathSet=["name", *_VAPP_PLACES]),
+    ]
 
 
 def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
@@ -37,11 +46,17 @@ def path_of(vm: Found, objects: Mapping[vim.ManagedEntity, Found]) -> str:
     while parent is not None and (container := objects.get(parent)) is not None:
         if len(names) > len(objects):
             raise ValueError(f"{names[0]} lies in a folder that lies in itself")
-        above = container.values.get("parent")
+        above = _above(container)
         if above is not None:
             names.append(container.values.get("name", ""))
         parent = above
     return "/" + "/".join(reversed(names))
+
+
+def _above(container: Found) -> vim.ManagedEntity | None:
+    """What a container lies in."""
+    places = _VAPP_PLACES if isinstance(container.ref, vim.VirtualApp) else ("parent",)
+    return next((container.values[place] for place in places if container.values.get(place)), None)
 
 
 def paths(session: Session, refs: Iterable[vim.ManagedEntity]) -> dict[str, vim.ManagedEntity]:
