@@ -147,6 +147,32 @@ def test_a_vm_is_locked_where_no_lock_file_can_be_made(small_disk: Path) -> None
     subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
 
 
+def test_a_vm_locked_without_a_file_stays_locked_when_one_can_be_made(small_disk: Path) -> None:
+    """Who comes once there is room locks no second thing; a VM that has its file waits for neither."""
+    with vm_lock(small_disk, "u/other", "sql17"):
+        pass
+    read_only(small_disk)
+
+    with vm_lock(small_disk, "u/v", "sql16"):
+        subprocess.run(["umount", "--lazy", str(small_disk)], check=True)  # it can be written to again
+        with pytest.raises(StillLocked), vm_lock(small_disk, "u/v", "sql16", wait_s=0):
+            pass
+        with vm_lock(small_disk, "u/other", "sql17", wait_s=0):
+            pass
+    with vm_lock(small_disk, "u/v", "sql16", wait_s=0):
+        assert len(list((small_disk / "locks").iterdir())) == 2
+
+
+def test_no_folder_above_the_home_is_locked(small_disk: Path) -> None:
+    """Users of one machine would wait for each other: exit code 9 instead."""
+    read_only(small_disk)
+
+    with pytest.raises(StoreError, match="home"), vm_lock(small_disk / "home", "u/v", "sql16"):
+        pass
+
+    subprocess.run(["umount", "--lazy", str(small_disk)], check=True)
+
+
 def test_a_play_that_no_run_launched_restores_its_vm_on_a_full_disk(
     lab: LabFactory, small_disk: Path
 ) -> None:

@@ -9,10 +9,11 @@ import os
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 
-from vnuma.errors import VmHeld
+from vnuma.errors import StoreError, VmHeld
 
 # Each step that holds the lock has deadlines of its own; together they stay well below this.
 WAIT_S = 3600.0
@@ -40,15 +41,14 @@ def vm_lock(
 ) -> Iterator[None]:
     """Hold the VM's lock; wait up to `wait_s` seconds for whoever holds it to end its step.
 
-    `say` is told once that it waits, and for whom. Raises StillLocked. The kernel releases the lock when
-    the holder dies, so a lock is never left behind.
+    `say` is told once that it waits, and for whom. Raises StillLocked, and StoreError where not
+    even `home` can be opened. The kernel releases the lock when the holder dies: none is left behind.
     """
     name = f"{hashlib.sha256(vm_key.encode()).hexdigest()[:24]}.lock"
-    descriptor = _opened(home / "locks", name)
+    turn = _Turn(vm_name, wait_s, say)
+    descriptor = _lockable(home, home / "locks" / name, turn)
     try:
-        if not _try(descriptor):
-            say(f"waiting for {_holder(descriptor)}, which is changing {vm_name}")
-            _wait(descriptor, vm_name, wait_s)
+        turn.take(descriptor)
         with suppress(OSError):  # on a full disk the lock holds all the same; only its holder is not named
             os.ftruncate(descriptor, 0)
             os.pwrite(descriptor, f"{os.getpid()} {socket.gethostname()}".encode(), 0)
@@ -57,33 +57,79 @@ def vm_lock(
         os.close(descriptor)
 
 
-def _opened(folder: Path, name: str) -> int:
-    """The VM's lock file. Where none can be written or made, as on a full disk: what there is of its path.
+def _lockable(home: Path, path: Path, turn: _Turn) -> int:
+    """The VM's lock file, or `home` itself, locked, where no such file can be made, as on a full disk.
 
-    A file or folder that can only be read can be locked all the same.
+    Files are made only by who holds the lock on `home`: none appears beside somebody who holds its VM that
+    way, so nobody locks one VM twice. A VM whose file is there waits for no other VM.
     """
-    path = folder / name
     try:
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return _existing(path)
+    except FileNotFoundError:
+        folder = _home(home)
+    with ExitStack() as after:
+        after.callback(os.close, folder)
+        turn.take(folder)
+        try:
+            path.parent.mkdir(mode=0o700, exist_ok=True)
+            return os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            if error.errno not in _NOT_WRITABLE:
+                raise
+        after.pop_all()
+    return folder
+
+
+def _existing(path: Path) -> int:
+    """A file that can only be read can be locked all the same. Raises FileNotFoundError."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
         if error.errno not in _NOT_WRITABLE:
             raise
-    there = next(place for place in (path, *path.parents) if place.exists())
-    return os.open(there, os.O_RDONLY | os.O_CLOEXEC)
+    return os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
-def _wait(descriptor: int, vm_name: str, wait_s: float) -> None:
-    began = time.monotonic()
-    while not _try(descriptor):
-        waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
-        if waited >= (min(wait_s, STOPPED_S) if stopped else wait_s):
-            how = f"holds {vm_name} and is stopped" if stopped else f"has been changing {vm_name}"
-            raise StillLocked(
-                f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
-                fix="Look at: vnuma status. End that process if it hangs; the VM is put back afterwards.",
-            )
-        time.sleep(min(_LOOK_S, wait_s))
+def _home(home: Path) -> int:
+    try:
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.open(home, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno not in _NOT_WRITABLE:
+            raise
+        raise StoreError(
+            f"No VM can be locked in {home} ({error.strerror}).",
+            fix="Make room, or check its owner and mode.",
+        ) from error
+
+
+@dataclass(frozen=True)
+class _Turn:
+    """How somebody waits for a VM."""
+
+    vm_name: str
+    wait_s: float
+    say: Callable[[str], None]
+
+    def take(self, descriptor: int) -> None:
+        """Lock it, after whoever holds it. Raises StillLocked."""
+        if not _try(descriptor):
+            self.say(f"waiting for {_holder(descriptor)}, which is changing {self.vm_name}")
+            self._wait(descriptor)
+
+    def _wait(self, descriptor: int) -> None:
+        began = time.monotonic()
+        while not _try(descriptor):
+            waited, stopped = time.monotonic() - began, _is_stopped(descriptor)
+            if waited >= (min(self.wait_s, STOPPED_S) if stopped else self.wait_s):
+                how = (
+                    f"holds {self.vm_name} and is stopped" if stopped else f"has been changing {self.vm_name}"
+                )
+                raise StillLocked(
+                    f"{_holder(descriptor)} {how}: waited {waited:.0f} s for it.",
+                    fix="Look at: vnuma status. End that process if it hangs; the VM is put back afterwards.",
+                )
+            time.sleep(min(_LOOK_S, self.wait_s))
 
 
 def _try(descriptor: int) -> bool:
