@@ -21,6 +21,7 @@ from vnuma.engine.lease.audit import audit_file, audit_lines
 from vnuma.engine.run.claim import NoCell, claim
 from vnuma.errors import Interrupted, PreflightBlocked, ReconfigureRefused
 from vnuma.store import attempts
+from vnuma.store.place import parse_place
 from vnuma.store.states import Outcome
 
 
@@ -130,3 +131,15 @@ def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Pat
 
     assert (ran.code, "allowed hours" in ran.err) == (PreflightBlocked.exit_code, True)
     assert "No run yet" in vnuma("status").out
+
+
+@pytest.mark.parametrize(
+    "same", ["127.0.0.1/vnuma", "[::1]/vnuma", "LocalHost:5432/vnuma", "/vnuma?host=localhost"]
+)
+def test_one_database_has_one_audit_log_however_its_server_is_named(same: str) -> None:
+    """Nor does another database write there."""
+    named = audit_file(parse_place("postgresql://ops@localhost/vnuma"))
+
+    assert audit_file(parse_place(f"postgresql://ops@{same}")) == named
+    for other in ("db1/vnuma", "localhost:5433/vnuma", "localhost/other"):
+        assert audit_file(parse_place(f"postgresql://ops@{other}")) != named

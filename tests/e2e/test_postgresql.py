@@ -118,6 +118,29 @@ def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
     assert settings_now(running) == before
 
 
+def test_what_an_earlier_version_wrote_to_one_file_for_all_databases_is_the_way_back_too(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """The run began before the upgrade, and went on after it: what both versions wrote is undone."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
+    context = steps.take()
+    (log,) = home_folder().glob("*.audit.jsonl")
+    log.rename(home_folder() / "vnuma.audit.jsonl")
+    steps.shape(context)
+    store = ("--store", steps.url)
+    _drop_and_make_anew(steps.url)
+
+    lost = vnuma_here("restore", *store)
+    done = vnuma_here("restore", *store, "--from-audit", log, "-i", steps.home / "hosts.yml")
+
+    assert lost.code == 7, lost.text
+    assert done.code == 0, done.text
+    assert settings_now(running) == before
+    assert vnuma_here("restore", *store).code == 0
+
+
 def _drop_and_make_anew(url: str) -> None:
     place = url.replace("+psycopg", "")
     with psycopg.connect(place) as connection:

@@ -11,11 +11,14 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
+
+from sqlalchemy import URL
 
 from vnuma.domain.vm.change import Edit
 from vnuma.domain.vm.setting import Value
@@ -121,9 +124,26 @@ def audit_file(place: Place) -> Path:
     if place.is_sqlite:
         return place.path.with_name(f"{place.path.stem}.audit.jsonl")
     url = place.url
-    where = json.dumps([url.host, url.port, url.query.get("host"), url.database])
+    where = json.dumps([*_address(url), url.database])
     name = re.sub(r"\W", "_", url.database or "")
     return home_folder() / f"vnuma-{name}-{hashlib.sha256(where.encode()).hexdigest()[:8]}.audit.jsonl"
+
+
+def audit_files(place: Place) -> tuple[Path, ...]:
+    """The files that hold what the store's runs changed, oldest first; those that exist.
+
+    0.1.0 wrote the changes of all databases on servers to one file.
+    """
+    earlier = () if place.is_sqlite else (home_folder() / "vnuma.audit.jsonl",)
+    return tuple(file for file in (*earlier, audit_file(place)) if file.exists())
+
+
+def _address(url: URL) -> tuple[str, str]:
+    """Host and port of a database, the same however this machine is named."""
+    host, port = (str(given or "") for given in (url.host or url.query.get("host"), url.port))
+    with suppress(ValueError):
+        host = "localhost" if ip_address(host).is_loopback else host
+    return host.lower(), port or str(url.query.get("port", "5432"))
 
 
 def as_json(line: AuditLine) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from vnuma.domain.vm.change import Change, Edit, change_to, net
@@ -16,7 +17,7 @@ from vnuma.domain.vm.setting import TYPED, Power, is_governed
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.guest_shutdown import POWER_ON, PowerRules, require_way_back, shut_down
-from vnuma.engine.lease.audit import Journal, audit_file, edits_of, read_audit_file
+from vnuma.engine.lease.audit import Journal, audit_files, edits_of, read_audit_file
 from vnuma.engine.lease.baseline import parse_mark
 from vnuma.engine.lease.context import home_folder
 from vnuma.engine.lease.foreign_changes import ThreeWay, conflict_words
@@ -64,15 +65,15 @@ class Unanswered:
 def unanswered(store: Store, file: Path | None = None) -> tuple[Unanswered, ...]:
     """What the audit file tells of VMs that no run of the store answers for; empty without a file.
 
-    `file` is by default the store's own. Raises InputError for a file that is not an audit log.
+    `file` is by default each of the store's own, and one of them stands for all, since a run's changes may
+    lie in several. Raises InputError for a file that is not an audit log.
     """
-    place = file or audit_file(store.place)
-    if file is None and not place.exists():
-        return ()
+    own = audit_files(store.place)
+    files = own if file is None or file in own else (file,)
     with store.read() as connection:
         created = {run.name: run.created_at for run in runs.list_runs(connection)}
     mine: dict[tuple[str, str], list[AuditLine]] = {}
-    for line in read_audit_file(place):
+    for line in chain.from_iterable(map(read_audit_file, files)):
         # Each store has its own quick.1: a run that began after the line did not write it.
         if line.run and not (line.run in created and created[line.run] <= line.at):
             mine.setdefault((line.vm_key, line.run), []).append(line)
@@ -85,7 +86,7 @@ def undone_by_hand(one: Unanswered, store: Store) -> NotAtBaseline:
     return NotAtBaseline(
         f"{one.vm} may not be at its baseline: {one.run}, which this store does not know, changed "
         f"{', '.join(edit.setting for edit in one.edits)} and did not undo it, by the audit log.",
-        fix=f"vnuma restore --from-audit {audit_file(store.place)} -i INVENTORY",
+        fix=f"vnuma restore --from-audit {audit_files(store.place)[-1]} -i INVENTORY",
     )
 
 
