@@ -66,6 +66,7 @@ def test_what_somebody_changes_just_before_the_mark_is_part_of_the_baseline(
     assert baseline_settings(steps.vm)["cpuReservation"] == 700
     steps.put_back()
     assert settings_now(running)["power"] == "poweredOn"
+    assert settings_now(running)["cpuReservation"] == 700
 
 
 @pytest.mark.parametrize("count", [2, 3])

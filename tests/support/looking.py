@@ -60,6 +60,7 @@ def _settings(found: Any) -> dict[str, Any]:
         "cores_per_socket": config.hardware.numCoresPerSocket,
         "affinity": list(config.cpuAffinity.affinitySet) if config.cpuAffinity else [],
         "reservation": config.memoryAllocation.reservation,
+        "cpuReservation": config.cpuAllocation.reservation,
         "locked": bool(config.memoryReservationLockedToMax),
         "keys": {o.key: o.value for o in config.extraConfig if o.key.startswith(("numa.", "vnuma."))},
         "power": str(found.runtime.powerState),
