@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tools.soak.points import BARE, EVERY, PLAYED, Chooser, Point, Stage, Strike, Tally, Victim, blows_of
+from tools.soak.points import BARE, EVERY, PLAYED, Chooser, Point, Stage, Strike, Tally, Victim, kinds_of
 
 
 def strike(
     tally: Tally, count: int, victims: Sequence[Victim] = PLAYED, *, too_late: frozenset[Stage] = frozenset()
 ) -> list[Point]:
     """So many points; those in some stages come too late."""
-    chooser = Chooser(7, blows_of(victims), tally)
+    chooser = Chooser(7, kinds_of(victims), tally)
     struck = []
     for _ in range(count):
         point = chooser.next()
@@ -20,18 +20,18 @@ def strike(
     return struck
 
 
-def test_every_kind_of_blow_is_struck_once_before_one_comes_twice() -> None:
+def test_every_kind_of_strike_is_struck_once_before_one_comes_twice() -> None:
     """Eight stages, three processes, three signals."""
-    assert len({point.blow for point in strike(Tally(), 72)}) == 72
+    assert len({point.kind for point in strike(Tally(), 72)}) == 72
 
 
-def test_blows_that_never_land_do_not_keep_the_others_waiting() -> None:
+def test_strikes_that_are_never_in_time_do_not_keep_the_others_waiting() -> None:
     """They are tried again, and the rest is struck all the same."""
     tally = Tally()
 
     strike(tally, 200, too_late=frozenset({Stage.STORING}))
 
-    assert {blow[0] for blow in tally.never if blow[1] in PLAYED} == {Stage.STORING}
+    assert {kind[0] for kind in tally.never if kind[1] in PLAYED} == {Stage.STORING}
     assert tally.missed.total() > 9
 
 
@@ -52,16 +52,16 @@ def test_the_table_counts_each_stage_process_and_signal() -> None:
     assert tally.good
     row = next(line for line in lines if line.startswith("query"))
     assert row.split() == ["query", *"000", *"000", *"004", *"111", "7"]
-    assert f"25 of {len(EVERY)} kinds of blow struck at least once" in lines
+    assert f"25 of {len(EVERY)} kinds of strike struck at least once" in lines
     assert "  never: query, worker, TERM" in lines
     assert len(tally.never) == len(EVERY) - 25
 
 
 def test_lanes_share_the_kinds_and_their_tallies_add_up() -> None:
     """Together they strike all, none of them twice, and each has every stage."""
-    parts = [blows_of(PLAYED, lane, 2) for lane in range(2)]
-    assert sorted([*parts[0], *parts[1]]) == sorted(blows_of(PLAYED))
-    assert all({blow[0] for blow in part} == set(Stage) for part in parts)
+    parts = [kinds_of(PLAYED, lane, 2) for lane in range(2)]
+    assert sorted([*parts[0], *parts[1]]) == sorted(kinds_of(PLAYED))
+    assert all({kind[0] for kind in part} == set(Stage) for part in parts)
 
     both = Tally()
     for part in parts:
@@ -73,9 +73,9 @@ def test_lanes_share_the_kinds_and_their_tallies_add_up() -> None:
 
 
 def test_a_restore_that_comes_anyway_is_struck_until_it_was_often_enough() -> None:
-    """One more blow than the kind that was struck least."""
+    """One more strike than the kind that was struck least."""
     tally = Tally()
-    chooser = Chooser(5, blows_of(PLAYED), tally)
+    chooser = Chooser(5, kinds_of(PLAYED), tally)
 
     turns = 0
     while point := chooser.at_restore():
@@ -83,4 +83,4 @@ def test_a_restore_that_comes_anyway_is_struck_until_it_was_often_enough() -> No
         turns += 1
 
     assert turns == 9 * 2
-    assert {blow[0] for blow in tally.struck} == {Stage.RESTORE}
+    assert {kind[0] for kind in tally.struck} == {Stage.RESTORE}

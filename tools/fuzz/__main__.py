@@ -17,7 +17,8 @@ from tools.fuzz import answers, archives, files
 from tools.fuzz.tried import Attempt, Failed
 
 INPUTS: dict[str, Attempt] = {
-    **{"study": files.study, "snapshot": files.inventory, "waivers": files.accepted, "then": files.then},
+    **{"study": files.study, "snapshot": files.inventory, "waivers": files.waiver_file},
+    **{"earlier_check": files.earlier_check},
     **{"workbook": files.workbook, "design": files.design, "table": files.table, "password": files.password},
     **{"audit": files.audit, "log": files.log, "timing": files.timing},
     **{"archive": archives.archive, "answer": answers.answer},

@@ -50,7 +50,7 @@ def inventory(dice: random.Random, folder: Path) -> str:
     return tried(text, lambda: _checked(path))
 
 
-def accepted(dice: random.Random, folder: Path) -> str:
+def waiver_file(dice: random.Random, folder: Path) -> str:
     """A waivers file."""
     valid = "waivers:\n" + "- {rule: T11, object: sql-*, reason: 'CR 17', until: 2027-03-31}\n" * 3
     text, path = mutated(valid, dice), folder / "waivers.yml"
@@ -76,14 +76,14 @@ def _checked(path: Path) -> None:
     as_json(result)
 
 
-def then(dice: random.Random, folder: Path) -> str:
+def earlier_check(dice: random.Random, folder: Path) -> str:
     """An earlier check, to compare with."""
     text = (
         json.dumps(changed(json.loads(_earlier()), dice))
         if dice.random() < 0.8
         else mutated(_earlier(), dice)
     )
-    return _read(folder / "then.json", text, lambda path: earlier(path, Asked()))
+    return _read(folder / "earlier.json", text, lambda path: earlier(path, Asked()))
 
 
 def workbook(dice: random.Random, folder: Path) -> str:

@@ -33,7 +33,7 @@ def main() -> None:
         after.callback(lanes.close)
         for tally in lanes.tallies(deadline + GRACE_S):
             left = max(deadline - time.monotonic(), 0)
-            print(f"{tally.total} blows, {tally.runs} runs completed, {left:.0f} s left", flush=True)
+            print(f"{tally.total} strikes, {tally.runs} runs completed, {left:.0f} s left", flush=True)
             if tally.total >= asked.points or tally.bad:
                 lanes.enough()
         found = lanes.found

@@ -22,7 +22,7 @@ from vnuma.engine.run.claim import claim
 from vnuma.errors import VnumaError
 from vnuma.store.rows import Claim
 
-BLOWS = 24
+STRIKES = 24
 """Of one campaign."""
 
 ALL = 10_000
@@ -30,7 +30,7 @@ ALL = 10_000
 
 
 class BareRun:
-    """The engine's steps one after the other, each blow at a process forked for them."""
+    """The engine's steps one after the other, each strike at a process forked for them."""
 
     VMS = ("sql16",)
     VICTIMS = BARE
@@ -42,8 +42,8 @@ class BareRun:
         self._worker: BaseProcess | None = None
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """So many blows, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
-        for _ in range(BLOWS):
+        """So many strikes, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        for _ in range(STRIKES):
             if time.monotonic() > deadline or not checks.unfinished(self._ground.watch.store, RUN):
                 break
             self._strike_once(chooser.next())

@@ -1,4 +1,4 @@
-"""What must hold after every blow: each VM at its baseline or under a live lock, each sample there once."""
+"""What must hold after every strike: each VM at its baseline or under a live lock, each sample there once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can befall a run besides signals: each fault strikes, and is over when its function returns."""
+"""What can strike a run besides signals: each fault begins, and is over when its function returns."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ FROZEN_TRIES = 20
 
 
 @dataclass(frozen=True)
-class Befallen:
+class FaultTarget:
     """A run that a fault strikes, and the dice for how long."""
 
     ground: Ground
@@ -58,7 +58,7 @@ class Befallen:
         self.ground.wait_until(lambda: not self.engine.is_alive(), "end of a run that met a fault")
 
 
-def bad_answers(run: Befallen) -> bool:
+def bad_answers(run: FaultTarget) -> bool:
     """One or two answers of vCenter's are none. Struck if the run asked at all before its end."""
     proxy = run.ground.proxy
     before, times = proxy.spoiled, run.dice.choice((1, 2))
@@ -70,7 +70,7 @@ def bad_answers(run: Befallen) -> bool:
     return proxy.spoiled > before
 
 
-def handshake(run: Befallen) -> bool:
+def handshake(run: FaultTarget) -> bool:
     """Connections to vCenter hang in their TLS handshake; once in a while for longer than anybody waits."""
     proxy = run.ground.proxy
     proxy.open.clear()
@@ -81,7 +81,7 @@ def handshake(run: Befallen) -> bool:
     return True
 
 
-def servers(run: Befallen) -> bool:
+def servers(run: FaultTarget) -> bool:
     """The lab stands still."""
     os.kill(run.ground.lab.pid, signal.SIGSTOP)
     try:
@@ -91,13 +91,13 @@ def servers(run: Befallen) -> bool:
     return True
 
 
-def foreign_write(run: Befallen) -> bool:
+def foreign_write(run: FaultTarget) -> bool:
     """hostd, a backup or Tools write a key before the next reconfigure."""
     run.ground.lab.fault("keys_written")
     return True
 
 
-def disk(run: Befallen) -> bool:
+def disk(run: FaultTarget) -> bool:
     """Not a byte of room in vnuma's home, until the run has ended."""
     hog = run.ground.home / "hog"
     try:
@@ -118,7 +118,7 @@ def _fill(write: Callable[[bytes], int | None], size: int) -> None:
         return
 
 
-def descriptors(run: Befallen) -> bool:
+def descriptors(run: FaultTarget) -> bool:
     """The engine can open nothing more, unless it closes something."""
     taken = {int(path.name) for path in Path(f"/proc/{run.pid}/fd").iterdir()}
     lowest_free = min(set(range(len(taken) + 1)) - taken)
@@ -128,14 +128,14 @@ def descriptors(run: Befallen) -> bool:
     return True
 
 
-def freeze(run: Befallen) -> bool:
+def freeze(run: FaultTarget) -> bool:
     """All of the run's processes stand still for a while."""
     with _frozen(run.pid):
         time.sleep(run.dice.uniform(0.2, 3))
     return True
 
 
-def freeze_restore(run: Befallen) -> bool:
+def freeze_restore(run: FaultTarget) -> bool:
     """They stand still for so long that somebody restores the VMs; then they wake."""
     for _ in range(FROZEN_TRIES):
         if not run.engine.is_alive():
@@ -186,13 +186,13 @@ def _signalled(pid: int, number: signal.Signals) -> bool:
     return True
 
 
-def _while_alive(run: Befallen, seconds: float) -> None:
+def _while_alive(run: FaultTarget, seconds: float) -> None:
     until = time.monotonic() + seconds
     while run.engine.is_alive() and time.monotonic() < until:
         time.sleep(0.02)
 
 
-BEFALL: Mapping[Strike, Callable[[Befallen], bool]] = {
+FAULTS: Mapping[Strike, Callable[[FaultTarget], bool]] = {
     Strike.BAD_ANSWERS: bad_answers,
     Strike.HANDSHAKE: handshake,
     Strike.SERVERS: servers,

@@ -1,4 +1,4 @@
-"""What a campaign stands on: a fast lab, the VMs as they were, and the checks after each blow."""
+"""What a campaign stands on: a fast lab, the VMs as they were, and the checks after each strike."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Ground:
             self.tally.codes.append(f"[{self.name}] restore ended with {code}, and VMs are {away}")
 
     def check(self, point: Point) -> None:
-        """After a blow: nothing lost, nothing twice, every VM at its baseline or protected."""
+        """After a strike: nothing lost, nothing twice, every VM at its baseline or protected."""
         if not self.watch.knows_run():
             return
         where = f"[{self.name}, {point.words}] "

@@ -1,4 +1,4 @@
-"""Campaigns side by side: each lane is a process with its own lab, home, and part of the kinds of blow."""
+"""Campaigns side by side: each lane is a process with its own lab, home, and part of the kinds of strike."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from queue import Empty
 
 from tools.soak.bare import BareRun
 from tools.soak.ground import Ground, Stuck
-from tools.soak.points import Chooser, Tally, blows_of
+from tools.soak.points import Chooser, Tally, kinds_of
 from tools.soak.supervised import SupervisedRun
 from vnuma import lab
 
 Kind = type[BareRun] | type[SupervisedRun]
 KINDS: tuple[Kind, ...] = (SupervisedRun, BareRun)
-"""They take turns; the blows at a whole run cost ten times as much and come first."""
+"""They take turns; strikes at a whole run cost ten times as much and come first."""
 
 _FORKS = get_context("fork")
 
@@ -97,7 +97,7 @@ class Lanes:
 def _work(lane: int, turn: Turn, told: Queue[tuple[int, Tally | None]], enough: Event) -> None:
     """Campaign after campaign, of each kind in turn."""
     tally = Tally()
-    choosers = {kind: Chooser(turn.seed, blows_of(kind.VICTIMS, lane, turn.lanes), tally) for kind in KINDS}
+    choosers = {kind: Chooser(turn.seed, kinds_of(kind.VICTIMS, lane, turn.lanes), tally) for kind in KINDS}
     for number in count():
         kind = KINDS[(number + lane) % len(KINDS)]
         _campaign(f"lane {lane}, campaign {number + 1}", kind, choosers[kind], turn, tally)

@@ -68,13 +68,13 @@ BARE = (Victim.STEPS,)
 
 SIGNALS = (Strike.INT, Strike.TERM, Strike.KILL)
 
-FAULTS = tuple(strike for strike in Strike if strike not in SIGNALS)
-"""What befalls a whole `vnuma run`."""
+FAULT_STRIKES = tuple(strike for strike in Strike if strike not in SIGNALS)
+"""What can strike a whole `vnuma run` besides signals."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """One blow: when, whom, with what, and how long after the stage was seen to begin."""
+    """One strike: when, whom, with what, and how long after the stage was seen to begin."""
 
     stage: Stage
     victim: Victim
@@ -82,8 +82,8 @@ class Point:
     delay_s: float
 
     @property
-    def blow(self) -> Blow:
-        """The kind of blow, whenever it falls."""
+    def kind(self) -> StrikeKind:
+        """The kind of strike, whenever it comes."""
         return self.stage, self.victim, self.strike
 
     @property
@@ -92,29 +92,34 @@ class Point:
         return f"{self.strike} to {self.victim} in {self.stage}, {self.delay_s * 1000:.0f} ms in"
 
 
-Blow = tuple[Stage, Victim, Strike]
+StrikeKind = tuple[Stage, Victim, Strike]
 
 
-def _befalls(stage: Stage, fault: Strike) -> bool:
+def _can_strike(stage: Stage, fault: Strike) -> bool:
     """Whether a fault can strike there: VMs are off in two stages, and none is left to restore at the end."""
     if fault is Strike.FOREIGN_WRITE:
         return stage in (Stage.POWER_OFF, Stage.RESTORE)
     return fault is not Strike.FREEZE_RESTORE or stage is not Stage.RESTORE
 
 
-KILLS: tuple[Blow, ...] = tuple(
+KILLS: tuple[StrikeKind, ...] = tuple(
     (stage, victim, number) for stage in Stage for victim in (*PLAYED, *BARE) for number in SIGNALS
 )
-EVERY: tuple[Blow, ...] = (
+EVERY: tuple[StrikeKind, ...] = (
     *KILLS,
-    *((stage, Victim.AROUND, fault) for stage in Stage for fault in FAULTS if _befalls(stage, fault)),
+    *(
+        (stage, Victim.AROUND, fault)
+        for stage in Stage
+        for fault in FAULT_STRIKES
+        if _can_strike(stage, fault)
+    ),
 )
 """Every stage with every process and signal, and with every fault: each is to be struck at least once."""
 
 
-def blows_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[Blow]:
-    """The kinds of blow at these processes; each lane has its part, together all."""
-    return [blow for blow in EVERY if blow[1] in victims][lane::lanes]
+def kinds_of(victims: Sequence[Victim], lane: int = 0, lanes: int = 1) -> list[StrikeKind]:
+    """The kinds of strike at these processes; each lane has its part, together all."""
+    return [kind for kind in EVERY if kind[1] in victims][lane::lanes]
 
 
 class Chooser:
@@ -123,33 +128,33 @@ class Chooser:
     The stage is drawn too: struck where one comes first, runs would be killed early and never reach the rest.
     """
 
-    def __init__(self, seed: int, blows: Sequence[Blow], tally: Tally) -> None:
-        self._draw = random.Random(f"{seed} {blows}")
-        self._mine = list(blows)
+    def __init__(self, seed: int, kinds: Sequence[StrikeKind], tally: Tally) -> None:
+        self._draw = random.Random(f"{seed} {kinds}")
+        self._mine = list(kinds)
         self._tally = tally
 
     def next(self) -> Point:
-        """One of the kinds of blow that were tried least often."""
+        """One of the kinds of strike that were tried least often."""
         least = min(map(self._tally.weight, self._mine))
         return self._point(self._draw.choice([one for one in self._mine if self._tally.weight(one) == least]))
 
     def at_restore(self) -> Point | None:
         """A point in a restore that comes anyway, since the run was told to stop; none once it had enough."""
         least = min(map(self._tally.weight, self._mine))
-        turn = [blow for blow in self._mine if blow[0] is Stage.RESTORE]
-        turn = [blow for blow in turn if self._tally.weight(blow) <= least + 1]
+        turn = [kind for kind in self._mine if kind[0] is Stage.RESTORE]
+        turn = [kind for kind in turn if self._tally.weight(kind) <= least + 1]
         return self._point(self._draw.choice(turn)) if turn else None
 
-    def _point(self, blow: Blow) -> Point:
-        return Point(*blow, self._draw.uniform(0, 0.06))
+    def _point(self, kind: StrikeKind) -> Point:
+        return Point(*kind, self._draw.uniform(0, 0.06))
 
 
 @dataclass
 class Tally:
     """What was done and what was found. `codes` are exit codes that do not say how the VMs were left."""
 
-    struck: Counter[Blow] = field(default_factory=Counter)
-    missed: Counter[Blow] = field(default_factory=Counter)
+    struck: Counter[StrikeKind] = field(default_factory=Counter)
+    missed: Counter[StrikeKind] = field(default_factory=Counter)
     """Points whose process or stage was over before the signal."""
     runs: int = 0
     lost: list[str] = field(default_factory=list)
@@ -165,7 +170,7 @@ class Tally:
 
     @property
     def total(self) -> int:
-        """Blows that landed."""
+        """Strikes that were in time."""
         return self.struck.total()
 
     @property
@@ -179,9 +184,9 @@ class Tally:
         return self.total > 0 and not self.bad
 
     @property
-    def never(self) -> list[Blow]:
+    def never(self) -> list[StrikeKind]:
         """What was not struck even once."""
-        return [blow for blow in EVERY if not self.struck[blow]]
+        return [kind for kind in EVERY if not self.struck[kind]]
 
     def add(self, other: Tally) -> None:
         """Take what another lane did and found."""
@@ -196,22 +201,22 @@ class Tally:
 
     def count(self, point: Point, *, struck: bool) -> None:
         """Count a point that was struck, or that came too late."""
-        (self.struck if struck else self.missed)[point.blow] += 1
+        (self.struck if struck else self.missed)[point.kind] += 1
 
-    def weight(self, blow: Blow) -> float:
-        """How often a blow was tried; one that came too late counts a third."""
-        return self.struck[blow] + self.missed[blow] / 3
+    def weight(self, kind: StrikeKind) -> float:
+        """How often a kind was tried; one that came too late counts a third."""
+        return self.struck[kind] + self.missed[kind] / 3
 
     def report(self) -> str:
         """Counts by stage and what was struck, what was never struck, and what went wrong."""
-        never = [", ".join(blow) for blow in self.never]
+        never = [", ".join(kind) for kind in self.never]
         rows = [
             *_kills(self.struck),
             "",
             *_faults(self.struck),
             "",
-            f"{self.total} blows, {self.missed.total()} came too late, {self.runs} runs completed",
-            f"{len(EVERY) - len(never)} of {len(EVERY)} kinds of blow struck at least once",
+            f"{self.total} strikes, {self.missed.total()} came too late, {self.runs} runs completed",
+            f"{len(EVERY) - len(never)} of {len(EVERY)} kinds of strike struck at least once",
             *(f"  never: {words}" for words in never),
             f"lost or doubled samples: {len(self.lost)}, altered VMs: {len(self.altered)}, "
             f"left off: {len(self.off)}, wrong exit codes: {len(self.codes)}, stuck runs: {len(self.stuck)}",
@@ -219,7 +224,7 @@ class Tally:
         return "\n".join([*rows, *self.wrong])
 
 
-def _kills(struck: Counter[Blow]) -> Iterator[str]:
+def _kills(struck: Counter[StrikeKind]) -> Iterator[str]:
     """A row for each stage, three columns for each process: how often each signal struck it there."""
     victims = (*PLAYED, *BARE)
     yield f"{'':12}" + "".join(f"{victim:>18}" for victim in victims)
@@ -231,9 +236,9 @@ def _kills(struck: Counter[Blow]) -> Iterator[str]:
         yield f"{stage:12}" + "".join(f"{text:>18}" for text in cells) + f"{sum(map(sum, each)):>6}"
 
 
-def _faults(struck: Counter[Blow]) -> Iterator[str]:
+def _faults(struck: Counter[StrikeKind]) -> Iterator[str]:
     """A row for each fault, a column for each stage."""
     yield f"{'fault':16}" + "".join(f"{stage:>12}" for stage in Stage) + f"{'all':>6}"
-    for fault in FAULTS:
+    for fault in FAULT_STRIKES:
         counts = [struck[stage, Victim.AROUND, fault] for stage in Stage]
         yield f"{fault:16}" + "".join(f"{count:>12}" for count in counts) + f"{sum(counts):>6}"

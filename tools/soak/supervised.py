@@ -11,12 +11,12 @@ from multiprocessing.context import ForkServerProcess
 from tests.support.site import write_inventory, write_study
 from tools.soak import checks
 from tools.soak.engine import start_engine
-from tools.soak.faults import BEFALL, CODES, Befallen
+from tools.soak.faults import CODES, FAULTS, FaultTarget
 from tools.soak.ground import ITERATIONS, PATIENCE_S, RUN, STUDY, Ground, Stuck
 from tools.soak.points import PLAYED, Chooser, Point, Stage, Strike, Victim
 from tools.soak.watch import found_process, gone
 
-BLOWS = 16
+STRIKES = 16
 """Of one campaign. Cells have ten attempts, and one that is struck in its worker costs one."""
 
 DYING_S = 30.0
@@ -24,7 +24,7 @@ DYING_S = 30.0
 
 
 class SupervisedRun:
-    """`vnuma run` on two VMs, and the blows that it gets."""
+    """`vnuma run` on two VMs, and the strikes that it gets."""
 
     VMS = ("a", "b")
     VICTIMS = (*PLAYED, Victim.AROUND)
@@ -34,15 +34,15 @@ class SupervisedRun:
         self._engine: ForkServerProcess | None = None
         self._unjudged: ForkServerProcess | None = None
         self._stopping = False
-        self._befell: list[Point] = []
+        self._strikes: list[Point] = []
         self._dice = random.Random(seed)
         self._inventory = write_inventory(ground.home, ground.lab, **ground.proxy.vcenter)
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
     def strike(self, chooser: Chooser, deadline: float) -> None:
-        """So many blows, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
-        for _ in range(BLOWS):
+        """So many strikes, fewer if all cells are valid or time is over; then to the end. Raises Stuck."""
+        for _ in range(STRIKES):
             if time.monotonic() > deadline or self._complete():
                 break
             self._strike_once(chooser, self._begin())
@@ -70,19 +70,19 @@ class SupervisedRun:
         words = ["run", "--resume", RUN] if known else ["run", str(self._study), "-i", str(self._inventory)]
         ground.watch.bury()
         self._engine = start_engine(words, ground.home, ground.folder / "run.log")
-        self._unjudged, self._stopping, self._befell = self._engine, False, []
+        self._unjudged, self._stopping, self._strikes = self._engine, False, []
         return self._engine
 
     def _judge(self) -> None:
-        """What an engine that was not killed says of its VMs by its exit code, after all that befell it."""
+        """What an engine that was not killed says of its VMs by its exit code, after all that struck it."""
         engine, self._unjudged = self._unjudged, None
         code = engine.exitcode if engine else None
         if code is None or code < 0 or not self._ground.watch.knows_run():
             return
         missing = bool(checks.unfinished(self._ground.watch.store, RUN))
-        felt = [point for point in self._befell if point.victim in (Victim.ENGINE, Victim.AROUND)]
+        felt = [point for point in self._strikes if point.victim in (Victim.ENGINE, Victim.AROUND)]
         codes = {6 if missing else 0}.union(*(CODES.get(point.strike, ()) for point in felt))
-        words = "; ".join(point.words for point in self._befell) or "nothing befell it"
+        words = "; ".join(point.words for point in self._strikes) or "nothing struck it"
         self._ground.check_code(code, frozenset(codes), words)
 
     def _strike_once(self, chooser: Chooser, engine: ForkServerProcess) -> None:
@@ -101,10 +101,10 @@ class SupervisedRun:
         if point.stage is Stage.RESTORE and not self._stopping and watch.begins(Stage.WAITING, over):
             kill(_pid(engine), signal.SIGINT)  # a stop: the VMs are put back
             self._stopping = True
-            self._befell.append(Point(Stage.WAITING, Victim.ENGINE, Strike.INT, 0))
+            self._strikes.append(Point(Stage.WAITING, Victim.ENGINE, Strike.INT, 0))
         begun = watch.begins(point.stage, over)
         time.sleep(point.delay_s)
-        self._befell.append(point)
+        self._strikes.append(point)
         struck = begun and self._struck(point, engine)
         self._ground.tally.count(point, struck=struck)
         self._ground.check(point)
@@ -112,7 +112,7 @@ class SupervisedRun:
     def _struck(self, point: Point, engine: ForkServerProcess) -> bool:
         """Strike, and wait until that has had its effect; False if there was nothing to strike any more."""
         if point.victim is Victim.AROUND:
-            struck = engine.is_alive() and BEFALL[point.strike](Befallen(self._ground, engine, self._dice))
+            struck = engine.is_alive() and FAULTS[point.strike](FaultTarget(self._ground, engine, self._dice))
             if not engine.is_alive():
                 self._ground.watch.bury()
             return struck
@@ -123,7 +123,7 @@ class SupervisedRun:
         return True
 
     def _wait_for(self, point: Point, victim: int, engine: ForkServerProcess) -> None:
-        """Until the blow has had its effect. A run that was told to stop may be struck again as it does."""
+        """Until the strike has had its effect. A run that was told to stop may be struck again as it does."""
         mortal = point.strike is Strike.KILL
         if point.victim is Victim.ENGINE:
             self._stopping = True
