@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -18,7 +21,7 @@ from tests.support.proxy import proxy_before
 from tests.support.site import write_inventory, write_study
 from tests.support.supervised import Struck
 from vnuma.engine.lease.context import home_folder
-from vnuma.engine.lease.supervision import SILENT_AFTER, claim_supervision, require_supervision
+from vnuma.engine.lease.supervision import SILENT_AFTER, Supervisor, claim_supervision, require_supervision
 from vnuma.engine.restore.restore_leftover import restore_leftovers
 from vnuma.errors import LeaseLost, StoreError
 from vnuma.store import tables
@@ -95,6 +98,25 @@ def test_a_controller_that_was_frozen_finds_its_run_taken_on_postgresql(
     assert steps.vm.at_baseline
     with pytest.raises(LeaseLost):
         require_supervision(steps.store, steps.run)
+
+
+def test_a_controller_that_has_ended_unreaped_keeps_no_vm_on_postgresql(
+    tmp_path: Path, lab: LabFactory, postgresql: Cluster
+) -> None:
+    """As in a container without an init: its number lives on, and restore does its work all the same."""
+    running = lab()
+    before = settings_now(running)
+    steps = Steps.prepared(tmp_path / "a", running, url=postgresql.new_store())
+    with subprocess.Popen([sys.executable, "-c", ""]) as ended:
+        claim_supervision(steps.store, steps.run, Supervisor(ended.pid))
+        steps.shape(steps.take())
+        os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)  # it is a zombie from here on
+
+        said = restore_leftovers(steps.url, [], None, None, "refuse", print)
+
+    assert not said.problems
+    assert not said.in_use
+    assert settings_now(running) == before
 
 
 def test_a_dropped_database_is_no_proof_that_every_vm_is_at_its_baseline(
