@@ -7,6 +7,7 @@ A message says what happened and where; `fix` says what to do next. Anything tha
 from __future__ import annotations
 
 import errno
+import re
 from typing import ClassVar
 
 
@@ -280,3 +281,8 @@ def of_system(error: OSError) -> VnumaError:
     if error.errno in _NO_ROOM:
         return StoreError(what, fix="Make room in vnuma's home and beside its store: df -h")
     return EnvironmentProblem(what, fix="Look at this machine's limits and memory: ulimit -a; free -m")
+
+
+def reason_word(kind: type[Exception]) -> str:
+    """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()

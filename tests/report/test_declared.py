@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.report.build import GOLDEN_STORY, Story
+from tests.report.build import GOLDEN_STORY, Lost, Story
+from vnuma.analysis.verdict import Withheld
 from vnuma.domain.study.declaration import METHOD, SCOPE, declaration, hash_of
+from vnuma.domain.study.order import plan_cells
+from vnuma.domain.study.study_file import parse_study
 from vnuma.report.model.declared import plan_check
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.terminal.run_text import all_as_text
@@ -31,6 +34,13 @@ def with_facts(loaded: LoadedRun, plan: object, sha256: str, at: datetime = BEFO
     pairs = (("plan", plan), ("sha256", sha256))
     stored = tuple(Fact(0, loaded.run.id, None, None, SCOPE, key, value, at) for key, value in pairs)
     return replace(loaded, facts=(*loaded.facts, *stored))
+
+
+def last_cell_fails(times: int) -> Story:
+    """A complete run but for its last cell, which failed that often; a study allows three attempts."""
+    last = plan_cells(parse_study(GOLDEN_STORY.text, "study.yml"), 0)[-1]
+    key = (last.label, last.block)
+    return replace(GOLDEN_STORY, given_up=frozenset({key}), lost={key: (Lost(),) * times})
 
 
 def test_a_run_as_declared_says_so_with_its_hash_and_earlier_runs(loaded: Load) -> None:
@@ -74,6 +84,28 @@ def test_a_run_that_ended_early_by_hand_is_not_as_declared(loaded: Load) -> None
     (differs,) = plan_check(declared(loaded(replace(GOLDEN_STORY, stop_after=12)))).differs
 
     assert "not begun" in differs
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_a_run_stopped_before_its_last_cell_was_tried_again_has_no_verdicts(
+    loaded: Load, failures: int
+) -> None:
+    """`--resume` would measure it: stopping there, on what was seen, is one more look."""
+    run = declared(loaded(last_cell_fails(failures)))
+    (differs,) = plan_check(run).differs
+    (found,) = run.result.primary
+
+    assert "not complete" in differs
+    assert (found.blocks_not_begun, found.withheld) == (0, Withheld.NOT_ENDED)
+
+
+def test_a_last_cell_that_used_up_its_attempts_keeps_no_verdict_back(loaded: Load) -> None:
+    """Three of three failed: no claim takes it again."""
+    run = declared(loaded(last_cell_fails(3)))
+    (found,) = run.result.primary
+
+    assert plan_check(run).differs == ()
+    assert (found.at_declared_end, found.withheld, len(found.missing)) == (True, None, 1)
 
 
 def test_a_run_without_a_plan_is_not_said_to_differ(loaded: Load) -> None:

@@ -134,6 +134,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         blocks=len({boot.block for boot in cells.boots}),
         complete_blocks=_complete_blocks(cells, design),
         blocks_not_begun=cells.blocks_not_begun,
+        at_declared_end=cells.at_declared_end,
         ended_by=cells.ended_by,
         points=_points(cells.boots, full),
         missing=cells.missing,

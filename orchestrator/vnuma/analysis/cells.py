@@ -58,12 +58,13 @@ class Boot:
 
 @dataclass(frozen=True)
 class Missing:
-    """A cell without a value, and why."""
+    """A cell without a value, and why. `to_run`: the run comes to it yet, for the first time or again."""
 
     label: str
     block: int
     outcome: str
     reason: str
+    to_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Cells:
     @property
     def at_declared_end(self) -> bool:
         """Whether every cell that was declared was run, or given up by a declared rule."""
-        return not self.blocks_not_begun and all(cell.outcome != YET_TO_RUN for cell in self.missing)
+        return not self.blocks_not_begun and not any(cell.to_run for cell in self.missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,10 +217,11 @@ def _figures(groups: Groups, measure: Measure) -> dict[Place, list[float]]:
 
 def _not_valid(label: str, block: int, record: CellRecord | None) -> Missing:
     if record is None or record.outcome == "pending":
-        return Missing(label, block, YET_TO_RUN, "the run has not come to this cell")
+        return Missing(label, block, YET_TO_RUN, "the run has not come to this cell", to_run=True)
     if record.outcome == "claimed":
-        return Missing(label, block, YET_TO_RUN, "the cell is being run")
-    return Missing(label, block, record.outcome, record.reason or "no reason was stored")
+        return Missing(label, block, YET_TO_RUN, "the cell is being run", to_run=True)
+    reason = record.reason or "no reason was stored"
+    return Missing(label, block, record.outcome, reason, to_run=record.tried_again)
 
 
 def _flaw(values: Sequence[Sequence[float]], sizes: Sequence[int], measure: Measure) -> str:

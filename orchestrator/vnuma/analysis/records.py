@@ -43,6 +43,7 @@ class CellRecord:
     """A planned cell and how it ended: `outcome` is the cell's state in the store.
 
     Only `valid` cells are analysed; `pending` and `skipped` ones were not begun, `claimed` ones are running.
+    `tried_again`: it failed, and the run takes it again while attempts are left.
 
     `position` is the cell's place in the order of the whole run of that VM; None if it is unknown.
     `sentinel_ms` are the drift sentinel's times on that boot, if it was run.
@@ -56,6 +57,7 @@ class CellRecord:
     reason: str = ""
     position: int | None = None
     sentinel_ms: tuple[float, ...] = ()
+    tried_again: bool = False
 
 
 @dataclass(frozen=True)

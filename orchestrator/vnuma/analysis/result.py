@@ -89,7 +89,7 @@ class Caution:
 class Analysis:
     """One VM, form and measure. Only a `primary` one decides; the others are exploratory.
 
-    `blocks` counts blocks with at least one analysed cell.
+    `blocks` counts blocks with at least one analysed cell. `at_declared_end`: no declared cell is yet to run.
     `ended_by` is the stopping rule's reason, or "". `withheld` is the reason at the top when
     no verdict may be given. `ms`, `df` and `noise` are of the all-sizes fit. `replicate`: what a point is.
     """
@@ -102,6 +102,7 @@ class Analysis:
     blocks: int
     complete_blocks: int
     blocks_not_begun: int
+    at_declared_end: bool
     ended_by: str
     points: tuple[CellPoint, ...]
     missing: tuple[Missing, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from vnuma.analysis.records import CellRecord
 from vnuma.store.rows import Attempt, AttemptLine, Cell, Fact
@@ -14,10 +14,12 @@ def cell_records(
     tried: Iterable[Attempt | AttemptLine],
     names: Mapping[int, str],
     known: Iterable[Fact] = (),
+    used_up: Collection[int] = (),
 ) -> list[CellRecord]:
     """Cells with the reason why they have no result: their own, or that of their last attempt.
 
-    `names` are the VMs' inventory names by id; `known` are facts, of which the sentinel's times are taken.
+    `names` are the VMs' inventory names by id; `known` are facts, of which the sentinel's times are taken;
+    `used_up` are the cells that are not tried again (`cells.used_up_cells`).
     """
     watched = {
         fact.attempt_id: fact.value for fact in known if (fact.scope, fact.key) == ("sentinel", "elapsed_ms")
@@ -33,6 +35,7 @@ def cell_records(
             reason=_reason(cell, last.get(cell.id)),
             position=cell.position,
             sentinel_ms=_sentinel(cell, last.get(cell.id), watched),
+            tried_again=cell.state is CellState.FAILED and cell.id not in used_up,
         )
         for cell in planned
     ]

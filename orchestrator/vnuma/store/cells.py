@@ -7,6 +7,17 @@ from typing import Any, TypedDict
 
 from sqlalchemy import ColumnElement, Connection, Row, ScalarSelect, Select, func, insert, select, update
 
+from vnuma.domain.study.study import Study
+from vnuma.errors import (
+    AccountRefused,
+    CertificateRejected,
+    DriverMissing,
+    HostNotReady,
+    InputError,
+    PrivilegeMissing,
+    WrongServer,
+    reason_word,
+)
 from vnuma.store import tables
 from vnuma.store.leases import check_token
 from vnuma.store.rows import Busy, Cell, CellCounts, Claim, NewCell, Vm
@@ -24,6 +35,31 @@ class AttemptsRule(TypedDict):
 
     max_attempts: int
     uncounted: Collection[str]
+
+
+PERMANENT = frozenset(
+    reason_word(kind)
+    for kind in (
+        AccountRefused,
+        PrivilegeMissing,
+        CertificateRejected,
+        DriverMissing,
+        HostNotReady,
+        InputError,
+        WrongServer,
+    )
+)
+"""Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
+
+The VM is put back and gets no further cell; a run that is resumed tries again. Such an attempt uses up
+none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
+pass by itself. The last that is tried is (AccountRefused).
+"""
+
+
+def attempts_rule(study: Study) -> AttemptsRule:
+    """The study's limit; what any attempt would only repeat uses up none."""
+    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
 
 
 def add_cells(conn: Connection, vm_id: int, cells: Sequence[NewCell]) -> None:

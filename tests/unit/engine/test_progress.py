@@ -12,9 +12,9 @@ from tests.store.build import Leased, claim, new_vm
 from vnuma.cli.progress import LineLog, block_lines
 from vnuma.engine.lease.supervision import claim_supervision
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.engine.run.retry_policy import PERMANENT
 from vnuma.errors import ShutdownTimeout
 from vnuma.store import attempts, runs
+from vnuma.store.cells import PERMANENT
 from vnuma.store.open import Store, default_url, open_store
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome, StopRequest

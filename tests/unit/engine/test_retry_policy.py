@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from vnuma.engine.run.retry_policy import (
     NEEDS_A_PERSON,
-    PERMANENT,
     needs_a_person,
     permanent_failure,
 )
 from vnuma.errors import ToolsTimeout
+from vnuma.store.cells import PERMANENT
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 

@@ -6,7 +6,6 @@ on after an error finds the cell already settled.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import Any
 from vnuma.domain.arm.arm import Arm
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.window import refuse_if_over
-from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError
+from vnuma.errors import AttemptFailed, InputError, Interrupted, LeaseLost, VnumaError, reason_word
 from vnuma.store import attempts
 from vnuma.store.rows import Claim
 from vnuma.store.states import Outcome
@@ -109,8 +108,3 @@ def finish(
     """Settle an attempt; its cell follows."""
     with context.store.write() as connection:
         attempts.finish(connection, attempt.id, context.token, outcome, reason=reason, detail=detail)
-
-
-def reason_word(kind: type[Exception]) -> str:
-    """A class name as a stable word for the store: SqlUnreachable -> sql_unreachable."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__.rpartition(".")[2]).lower()

@@ -10,7 +10,7 @@ from vnuma.domain.study.study import Study
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.hours import why_closed
 from vnuma.engine.lease.supervision import is_alive
-from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, attempts_rule, permanent_failure
+from vnuma.engine.run.retry_policy import NEEDS_A_PERSON, permanent_failure
 from vnuma.errors import VmHeld
 from vnuma.store import attempts, cells, leases, runs
 from vnuma.store.open import Store
@@ -49,7 +49,7 @@ def claim(context: VmContext, clock: Clock = utc_now) -> Claim | NoCell:
             context.vm.id,
             token=context.token,
             exclusive_host=context.study.design.neighbours == "take_turns",
-            **attempts_rule(context.study),
+            **cells.attempts_rule(context.study),
         )
     if claimed is None:
         return NoCell("every cell has ended")
@@ -93,7 +93,7 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
         asked = runs.get_run(connection, run.name).stop_requested
         past = attempts.lines_of_run(connection, run.id, vm.id)
         lease = leases.get_lease(connection, vm.vm_key)
-        failed = len(cells.used_up_cells(connection, run.id, vm.id, **attempts_rule(study)))
+        failed = len(cells.used_up_cells(connection, run.id, vm.id, **cells.attempts_rule(study)))
     if asked:
         return "the run was asked to stop"
     ended = [attempt for attempt in past if attempt.outcome not in {None, Outcome.INTERRUPTED}]
@@ -110,4 +110,4 @@ def why_no_more(store: Store, run: Run, study: Study, vm: Vm, clock: Clock = utc
 def next_cell(store: Store, run: Run, study: Study, vm: Vm) -> Cell | None:
     """The cell that the next claim would take, without taking it."""
     with store.read() as connection:
-        return cells.next_cell(connection, run.id, vm.id, **attempts_rule(study))
+        return cells.next_cell(connection, run.id, vm.id, **cells.attempts_rule(study))

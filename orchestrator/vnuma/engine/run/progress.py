@@ -15,7 +15,7 @@ from vnuma.engine.cell.dataset import left_behind
 from vnuma.engine.lease.context import study_of
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, RETRY, retried_now
-from vnuma.engine.run.retry_policy import attempts_rule, needs_a_person, permanent_failure, without_result
+from vnuma.engine.run.retry_policy import needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
 from vnuma.store.types import utc_now
@@ -97,7 +97,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     every = attempts.lines_of_run(connection, run.id)
     planned = cells.cells_of_run(connection, run.id)
     study = study_of(connection, run)
-    failed = cells.used_up_cells(connection, run.id, **attempts_rule(study))
+    failed = cells.used_up_cells(connection, run.id, **cells.attempts_rule(study))
     usual = _usual(every)
     rows = [
         _put_back_again(

@@ -1,24 +1,12 @@
-"""How often a cell without a result is tried, and what another attempt would only repeat."""
+"""Which failures another attempt would only repeat, and which need a person first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vnuma.domain.study.study import Study
-from vnuma.engine.lease.attempt import reason_word
 from vnuma.engine.lease.foreign_change_check import SomebodysChange
-from vnuma.errors import (
-    AccountRefused,
-    CertificateRejected,
-    DriverMissing,
-    HostNotReady,
-    InputError,
-    PrivilegeMissing,
-    QuestionPending,
-    ShutdownTimeout,
-    WrongServer,
-)
-from vnuma.store.cells import AttemptsRule
+from vnuma.errors import QuestionPending, ShutdownTimeout
+from vnuma.store.cells import PERMANENT
 from vnuma.store.rows import AttemptLine
 from vnuma.store.states import Outcome
 
@@ -32,30 +20,6 @@ NEEDS_A_PERSON = {
 }
 """Reasons of an attempt that another attempt would only repeat, with what they say of the VM: it is left
 as it is."""
-
-PERMANENT = frozenset(
-    reason_word(kind)
-    for kind in (
-        AccountRefused,
-        PrivilegeMissing,
-        CertificateRejected,
-        DriverMissing,
-        HostNotReady,
-        InputError,
-        WrongServer,
-    )
-)
-"""Reasons that any attempt at any cell of the VM would meet again until a person has put them right.
-
-The VM is put back and gets no further cell; a run that is resumed tries again. Such an attempt uses up
-none of its cell's. A login that SQL Server refuses for the first time is not among them: after a boot it may
-pass by itself. The last that is tried is (AccountRefused).
-"""
-
-
-def attempts_rule(study: Study) -> AttemptsRule:
-    """The study's limit; what any attempt would only repeat uses up none."""
-    return {"max_attempts": study.limits.attempts_per_cell, "uncounted": PERMANENT}
 
 
 def permanent_failure(past: Sequence[AttemptLine]) -> AttemptLine | None:

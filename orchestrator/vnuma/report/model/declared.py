@@ -57,6 +57,8 @@ def _short(loaded: LoadedRun) -> Iterator[str]:
     for analysis in loaded.result.primary:
         if analysis.blocks_not_begun:
             yield f"{counted(analysis.blocks_not_begun, 'declared block')} not begun on {analysis.vm}"
+        elif not analysis.at_declared_end:
+            yield f"the last declared block is not complete on {analysis.vm}"
 
 
 def plan_document(loaded: LoadedRun) -> dict[str, Any]:

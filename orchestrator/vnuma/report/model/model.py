@@ -137,6 +137,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
         text = runs.get_study(connection, row.study_id)
         study = parse_study(text.yaml, f"study of {row.name}")
         planned = cells.cells_of_run(connection, row.id)
+        used_up = cells.used_up_cells(connection, row.id, **cells.attempts_rule(study))
         tried = attempts.attempts_of_run(connection, row.id)
         machines = vms.vms_of_run(connection, row.id)
         known = facts.facts_of_run(connection, row.id)
@@ -150,7 +151,7 @@ def _loaded(store: Store, run: str) -> LoadedRun:
     names = {vm.id: vm.name for vm in machines}
     _refuse_other_vms(row.name, set(names.values()) - set(study.vms))
     design = analysis.design_of(study, {cell.label for cell in planned})
-    result = analysis.analyse(timed, cell_records(planned, tried, names, known), design)
+    result = analysis.analyse(timed, cell_records(planned, tried, names, known, used_up), design)
     return LoadedRun(
         row,
         study,

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from vnuma.analysis.by_size import apart_sentence
-from vnuma.analysis.cells import YET_TO_RUN
 from vnuma.analysis.checks import ControlCheck
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.measure import Measure
@@ -141,8 +140,8 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
         pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
     hidden = _unseen_states(analysis)
     pieces += [(f" {hidden}", False)] if hidden else []
-    if _yet_to_run(analysis):
-        pieces.insert(0, (f"{done_words(loaded, analysis)}. ".capitalize(), False))
+    if not analysis.at_declared_end:
+        pieces.insert(0, (f"{done_words(loaded, analysis)}. ", False))
     pieces = pieces or [("Nothing to compare: the run has cells of the reference arm alone.", True)]
     blind = blindness(analysis)
     return [(blind, True), (" ", False), *pieces] if blind else pieces
@@ -154,10 +153,6 @@ def done_words(loaded: LoadedRun, analysis: Analysis) -> str:
     return f"{analysis.complete_blocks} of {planned} declared blocks are complete"
 
 
-def _yet_to_run(analysis: Analysis) -> bool:
-    return bool(analysis.blocks_not_begun) or any(cell.outcome == YET_TO_RUN for cell in analysis.missing)
-
-
 def _unseen_states(analysis: Analysis) -> str:
     """What "equivalent" does not speak of: boots in another state, of the arm that may have most of them."""
     found = [arm.verdict for arm in analysis.arms if arm.verdict.unseen is not None]
@@ -165,7 +160,9 @@ def _unseen_states(analysis: Analysis) -> str:
         return ""
     most = max(found, key=lambda verdict: verdict.unseen or 0.0)
     share, many = percent_whole(most.unseen or 0.0), plural(most.replicate)
-    return f"Equivalent is said of the {many} seen: up to {share} of an arm's may be in another state."
+    return (
+        f"'Equivalent' covers only the {many} seen: up to {share} of an arm's {many} may be in another state."
+    )
 
 
 def blindness(analysis: Analysis) -> str:
