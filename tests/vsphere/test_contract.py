@@ -26,7 +26,7 @@ from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Settings
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.contract.ask_vcenter import judge_vcenter
-from vnuma.engine.contract.changing import NOTHING
+from vnuma.engine.contract.changing import NOTHING, LeasedWriter
 from vnuma.engine.lease.context import store_url
 from vnuma.errors import InputError, Interrupted, NotAtBaseline, VmHeld
 from vnuma.sqlserver.contract.judge import judge
@@ -224,32 +224,63 @@ def test_a_host_that_still_cleans_up_is_asked_again(
     assert "on.key_is_kept" in seen_of(answers.beliefs, Verdict.HELD)
 
 
-@pytest.mark.parametrize("refused", [False, True])
+OWNED_KEYS = ["cpuid.coresPerSocket", "sched.cpu.affinity"]
+"""Keys of extraConfig that typed fields own, and that a server may store all the same."""
+
+
 def test_a_key_that_is_stored_after_all_is_taken_back(
-    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: bool
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where it cannot be, the VM is not as it was, and is not said to be."""
-    only(monkeypatch, "key.of_cores_is_ignored", "key.of_affinity_is_ignored")
-    keys = ["cpuid.coresPerSocket", "sched.cpu.affinity"]
-    running = lab(boot=QUICK, learned={"stored": keys})
-    if refused:
-        settings = ChangedVm.settings
-
-        def then_refuse(asked: ChangedVm) -> Settings:
-            found = settings(asked)
-            if set(keys) & set(found):
-                running.fault("reconfigure_refused", vm="sql16")
-            return found
-
-        monkeypatch.setattr(ChangedVm, "settings", then_refuse)
+    """The belief takes back what it wrote, and is held."""
+    asked_of = ("key.of_cores_is_ignored", "key.of_affinity_is_ignored")
+    only(monkeypatch, *asked_of)
+    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS})
 
     answers = ask(tmp_path, running)
 
-    assert bool(set(keys) & set(now(running).settings)) == refused
-    assert isinstance(answers.cut_short, NotAtBaseline) == refused
-    if not refused:
-        held = seen_of(answers.beliefs, Verdict.HELD)
-        assert {"key.of_cores_is_ignored", "key.of_affinity_is_ignored"} <= set(held)
+    assert not set(OWNED_KEYS) & set(now(running).settings)
+    assert answers.cut_short is None
+    assert set(asked_of) <= set(seen_of(answers.beliefs, Verdict.HELD))
+
+
+@pytest.mark.parametrize("times", [1, 0], ids=["once", "always"])
+def test_a_key_that_is_not_taken_back_ends_the_asking(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, times: int
+) -> None:
+    """The restore takes it back then; where it cannot either, the VM is said not to be at its baseline."""
+    only(monkeypatch, "key.of_cores_is_ignored")
+    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS})
+    settings = ChangedVm.settings
+
+    def then_refuse(asked: ChangedVm) -> Settings:
+        found = settings(asked)
+        if set(OWNED_KEYS) & set(found):
+            running.fault("reconfigure_refused", vm="sql16", times=times)
+        return found
+
+    monkeypatch.setattr(ChangedVm, "settings", then_refuse)
+
+    answers = ask(tmp_path, running)
+
+    assert answers.cut_short is not None
+    assert bool(set(OWNED_KEYS) & set(now(running).settings)) == (times == 0)
+    assert isinstance(answers.cut_short, NotAtBaseline) == (times == 0)
+
+
+def test_the_restore_takes_back_the_keys_of_one_that_was_killed(
+    lab: LabFactory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A key that the journal says was written goes; one that was there before gets its value back."""
+    only(monkeypatch, "key.of_cores_is_ignored", "key.of_affinity_is_ignored")
+    monkeypatch.setattr(LeasedWriter, "take_back", lambda *_: None)
+    before = {"extra_config": {OWNED_KEYS[0]: "7"}, "name": "sql16"}
+    running = lab(boot=QUICK, learned={"stored": OWNED_KEYS}, vms=[before])
+
+    answers = ask(tmp_path, running)
+
+    assert answers.cut_short is None
+    settings = now(running).settings
+    assert (settings.get(OWNED_KEYS[0]), settings.get(OWNED_KEYS[1])) == ("7", None)
 
 
 def test_a_change_that_is_refused_differs(

@@ -23,13 +23,20 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.contract.changing import NOTHING, Ended, LeasedWriter, Say, on_the_clone
 from vnuma.engine.preflight.permit import Permit
-from vnuma.errors import Interrupted, LeaseLost, NotAtBaseline, VCenterUnreachable, VnumaError
+from vnuma.errors import Interrupted, LeaseLost, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
 from vnuma.vsphere.contract import on as on
 from vnuma.vsphere.contract import server as server
-from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, AskedVm, ChangedVm
+from vnuma.vsphere.contract.asked import (
+    READING,
+    WHILE_OFF,
+    WHILE_ON,
+    AskedVm,
+    ChangedVm,
+    KeyStays,
+)
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm
 
@@ -41,7 +48,7 @@ def judge_vcenter(
     `say` hears what is being done to it.
 
     Raises what `connect` raises, and VmNotFound. What ends the changing part before its last belief is in
-    the answers: VmHeld, Interrupted, a vCenter that is away, NotAtBaseline.
+    the answers: VmHeld, Interrupted, a vCenter that is away, KeyStays, NotAtBaseline.
     """
     with connect(vcenter(target)) as session:
         asked = AskedVm(session, find_vm(session, target.vm))
@@ -107,7 +114,7 @@ def _nameless(error: VnumaError) -> str:
     cannot be taken back.
     """
     away = isinstance(error, VCenterUnreachable) and not isinstance(error, NotNow)
-    if away or isinstance(error, Interrupted | LeaseLost | NotAtBaseline):
+    if away or isinstance(error, Interrupted | LeaseLost | KeyStays):
         raise error
     cause = error.__cause__
     return fault_name(cause) if isinstance(cause, vmodl.MethodFault) else type(error).__name__

@@ -48,7 +48,7 @@ from vnuma.store.rows import NewCell, Run
 from vnuma.store.states import Outcome, RunState
 from vnuma.vsphere import apply, power, read
 from vnuma.vsphere.connect import Session, connect
-from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, number, settings_now
+from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, KeyStays, number, settings_now
 from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
 from vnuma.vsphere.refs import VmRef
 
@@ -108,10 +108,10 @@ class LeasedWriter:
         except LeaseLost:
             raise
         except VnumaError as error:
-            name = self.context.vm.name
-            raise NotAtBaseline(
-                f"{name} may keep the extraConfig key {key}, which was written for this: {error.what}",
-                fix=f"Look at {name}'s advanced parameters in vCenter; before: {before or 'not set'}.",
+            raise KeyStays(
+                f"The extraConfig key {key}, which was written for this, could not be taken back before "
+                f"{self.context.vm.name} was put back: {error.what}",
+                fix=error.fix,
             ) from error
 
     def fence(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.change import Change, Edit, change_back
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Value
+from vnuma.domain.vm.setting import Settings, Value, is_evidence
 from vnuma.engine.lease.baseline import baseline_settings, foreign_mark
 from vnuma.engine.lease.foreign_changes import conflict_words, conflicts, written
 from vnuma.engine.restore.restoration import Restoration
@@ -26,6 +26,19 @@ def settings_to_restore(asked: Restoration, facts: VmFacts) -> dict[str, Value]:
             conflict_words(name, foreign), fix=f"vnuma restore {name} --theirs | --baseline"
         )
     return baseline | ({item.setting: item.now for item in foreign} if asked.choice == "theirs" else {})
+
+
+def change_to_restore(asked: Restoration, facts: VmFacts, settings: Settings) -> Change:
+    """What brings the VM to these settings. Keys that typed fields own are no settings to be put back, but
+    one that still has what this run wrote, where the server stores it, goes back to what the baseline has.
+    """
+    baseline = baseline_settings(asked.vm)
+    stored = tuple(
+        Edit(key, facts.settings[key], baseline.get(key))
+        for key, values in sorted(_written(asked).items())
+        if is_evidence(key) and facts.settings.get(key) in values - {None, baseline.get(key)}
+    )
+    return Change((*change_back(facts.settings, settings), *stored))
 
 
 def held_by_another_run(asked: Restoration, facts: VmFacts) -> bool:

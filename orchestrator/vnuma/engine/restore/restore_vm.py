@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
-from vnuma.domain.vm.change import Edit, change_back, differences, net
+from vnuma.domain.vm.change import Edit, net
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Settings, is_evidence
 from vnuma.engine.access.connections import sql_server, vcenter
@@ -30,7 +30,12 @@ from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, VCenterRetry, report_retry, retry_vcenter
 from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.engine.restore.restore_instance import InstanceRestore
-from vnuma.engine.restore.restore_plan import held_by_another_run, settings_to_restore, unmarking
+from vnuma.engine.restore.restore_plan import (
+    change_to_restore,
+    held_by_another_run,
+    settings_to_restore,
+    unmarking,
+)
 from vnuma.errors import (
     AttemptFailed,
     CertificateRejected,
@@ -78,7 +83,7 @@ class VmRestoration(Restoration):
         unmark = [] if facts.lease is None or foreign_mark(facts.lease, self.run) else [unmarking(self.run)]
         if self.vm.baseline is None or held_by_another_run(self, facts):
             return RestorePlan(tuple(unmark))
-        change = change_back(facts.settings, settings_to_restore(self, facts))
+        change = change_to_restore(self, facts, settings_to_restore(self, facts))
         server = sql_server(self.target) if facts.power is Power.ON else None
         inside = to_restore(self.store, self.run, self.vm)
         guest = [one.setting.planned(server, one.value) for one in inside]
@@ -98,7 +103,7 @@ class VmRestoration(Restoration):
         foreign = {item.setting for item in conflicts(baseline, ours, facts.settings)}
         found = [
             Difference(edit.setting, edit.after, edit.before, by)
-            for edit in change_back(facts.settings, baseline)
+            for edit in change_to_restore(self, facts, baseline)
             for by in ["somebody else" if edit.setting in foreign else "us"]
         ]
         if str(facts.power) != power:
@@ -205,9 +210,8 @@ class _Work:
         )
         inside.before_shape(facts)
         baseline, facts = self._shape_back(facts)
-        wrong = differences({k: v for k, v in baseline.items() if not is_evidence(k)}, facts.settings)
         checked = sum(not is_evidence(name) for name in baseline)
-        if change_back(facts.settings, baseline):
+        if wrong := change_to_restore(given, facts, baseline):
             names = ", ".join(edit.setting for edit in wrong)
             raise NotAtBaseline(
                 f"{self.vm.name} reads back different from its baseline: {names}.",
@@ -248,7 +252,8 @@ class _Work:
         anew before each try. Raises RestoreConflict when somebody else's write then changed a setting.
         """
         baseline = settings_to_restore(self.restoration, facts)
-        if change_back(facts.settings, baseline).needs_power_off and facts.power is not Power.OFF:
+        change = change_to_restore(self.restoration, facts, baseline)
+        if change.needs_power_off and facts.power is not Power.OFF:
             if baseline_power(self.vm) is Power.ON:
                 require_way_back(self.session, self.ref)
             self.restoration.say(f"shutting {facts.name} down")
@@ -256,7 +261,7 @@ class _Work:
             facts = self._read()
         for tries_left in reversed(range(WRITE_TRIES)):
             baseline = settings_to_restore(self.restoration, facts)
-            change = change_back(facts.settings, baseline)
+            change = change_to_restore(self.restoration, facts, baseline)
             if not change:
                 break
             self.restoration.say(f"putting back {len(change.edits)} settings of {facts.name}")

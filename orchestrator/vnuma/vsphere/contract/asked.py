@@ -48,6 +48,10 @@ def cpus_for(settings: Settings) -> tuple[int, ...]:
     return tuple(range(number(settings, "numCPUs")))
 
 
+class KeyStays(ReconfigureRefused):
+    """An extraConfig key that was written could not be taken back at once: the restore does it."""
+
+
 class Writer(Protocol):
     """What changes the VM, under a lease and written down, so that whatever came of it is put back."""
 
@@ -63,7 +67,7 @@ class Writer(Protocol):
     def take_back(self, key: str, before: Value) -> None:
         """Make an extraConfig key what it was, where the baseline does not: a typed field owns it.
 
-        Also where nothing more may be asked of the VM. Raises NotAtBaseline, LeaseLost.
+        Also where nothing more may be asked of the VM. Raises KeyStays, LeaseLost.
         """
 
 
