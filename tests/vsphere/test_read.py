@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pytest
+
 from tests.support.lab import LabHandle
 from tests.vsphere.support import LabFactory, Login, vm
 from vnuma.domain.arm.arm import Arm
@@ -44,6 +48,16 @@ def test_every_typed_setting_is_named(session: Session) -> None:
     settings = read_vm(session, find_vm(session, "sql16")).settings
     assert settings.keys() >= TYPED.keys()
     assert settings["coresPerNumaNode"] is None
+
+
+@pytest.mark.parametrize(("host", "used"), [({}, True), ({"one_thread_per_core": True}, False)])
+def test_a_host_tells_whether_it_schedules_on_every_thread(
+    lab: LabFactory, login: Login, host: dict[str, Any], used: bool
+) -> None:
+    """Under SCAv1 hyper-threading is on and not active."""
+    session = login(lab(host=host))
+    facts = read_vm(session, find_vm(session, "sql16"))
+    assert read_host(session, session.host(facts.host_moid)).threads_used is used
 
 
 def test_the_host_is_read_as_it_is_built(session: Session) -> None:

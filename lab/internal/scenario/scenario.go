@@ -80,6 +80,7 @@ type Host struct {
 	CPUModel             string `yaml:"cpu_model"`
 	MHz                  int    `yaml:"mhz"`
 	FollowCoresPerSocket bool   `yaml:"follow_cores_per_socket"`
+	OneThreadPerCore     bool   `yaml:"one_thread_per_core"` // SCAv1: hyper-threading is on, and not scheduled on
 
 	ClockMinutes float64 `yaml:"clock_minutes"` // how far its clock is ahead of vCenter's; below 0: behind
 }

@@ -83,7 +83,7 @@ func (s *Server) fleetHost(cluster *mo.ClusterComputeResource, want scenario.Fle
 	product.FullName = fmt.Sprintf("VMware ESXi %s build-%s", product.Version, product.Build)
 	options := numaOptions(want.Host, true)
 	host.Config = &types.HostConfigInfo{
-		Product: product, Option: options,
+		Product: product, Option: options, HyperThread: hyperThreading(want.Host),
 		PowerSystemInfo: &types.PowerSystemInfo{CurrentPolicy: types.HostPowerPolicy{ShortName: want.PowerPolicy}},
 	}
 	manager := simulator.NewOptionManager(nil, options, nil)

@@ -48,10 +48,14 @@ func (h *host) shape() {
 	product.FullName = fmt.Sprintf("VMware ESXi %s build-%s", product.Version, product.Build)
 	h.Config.Product = product
 	h.Summary.Config.Product = &product
-	h.Config.HyperThread = &types.HostHyperThreadScheduleInfo{
-		Available: h.want.ThreadsPerCore == 2, Active: h.want.ThreadsPerCore == 2, Config: h.want.ThreadsPerCore == 2,
-	}
+	h.Config.HyperThread = hyperThreading(h.want)
 	h.setOptions()
+}
+
+// hyperThreading is on where a core has two threads; SCAv1 keeps it from being active.
+func hyperThreading(want scenario.Host) *types.HostHyperThreadScheduleInfo {
+	on := want.ThreadsPerCore == 2
+	return &types.HostHyperThreadScheduleInfo{Available: on, Config: on, Active: on && !want.OneThreadPerCore}
 }
 
 // compute is what a host belongs to: a resource of its own, or a cluster.

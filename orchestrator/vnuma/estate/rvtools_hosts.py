@@ -130,6 +130,7 @@ def _host(row: Row, moid: str, drs: bool, behavior: str | None) -> HostFacts | s
         packages=packages,
         cores=cores,
         threads=threads,
+        threads_used=row.truth("ht") or None,  # not active: it is off, or SCAv1
         memory_mb=memory,
         numa_nodes=nodes,
         mhz=row.number("speed") or 0,

@@ -29,7 +29,7 @@ VM_STATE_PATHS = ("disabledMethod", "snapshot", "runtime.question", "config.file
 HOST_PATHS = (
     *("name", "parent", "runtime.connectionState", "summary.config.product", "summary.hardware.cpuModel"),
     *("hardware.systemInfo", "hardware.cpuInfo", "hardware.numaInfo", "hardware.biosInfo"),
-    *("hardware.memorySize", "config.powerSystemInfo.currentPolicy.shortName"),
+    *("hardware.memorySize", "config.powerSystemInfo.currentPolicy.shortName", "config.hyperThread"),
 )
 
 
@@ -97,6 +97,7 @@ def host_facts(host: Found, drs: Any) -> HostFacts:
         drs_default=_word(drs.drsConfig.defaultVmBehavior) if enabled else None,
         numa_reported=bool(nodes),
         power_policy=values.get("config.powerSystemInfo.currentPolicy.shortName"),
+        threads_used=_threads_used(values.get("config.hyperThread")),
     )
 
 
@@ -122,6 +123,11 @@ def _numa_nodes(values: Mapping[str, Any]) -> tuple[NumaNode, ...]:
         for node in (info.numaNode if info else ())
     ]
     return tuple(sorted(nodes, key=lambda node: node.id))
+
+
+def _threads_used(info: Any) -> bool | None:
+    """False where hyper-threading is on and ESXi leaves a thread of each core alone."""
+    return None if info is None else bool(info.active) or not (info.available and info.config)
 
 
 def _bios(info: Any) -> str:

@@ -13,6 +13,8 @@ from vnuma.checks.rules.sources import (
     HYPER_THREADING,
     NUMA_CONTROLS_8,
     PINNING,
+    SCHEDULER_PLANNING,
+    SCHEDULERS,
     VM_OPERATOR,
 )
 from vnuma.domain.arm.affinity import cores_of
@@ -224,3 +226,30 @@ def a10(facts: Facts) -> Fail | None:
         ),
         object=host_object(facts.host),
     )
+
+
+@rule(
+    "A12",
+    Severity.WARN,
+    "Only one thread of each core is used",
+    condition="hyper-threading is on, but not active: the side-channel-aware scheduler SCAv1 (the boot "
+    "options hyperthreadingMitigation and hyperthreadingMitigationIntraVM)",
+    consequence="Half of the logical CPUs stay unused: both threads of a core in an affinity are one CPU, "
+    "and timings compare only with those of hosts with the same scheduler.",
+    fix="Pin to one CPU of each core, and study only hosts with one scheduler. SCAv2 uses both threads; "
+    "whether it is safe enough is a question for those responsible for security.",
+    sources=(SCHEDULERS, SCHEDULER_PLANNING),
+    needs="vm host",
+    related=("A06", "T16"),
+)
+def a12(facts: Facts) -> Fail | None:
+    """Every thread is scheduled on."""
+    host = facts.host
+    if known(host.threads_used, "whether hyper-threading is on but not active"):
+        return None
+    seen = {"vCPUs / cores of the host": f"{facts.vcpus} / {host.cores}"}
+    if facts.affinity:
+        cores = cores_of(host)
+        used = len({cores[cpu] for cpu in facts.affinity if cpu in cores})
+        seen |= {"cpuAffinity": pinned(facts), "CPUs that it comes to": str(used)}
+    return Fail(seen, object=host_object(host))

@@ -40,6 +40,10 @@ HYPER_THREADING = (
     "https://docs.vmware.com/en/VMware-Cloud-on-AWS/services/vmc-aws-performance/"
     "GUID-853E72D1-AC99-4761-817B-C80AEBB364AD.html"
 )
+SCHEDULERS = (
+    "https://knowledge.broadcom.com/external/article/330041/side-channel-attack-mitigation-in-vmware.html"
+)
+SCHEDULER_PLANNING = "https://knowledge.broadcom.com/external/article?legacyId=67577"
 HOT_ADD_KB = (
     "https://knowledge.broadcom.com/external/article/340275/enabling-vcpu-hotadd-creates-fake-numa-n.html"
 )

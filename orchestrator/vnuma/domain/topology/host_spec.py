@@ -36,6 +36,7 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
         cores=nodes * cores,
         threads=nodes * width,
         memory_mb=nodes * memory_gb * 1024,
+        threads_used=True,
         advanced={},
         numa_nodes=tuple(
             NumaNode(node, tuple(range(node * width, (node + 1) * width)), memory_gb * 1024)

@@ -59,6 +59,8 @@ class HostFacts:
     """Whether `numa_nodes` came from the host's own list; False: one node of everything was assumed."""
     power_policy: str | None = None
     """The CPU power policy's short name, as vSphere shows it: static (High performance), dynamic, low."""
+    threads_used: bool | None = None
+    """Whether ESXi schedules on every thread that is on; False: on one of each core (SCAv1)."""
     advanced: Mapping[str, str] | None = None
     """The advanced options Numa.* of the host, by name."""
     max_cores_per_socket: int | None = None
