@@ -232,7 +232,7 @@ def test_the_first_sentence_says_how_many_declared_blocks_are_complete(loaded: L
     stopped = Story(text=study_text(blocks=12), state=RunState.STOPPED)
     texts = [text_of(page_text(loaded(replace(stopped, stop_after=cells)))) for cells in (4 * 6, 7 * 6)]
 
-    assert "4 of 12 declared blocks are complete. 2x8: too few boots" in texts[0]
+    assert "4 of 12 declared blocks are complete. Too few boots for a verdict (4 of 6 per arm)" in texts[0]
     assert "not at its declared end, 7 of 12 declared blocks are complete" in texts[1]
     assert "7 of 12 declared blocks in random order" in texts[1]
 
@@ -241,7 +241,7 @@ def test_an_answer_of_equivalent_says_what_may_be_unseen(loaded: Load) -> None:
     """With 0 of 6 boots slow, 39.3% of boots may be: 1 - 0.05^(1/6)."""
     text = text_of(page_text(loaded(GOLDEN_STORY)))
 
-    assert "up to 40% of an arm's may be in another state" in text
+    assert "up to 40% of an arm's boots may be in another state" in text
 
 
 def test_an_undecided_arm_keeps_the_advice_back(loaded: Load) -> None:

@@ -138,6 +138,9 @@ def statements(said: Report) -> Iterator[str]:
     for at, low, high in re.findall(r"([+-][\d.]+)% \((?:\d+%: )?(-?[\d.]+) to (-?[\d.]+)\)", text):
         if not float(low) <= float(at) <= float(high):
             yield f"outside its limits: {at}% ({low} to {high})"
+    for at, low, high in re.findall(r"\(([+-][\d.]+)%, (-?[\d.]+) to (-?[\d.]+)[;)]", text):
+        if not float(low) <= float(at) <= float(high) or not float(low) <= 0 <= float(high):
+            yield f"undecided, and outside its limits or not around 0: {at}% ({low} to {high})"
     check, floor = found.a_a, re.search(r"columns differ by ([\d.]+)% at most", text)
     if isinstance(check, AaCheck) and floor:
         beyond = abs(check.ratio - 1) * 100 > float(floor[1]) + 0.1

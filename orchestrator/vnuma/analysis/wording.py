@@ -84,6 +84,12 @@ def together(arms: Sequence[tuple[str, Verdict]]) -> str:
     (first, verdict), *others = arms
     if verdict.word is Word.EQUIVALENT:
         return f"{listed([name for name, _ in arms])} {'are' if others else 'is'} {headline(verdict)}"
+    if verdict.word is Word.UNDECIDED:
+        if not others:
+            return f"{first} is undecided ({_undecided_figures(verdict)})"
+        return f"{listed([f'{name} ({_undecided_figures(one)})' for name, one in arms])} are undecided"
+    if verdict.word is Word.TOO_FEW:
+        return _too_few_together(arms)
     parts = [f"{name} {headline(other).removeprefix(verdict.word).strip()}" for name, other in others]
     return listed([f"{first} is {headline(verdict)}", *parts])
 
@@ -287,6 +293,34 @@ def percent_whole(share: float) -> str:
     return f"{math.ceil(share * 100)}%"
 
 
+def _undecided_figures(verdict: Verdict) -> str:
+    """As in "+0.3%, -0.6 to 1.2; about 7 blocks would likely decide it"."""
+    assert verdict.ratio is not None
+    assert verdict.interval is not None
+    places = decimals([verdict.interval], verdict.margin)
+    text = f"{signed(verdict.ratio, places)}, {limits(verdict.interval, places)}"
+    more = f"about {verdict.blocks_needed} blocks would likely decide it" if verdict.blocks_needed else ""
+    return "; ".join(part for part in (text, apart_words(verdict) or more) if part)
+
+
+def _too_few_together(arms: Sequence[tuple[str, Verdict]]) -> str:
+    """One clause for all arms with too few boots, each with an estimate."""
+    _, first = arms[0]
+    boots = sorted({verdict.boots for _, verdict in arms})
+    seen = " to ".join(map(str, dict.fromkeys((boots[0], boots[-1]))))
+    told = ", ".join(f"{name} {_provisional(verdict)}" for name, verdict in arms)
+    many = plural(first.replicate)
+    return (
+        f"Too few {many} for a verdict ({seen} of {first.boots_needed} per arm): so far {told}, provisional"
+    )
+
+
+def _provisional(verdict: Verdict) -> str:
+    """Whole percents stay whole: a provisional figure should not look finer than it is."""
+    assert verdict.ratio is not None
+    return signed(verdict.ratio).replace(".0%", "%")
+
+
 def too_few(verdict: Verdict) -> str:
     """How many there are of those that words need: "too few boots (4 of 6)"."""
     return f"too few {plural(verdict.replicate)} ({verdict.boots} of {verdict.boots_needed})"
@@ -296,5 +330,4 @@ def _too_few(verdict: Verdict) -> str:
     text = too_few(verdict)
     if verdict.ratio is None:
         return text
-    # Whole percents stay whole: a provisional figure should not look finer than it is.
-    return f"{text}: {signed(verdict.ratio).replace('.0%', '%')} so far, provisional"
+    return f"{text}: {_provisional(verdict)} so far, provisional"

@@ -22,6 +22,7 @@ from vnuma.analysis.wording import (
     percent_up,
     sentence,
     signed_amount,
+    together,
 )
 
 FORBIDDEN = ("significant", "proves", "no difference", "best", "±")
@@ -92,6 +93,25 @@ def test_undecided_with_blocks() -> None:
 def test_undecided_without_a_number_of_blocks() -> None:
     """When enough blocks were run already, no number is promised."""
     assert headline(_verdict(Word.UNDECIDED, 0.6, -0.1, 1.3)) == "undecided: +0.6% (-0.1 to 1.3)"
+
+
+def test_undecided_arms_together_say_so_once() -> None:
+    """Each with its own estimate, interval and blocks."""
+    one = ("2x8", _verdict(Word.UNDECIDED, 0.3, -0.6, 1.2, blocks_needed=7))
+    other = ("4x4", _verdict(Word.UNDECIDED, 0.6, -0.1, 1.3))
+    blocks = "about 7 blocks would likely decide it"
+    assert together([one]) == f"2x8 is undecided (+0.3%, -0.6 to 1.2; {blocks})"
+    both = f"2x8 (+0.3%, -0.6 to 1.2; {blocks}) and 4x4 (+0.6%, -0.1 to 1.3) are undecided"
+    assert together([one, other]) == both
+
+
+@pytest.mark.parametrize(("boots", "of"), [((2, 2), "2 of 6"), ((2, 4), "2 to 4 of 6")])
+def test_arms_with_too_few_boots_share_one_sentence(boots: tuple[int, int], of: str) -> None:
+    """How many each has of those needed, and what they give so far."""
+    pairs = zip(("2x8", "4x4"), (0.2, 2.04), boots, strict=True)
+    arms = [(name, _verdict(Word.TOO_FEW, at, -1.0, 3.0, boots=n)) for name, at, n in pairs]
+    said = f"Too few boots for a verdict ({of} per arm): so far 2x8 +0.2%, 4x4 +2%, provisional"
+    assert together(arms) == said
 
 
 @pytest.mark.parametrize(

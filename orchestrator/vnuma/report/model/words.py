@@ -130,9 +130,10 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     control = loaded.study.control_arm
     arms = [arm for arm in analysis.arms if arm.arm != control]
     rest = [arm for arm in arms if arm.arm not in analysis.recommended]
-    pieces = _recommended(analysis, reference) or _not_yet(arms)
+    recommended, not_yet = _recommended(analysis, reference), _not_yet(arms)
+    pieces = recommended or not_yet
     fastest = bool(analysis.recommended) and reference not in analysis.recommended
-    text = " ".join(_against(rest, reference, fastest=fastest))
+    text = " ".join(_against(rest, reference, fastest=fastest, told=bool(not_yet) and not recommended))
     if text:
         pieces.append((f" {text}" if pieces else text, not pieces))
     alone = [item for item in analysis.sizes_apart if item.arm != control]
@@ -201,26 +202,35 @@ def _recommended(analysis: Analysis, reference: str) -> list[tuple[str, bool]]:
 
 
 def _not_yet(arms: Sequence[ArmResult]) -> list[tuple[str, bool]]:
-    """Why nothing is recommended although some arms have a verdict."""
+    """That nothing is recommended although some arms have a verdict, and which arms are undecided."""
     names = undecided(arms)
     if not names or len(names) == len(arms):
         return []
-    return [
-        ("No recommendation yet", True),
-        (f": {listed(names)} {'are' if names[1:] else 'is'} undecided.", False),
-    ]
+    open_arms = _sharing(arms, Word.UNDECIDED)
+    return [("No recommendation yet", True), (f": {together(open_arms)}." if open_arms else ".", False)]
 
 
-def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool) -> list[str]:
-    """The arms that are not recommended, grouped by verdict: one sentence a group."""
+def _against(arms: Sequence[ArmResult], reference: str, *, fastest: bool, told: bool) -> list[str]:
+    """The arms that are not recommended, grouped by verdict: one sentence a group.
+
+    `told`: the undecided ones were named before.
+    """
     made = []
-    for word in (Word.FASTER, Word.EQUIVALENT, Word.SLOWER):
-        sharing = [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word]
+    for word in (Word.FASTER, Word.EQUIVALENT, Word.SLOWER, *([] if told else [Word.UNDECIDED])):
+        sharing = _sharing(arms, word)
         if sharing:
-            than = f" than {reference}." if fastest else "."
+            than = f" than {reference}." if fastest and word is not Word.UNDECIDED else "."
             than = f" to {reference}." if word is Word.EQUIVALENT else than
             made.append(together(sharing) + than)
-    for word in (Word.UNDECIDED, Word.TOO_FEW):
-        group = [arm for arm in arms if arm.verdict.word is word]
-        made += [f"{arm.arm}: {headline(arm.verdict)}." for arm in group]
-    return made
+    few = [arm for arm in arms if arm.verdict.word is Word.TOO_FEW]
+    known = [arm for arm in few if arm.verdict.ratio is not None]
+    if len(known) > 1:
+        made.append(together(_sharing(known, Word.TOO_FEW)) + ".")
+        few = [arm for arm in few if arm not in known]
+    held = [arm for arm in arms if arm.verdict.withheld]
+    return made + [f"{arm.arm}: {headline(arm.verdict)}." for arm in (*held, *few)]
+
+
+def _sharing(arms: Sequence[ArmResult], word: Word) -> list[tuple[str, Verdict]]:
+    """Arms of that verdict by name; those whose verdict is withheld have none."""
+    return [(arm.arm, arm.verdict) for arm in arms if arm.verdict.word is word and not arm.verdict.withheld]
