@@ -163,7 +163,7 @@ def _checks(found: Findings) -> Iterator[Caution]:
                 yield Caution(
                     name,
                     f"{_moved(found.measure)} moved by {slope.slope * 100:+.2f}% {unit} (p = {slope.p:.2g}).",
-                    "Random order keeps the comparison fair; look for what changed on the host.",
+                    f"{_against_drift(found.design)} Look for what changed on the host.",
                 )
     if isinstance(found.sentinel, Drift):
         slopes = (found.sentinel.between_blocks, found.sentinel.within_blocks)
@@ -241,3 +241,15 @@ def _resting(flagged: Sequence[str], reference: Sequence[str]) -> str:
 
 def _all(names: Sequence[str]) -> str:
     return ", ".join(names)
+
+
+def _against_drift(design: AnalysisDesign) -> str:
+    """What the design does about drift, and what the next one could do."""
+    if design.order == "fixed":
+        return "In a fixed order drift looks like an effect."
+    if design.place != "none":
+        return "The comparison takes the place in the block into account."
+    return (
+        "Random order keeps the comparison fair, with wider intervals; in a new study "
+        "design.covariate: place may narrow them."
+    )

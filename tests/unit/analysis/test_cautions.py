@@ -21,6 +21,7 @@ from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.records import CellRecord, NotEvaluated, PositiveControl
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
+from vnuma.domain.study.design import Covariate
 from vnuma.domain.workloads.replicate import Replicate
 
 
@@ -95,6 +96,24 @@ def test_rank_dissent_is_told() -> None:
     arm = found.arms[-1]
     assert (arm.verdict.word, arm.verdict.rank_supports) == (Word.SLOWER, False)
     assert "sensitivity" in caution_ids(found)
+
+
+@pytest.mark.parametrize(
+    ("order", "covariate", "fair", "place"),
+    [
+        ("randomised", "none", True, True),
+        ("randomised", "place", False, False),
+        ("fixed", "none", False, False),
+    ],
+)
+def test_advice_on_drift_fits_the_design(order: str, covariate: Covariate, fair: bool, place: bool) -> None:
+    """Only a random order is called fair for its order, and only a study without the place is told of it."""
+    ms = noisy_ms(8, 6, 0.001) * np.exp(0.05 * np.arange(8))[:, None]
+    study = study_of(ms, columns_of(), order=order)
+    study.design = dataclasses.replace(study.design, covariate=covariate)
+    advice = next(item.advice for item in analysed(study).cautions if item.id == "drift_blocks")
+
+    assert ("Random order keeps" in advice, "covariate: place" in advice) == (fair, place)
 
 
 def test_every_caution_has_advice() -> None:
