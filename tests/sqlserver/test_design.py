@@ -36,3 +36,16 @@ def test_dop_feedback_is_asked_of_every_database(
     running.wait_for("sql_listening")
     with connect(server_of(running)) as connection:
         assert read_design(connection, int(version[:2])).dop_feedback is feedback
+
+
+def test_a_query_that_fails_says_why(lab: LabFactory) -> None:
+    """A view without a column that is asked for leaves the rest readable, and its error is kept."""
+    learned = {"without": {"database_scoped_configurations": ["value"]}}
+    sql = {"version": "16.0.4085.2", "use": {"log_shipped": ["erp"]}}
+    running = lab(vms=[vm(sql=sql)], learned=learned)
+    running.wait_for("sql_listening")
+    with connect(server_of(running)) as connection:
+        found = read_design(connection, 16)
+    assert (found.dop_feedback, found.processor_groups) == (None, 1)
+    assert found.unread.keys() == {"dop_feedback"}
+    assert "207" in found.unread["dop_feedback"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from vnuma.checks.subject import (
     EXTRA_CONFIG,
@@ -77,6 +77,11 @@ class Facts:
     def sql(self) -> SqlFacts:
         """SQL Server in the guest."""
         return self.subject.sql or self._refuse("sql")
+
+    def sql_known(self, name: str, what: str) -> Any:
+        """A field of `sql`. Raises Unknown where it was not read, with the error of a query that failed."""
+        why = self.sql.unread.get(name)
+        return known(getattr(self.sql, name), f"{what} ({why})" if why else what)
 
     @property
     def study(self) -> StudyFacts:

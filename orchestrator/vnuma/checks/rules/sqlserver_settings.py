@@ -133,7 +133,7 @@ def s15(facts: Facts) -> Fail | None:
     """Its memory is set aside."""
     if not has_resource_governor(facts.sql.server.edition, facts.sql.server.major):
         return None
-    databases = known(facts.sql.xtp_databases, "databases with memory-optimised tables")
+    databases = facts.sql_known("xtp_databases", "databases with memory-optimised tables")
     wrong = [one for one in databases if one.pool is None or one.min_memory_percent != one.max_memory_percent]
     if not wrong:
         return None
@@ -205,7 +205,7 @@ def _is_one_node(mask: str) -> bool:
 )
 def s19(facts: Facts) -> Fail | None:
     """Degrees stay."""
-    if facts.sql.server.major < 16 or not known(facts.sql.dop_feedback, "DOP feedback"):
+    if facts.sql.server.major < 16 or not facts.sql_known("dop_feedback", "DOP feedback"):
         return None
     return Fail(
         {"version": facts.sql.server.version, "DOP feedback": "on"},

@@ -70,7 +70,7 @@ def _most_cpus(facts: Facts) -> int:
 def w02(facts: Facts) -> Fail | None:
     """No more groups than CPUs need."""
     facts.require_running_shape()
-    groups = known(facts.sql.processor_groups, "processor groups (sys.dm_os_nodes)")
+    groups = facts.sql_known("processor_groups", "processor groups (sys.dm_os_nodes)")
     most = _most_cpus(facts)
     if groups <= -(-most // GROUP_SIZE):
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from vnuma.domain.vm.facts import GuestTopology
@@ -104,6 +104,8 @@ class SqlFacts:
     """Windows processor groups that SQL Server's nodes lie in."""
     dop_feedback: bool | None = None
     """Whether DOP feedback may change degrees of parallelism (2022 and later)."""
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """Why a query for one of these failed, by the field's name."""
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from vnuma.domain.vm.server import XtpDatabase
 from vnuma.errors import PrivilegeMissing, SqlFailed
@@ -34,30 +36,41 @@ DOP_FEEDBACK_SINCE = 16
 
 @dataclass(frozen=True)
 class DesignFacts:
-    """None: this login may not see it, or this version does not have it."""
+    """None: this version does not have it, or `unread` has the error, by the field's name."""
 
     tcp_ports: str | None
     xtp_databases: tuple[XtpDatabase, ...] | None
     dop_feedback: bool | None
     processor_groups: int | None
+    unread: Mapping[str, str]
+
+
+Read = TypeVar("Read")
 
 
 def read_design(connection: pyodbc.Connection, major: int) -> DesignFacts:
     """Read them, each by itself: what is refused leaves the others. Raises SqlUnreachable."""
+    unread: dict[str, str] = {}
+
+    def asked(name: str, read: Callable[[pyodbc.Connection], Read | None]) -> Read | None:
+        try:
+            return read(connection)
+        except (SqlFailed, PrivilegeMissing) as error:
+            unread[name] = error.what
+            return None
+
     return DesignFacts(
-        tcp_ports=_ports(connection),
-        xtp_databases=_xtp(connection),
-        dop_feedback=_dop_feedback(connection) if major >= DOP_FEEDBACK_SINCE else None,
-        processor_groups=_groups(connection),
+        tcp_ports=asked("tcp_ports", _ports),
+        xtp_databases=asked("xtp_databases", _xtp),
+        dop_feedback=asked("dop_feedback", _dop_feedback) if major >= DOP_FEEDBACK_SINCE else None,
+        processor_groups=asked("processor_groups", _groups),
+        unread=unread,
     )
 
 
 def _ports(connection: pyodbc.Connection) -> str | None:
     """The static ports of all addresses, node masks included; a dynamic port has none."""
-    try:
-        rows = answers.rows(connection, _PORTS, str, Maybe(str))
-    except (SqlFailed, PrivilegeMissing):
-        return None
+    rows = answers.rows(connection, _PORTS, str, Maybe(str))
     found = [(ports or "").strip("\0 ") for key, ports in rows if key.lower().endswith("\\ipall")]
     return (found[0] or "dynamic") if found else None
 
@@ -65,13 +78,10 @@ def _ports(connection: pyodbc.Connection) -> str | None:
 def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
     if not columns.present(connection, "sys.databases", ("resource_pool_id",)):
         return None
-    try:
-        clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
-        found = answers.rows(connection, _POOLS, int, str, int, int)
-        pools = {number: (name, low, high) for number, name, low, high in found}
-        databases = answers.rows(connection, _DATABASES, int, str, Maybe(int))
-    except (SqlFailed, PrivilegeMissing):
-        return None
+    clerks = {name for (name,) in answers.rows(connection, _CLERKS, str)}
+    found = answers.rows(connection, _POOLS, int, str, int, int)
+    pools = {number: (name, low, high) for number, name, low, high in found}
+    databases = answers.rows(connection, _DATABASES, int, str, Maybe(int))
     return tuple(
         XtpDatabase(name, *pools.get(pool, (None, None, None)))
         for number, name, pool in databases
@@ -80,19 +90,13 @@ def _xtp(connection: pyodbc.Connection) -> tuple[XtpDatabase, ...] | None:
 
 
 def _groups(connection: pyodbc.Connection) -> int | None:
-    try:
-        return len(answers.rows(connection, _GROUPS, int)) or None
-    except (SqlFailed, PrivilegeMissing):
-        return None
+    return len(answers.rows(connection, _GROUPS, int)) or None
 
 
 def _dop_feedback(connection: pyodbc.Connection) -> bool | None:
     """Whether any database that this login may enter has it on; None if it may enter none."""
     found: list[int] = []
-    try:
-        for (name,) in answers.rows(connection, _OPEN, str):
-            quoted = "[" + name.replace("]", "]]") + "]"
-            found += [on for (on,) in answers.rows(connection, _FEEDBACK.format(quoted), int)]
-    except (SqlFailed, PrivilegeMissing):
-        return None
+    for (name,) in answers.rows(connection, _OPEN, str):
+        quoted = "[" + name.replace("]", "]]") + "]"
+        found += [on for (on,) in answers.rows(connection, _FEEDBACK.format(quoted), int)]
     return any(found) if found else None
