@@ -102,7 +102,7 @@ VERBS = (
 )
 """What a text may name as a command."""
 
-_NAMED = re.compile(rf"(?<![\w./-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
+_NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
 
 
 def runnable(text: str) -> str:

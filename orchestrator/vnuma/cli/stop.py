@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from vnuma.cli.options import RunArgument, StoreOption
-from vnuma.cli.screen import echo
+from vnuma.cli.screen import say
 
 
 def stop(
@@ -23,4 +23,4 @@ def stop(
     """
     from vnuma.engine.run.stop_request import ask_to_stop
 
-    echo(ask_to_stop(run, after_cell=after_cell, url=store))
+    say(ask_to_stop(run, after_cell=after_cell, url=store))

@@ -79,9 +79,17 @@ def test_commands_in_messages_are_what_this_shell_finds(
     """Only commands: the product's name and paths stay as they are."""
     monkeypatch.setattr(sys, "argv", [str(tmp_path / "vnuma")])
     monkeypatch.setenv("PATH", "/nowhere")
-    text = "vnuma reads it. Next: vnuma plan x.yml; see /opt/vnuma run"
+    text = "vnuma reads it (CN=vnuma lab CA). Next: vnuma plan x.yml; see /opt/vnuma run"
 
     assert runnable(text) == text.replace("vnuma plan", f"{tmp_path}/vnuma plan")
+
+
+def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its hint is for typing, like any other."""
+    monkeypatch.setattr("vnuma.engine.run.stop_request.ask_to_stop", lambda *_, **__: "Look: vnuma status")
+    monkeypatch.setattr("vnuma.cli.screen.command", lambda: "venv/bin/vnuma")
+
+    assert vnuma_here("stop", "latest").out == "Look: venv/bin/vnuma status\n"
 
 
 def test_every_verb_is_known_as_a_command() -> None:
