@@ -203,7 +203,7 @@ def test_a_vm_under_study_is_refused_to_a_second_run(
 
 
 def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
-    """`vnuma stop` asks; the run's own process puts the VM back."""
+    """`vnuma stop` asks; the run's own process puts the VM back and ends with the code of missing cells."""
     running = lab()
     before = settings_now(running)
     process = start(write_study(tmp_path, design=ENDLESS), write_inventory(tmp_path, running))
@@ -213,5 +213,6 @@ def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory
     _, said = process.communicate(timeout=240)
 
     assert asked.code == 0
-    assert process.returncode == 130, said
+    assert process.returncode == 6, said
+    assert "vnuma run --resume small.1" in said
     assert settings_now(running) == before

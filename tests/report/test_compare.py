@@ -208,8 +208,10 @@ def test_a_run_is_not_compared_with_itself(runs: Runs) -> None:
 @pytest.mark.parametrize("text", ["slower", "slower>2", "slower<2%", "bigger>2%", "slower>nan%", ">2%"])
 def test_other_conditions_are_refused(text: str) -> None:
     """With the form that is right."""
-    with pytest.raises(InputError, match="is not a condition"):
+    with pytest.raises(UsageError, match="is not a condition") as refused:
         parse_condition(text)
+
+    assert refused.value.exit_code == 2
 
 
 def test_the_command_exits_with_10_and_writes_junit(runs: Runs, tmp_path: Path) -> None:

@@ -107,11 +107,11 @@ def _refuse_under_a_run() -> None:
 def status() -> None:
     """Say whether a lab runs, and where."""
     from vnuma import lab as labs
+    from vnuma.errors import EnvironmentProblem
 
     state = labs.status()
     if state is None:
-        say("No lab runs. Start one: vnuma lab up")
-        raise typer.Exit(1)
+        raise EnvironmentProblem("No lab runs.", fix="vnuma lab up")
     typer.echo(
         f"Scenario {state.scenario}, ESXi {state.esxi}, {state.host}:{state.port}, process {state.pid}."
     )

@@ -215,7 +215,7 @@ def _tell(ended: RunOutcome) -> None:
     if ended.progress.retries:
         say(f"Note      vSphere had to be asked again {ended.progress.retries} times.", sys.stderr)
     nothing_ran = not any(vm.last for vm in ended.progress.vms)
-    if nothing_ran and not ended.interrupted and ended.play_output:
+    if nothing_ran and not ended.stopped and ended.play_output:
         say(_last_words(ended.play_output), sys.stderr)
     for problem in ended.problems:
         if problem is not ended.worst:

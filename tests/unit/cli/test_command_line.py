@@ -54,6 +54,16 @@ def test_a_mistake_on_the_command_line_ends_with_2(arguments: tuple[str, ...], n
     assert "exit 2" in refused.err
 
 
+def test_no_lab_is_the_environment_and_no_bug(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scripts ask by the exit code, and 1 would be a bug of vnuma."""
+    monkeypatch.setattr("vnuma.lab.status", lambda: None)
+
+    told = vnuma_here("lab", "status")
+
+    assert (told.code, told.out) == (4, "")
+    assert "vnuma lab up" in told.err
+
+
 def test_names_of_runs_are_completed(tmp_path: Path) -> None:
     """By the store that the shell's environment names."""
     build(new_store(tmp_path / "vnuma.db"), Story())

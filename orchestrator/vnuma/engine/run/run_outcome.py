@@ -19,14 +19,20 @@ class RunOutcome:
     restored: tuple[Restored, ...]
     problems: tuple[Exception, ...]
     interrupted: bool
+    """By Ctrl-C or another signal to this process."""
     play_output: str = ""
     closed: Closed | None = None
     """Why the allowed hours end it before its last cell."""
 
     @property
+    def stopped(self) -> bool:
+        """Whether somebody ended it, by a signal or by `vnuma stop`."""
+        return self.interrupted or self.progress.run.stop_requested is not None
+
+    @property
     def tells_what_lasts(self) -> bool:
         """Whether its error says what keeps VMs from further cells: nothing else decides the exit code."""
-        return not (self.problems or self.closed or self.interrupted)
+        return not (self.problems or self.closed or self.stopped)
 
     @property
     def worst(self) -> Exception | None:
@@ -45,10 +51,9 @@ class RunOutcome:
                 f"{run}: {valid} of {total} cells, all kept. {self.closed.why}",
                 fix=anew if self.closed.for_good else later,
             )
-        if self.interrupted:
-            raise Interrupted(
-                f"Stopped: {valid} of {total} cells, all kept.", fix=f"vnuma run --resume {run}"
-            )
+        if self.interrupted or (self.stopped and valid < total):
+            ended = Interrupted if self.interrupted else CellsMissing
+            raise ended(f"Stopped after {valid} of {total} cells.", fix=f"vnuma run --resume {run}")
         if valid < total:
             raise _missing(self.progress)
 

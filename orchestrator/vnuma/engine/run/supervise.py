@@ -87,8 +87,7 @@ def supervise(
             except Exception as error:
                 away = [problem for problem in problems if isinstance(problem, NotAtBaseline)]
                 raise (naming_all(away) if away else worst_of([*problems, error])) from error
-    interrupted = asked.count > 0 or _stopped(progress)
-    return RunOutcome(progress, tuple(restored), tuple(problems), interrupted, output, shut)
+    return RunOutcome(progress, tuple(restored), tuple(problems), asked.count > 0, output, shut)
 
 
 def restore_vms(

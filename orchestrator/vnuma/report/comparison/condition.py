@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vnuma.analysis.verdict import Verdict
-from vnuma.errors import InputError
+from vnuma.errors import UsageError
 
 State = Literal["met", "not met", "not evaluated"]
 
@@ -37,8 +37,8 @@ class Condition:
 
 
 def parse_condition(text: str) -> Condition:
-    """From text as people write it. InputError for anything else."""
+    """From text as people write it. UsageError for anything else."""
     found = _FORM.fullmatch(text)
     if found is None or not math.isfinite(float(found[2])):
-        raise InputError(f"'{text}' is not a condition.", fix="Use --fail-if 'slower>2%' or 'faster>2%'.")
+        raise UsageError(f"'{text}' is not a condition.", fix="Use --fail-if 'slower>2%' or 'faster>2%'.")
     return Condition("slower" if found[1] == "slower" else "faster", float(found[2]) / 100)
