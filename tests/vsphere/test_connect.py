@@ -43,6 +43,7 @@ def test_a_wrong_password_is_refused_without_naming_it(shared_lab: LabHandle) ->
     with pytest.raises(LoginRefused) as caught:
         connect(vcenter_of(shared_lab, password=secret))
     assert shared_lab.vcenter.user in caught.value.what
+    assert "vnuma_vcenter.user" in str(caught.value.fix)  # the inventory's key
     assert secret not in "".join(traceback.format_exception(caught.value))
 
 
@@ -140,7 +141,7 @@ def test_a_proxy_that_refuses_is_named(shared_lab: LabHandle, status: int) -> No
     assert proxy.address in caught.value.what
     assert shared_lab.vcenter.host in caught.value.what
     assert str(status) in caught.value.what
-    assert "vcenter.proxy" in str(caught.value.fix)
+    assert "vnuma_vcenter.proxy" in str(caught.value.fix)
 
 
 @pytest.mark.parametrize("encoded", [False, True], ids=["XML", "base64"])

@@ -151,7 +151,7 @@ def _login(vcenter: VCenter, transport: Transport, content: Any) -> str:
     except vim.fault.InvalidLogin as fault:
         raise AccountRefused(
             f"{vcenter.host} does not accept the user {vcenter.user} or its password.",
-            fix="Check vcenter.user and its password; repeated attempts may lock the account.",
+            fix="Check vnuma_vcenter.user and its password; repeated attempts may lock the account.",
         ) from fault
 
 

@@ -133,7 +133,7 @@ class _Rest:
         except (ValueError, AttributeError) as error:
             raise EnvironmentProblem(
                 f"{self._vcenter.address} answers at {_TAGGING}, but not as a vCenter does.",
-                fix="Check vcenter.host and vcenter.port.",
+                fix="Check vnuma_vcenter.host and its port.",
             ) from error
 
     def _refused(self, status: int) -> EnvironmentProblem:

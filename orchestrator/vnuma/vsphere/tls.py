@@ -92,9 +92,9 @@ def rejected(vcenter: VCenter, error: ssl.SSLCertVerificationError) -> Certifica
         return CertificateRejected(
             f"{vcenter.host} shows a certificate that is not trusted ({error.verify_message}). "
             "Nothing was sent.",
-            fix="Name the CA that signed it in vcenter.ca_file.",
+            fix="Name the CA that signed it in vnuma_vcenter.ca_file.",
         )
-    return rejection(vcenter.host, certificate, error.verify_code, vcenter.ca_file, "vcenter")
+    return rejection(vcenter.host, certificate, error.verify_code, vcenter.ca_file, "vnuma_vcenter")
 
 
 def _shown_certificate(vcenter: VCenter) -> x509.Certificate | None:
@@ -114,7 +114,7 @@ def unreachable(vcenter: VCenter, error: Exception) -> VCenterUnreachable:
     """The sentence for a connection that could not be made or broke."""
     if vcenter.proxy:
         return _proxy_failed(vcenter, vcenter.proxy, error)
-    fix = "Check vcenter.host and vcenter.port, and that no firewall blocks it."
+    fix = "Check vnuma_vcenter.host and its port, and that no firewall blocks it."
     if isinstance(error, socket.gaierror):
         return VCenterUnreachable(f"The name {vcenter.host} is unknown here ({error.strerror}).", fix=fix)
     if isinstance(error, TimeoutError):
@@ -135,5 +135,5 @@ def _proxy_failed(vcenter: VCenter, proxy: tuple[str, int], error: Exception) ->
     words = str(getattr(error, "strerror", None) or error or type(error).__name__)
     return VCenterUnreachable(
         f"{vcenter.address} cannot be reached through the proxy {proxy[0]}:{proxy[1]} ({words}).",
-        fix="Check vcenter.proxy, and that the proxy may connect to that host and port without a login.",
+        fix="Check vnuma_vcenter.proxy, and that it may connect to that host and port without a login.",
     )

@@ -176,5 +176,5 @@ def _served_versions(vcenter: VCenter, context: ssl.SSLContext) -> set[str]:
 def _no_vsphere(vcenter: VCenter, why: str) -> VCenterUnreachable:
     return VCenterUnreachable(
         f"{vcenter.address} answers, but is neither vCenter nor ESXi ({why}).",
-        fix="Check vcenter.host and vcenter.port.",
+        fix="Check vnuma_vcenter.host and its port.",
     )

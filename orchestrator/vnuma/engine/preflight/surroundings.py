@@ -287,7 +287,7 @@ def _not_looked_at(name: str, why: str) -> Finding:
         "P20",
         "warn",
         f"Who else uses SQL Server on {name} is not evaluated: {why}",
-        "Power the VM on and start again, if anybody may depend on it.",
+        "Put that right (power the VM on, if it is off) and start again, if anybody may depend on it.",
     )
 
 
