@@ -23,4 +23,5 @@ def test_a_no_changes_nothing(vnuma_home: Path, lab_binary: Path, monkeypatch: p
 
     for part in ("SIMULATED", "sql16", "36 power-cycles", "numCoresPerSocket", "Time", "Put back", "Start?"):
         assert part in said
+    assert "vnuma plan STUDY --checks" in " ".join(said.split())
     assert "No run yet" in runs.out

@@ -60,7 +60,7 @@ def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
     total = in_all(study, plans)
     lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)
-    lines.append(f"Checks   {counted(warned, 'warning')}; in full: vnuma plan STUDY")
+    lines.append(f"Checks   {counted(warned, 'warning')}; in full: vnuma plan STUDY --checks")
     lines.append("Put back after the last cell, on Ctrl-C, and at the next start if this controller dies.")
     return "\n".join(lines)
 
