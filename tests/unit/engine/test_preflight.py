@@ -106,7 +106,7 @@ def test_what_was_shown_in_full_is_named_once_with_the_command_to_repeat() -> No
         refuse_shown(findings, "vnuma plan s.yml")
 
     assert str(caught.value).startswith("P01, P02 block the study. Nothing was changed.")
-    assert "then again: vnuma plan s.yml" in (caught.value.fix or "")
+    assert "then run: vnuma plan s.yml" in (caught.value.fix or "")
     refuse_shown(check(study(), vm_of(), host_of()), "vnuma plan s.yml")
 
 

@@ -49,5 +49,5 @@ def refuse_shown(findings: Iterable[Finding], again: str) -> None:
     if ids:
         raise PreflightBlocked(
             f"{', '.join(ids)} {'blocks' if len(ids) == 1 else 'block'} the study. Nothing was changed.",
-            fix=f"Do what stands above beside fix:, then again: {again}",
+            fix=f"Apply the fixes listed above, then run: {again}",
         )
