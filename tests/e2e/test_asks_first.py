@@ -21,7 +21,16 @@ def test_a_no_changes_nothing(vnuma_home: Path, lab_binary: Path, monkeypatch: p
     finally:
         vnuma("lab", "down")
 
-    for part in ("SIMULATED", "sql16", "36 power-cycles", "numCoresPerSocket", "Time", "Put back", "Start?"):
+    for part in (
+        "SIMULATED",
+        "sql16",
+        "36 power-cycles",
+        "numCoresPerSocket",
+        "Time",
+        "Put back",
+        "127.0.0.1:",
+        "Start?",
+    ):
         assert part in said
     assert "vnuma plan STUDY --checks" in " ".join(said.split())
     assert "No run yet" in runs.out

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, find_inventory, inventory_of
+from vnuma.cli.options import InventoryOption, find_inventory, inventory_of, reached_by
 from vnuma.cli.screen import echo, say
 from vnuma.domain.vm.plain_text import counted
 
@@ -65,6 +65,7 @@ def doctor(
             json.dumps({"schema": "vnuma/doctor/1", "checks": [asdict(item) for item in findings]}, indent=2)
         )
     else:
+        say(f"Reads {reached_by(where, targets)}")
         for item in findings:
             say(f"{item.state:5} {item.subject:11} {item.what}")
             for line in item.more:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -56,4 +57,4 @@ def init(
     typer.echo("Passwords are read from the environment:")
     typer.echo("  read -rs VNUMA_VCENTER_PASSWORD && export VNUMA_VCENTER_PASSWORD")
     typer.echo("  read -rs VNUMA_SQL_PASSWORD && export VNUMA_SQL_PASSWORD")
-    say("Next: vnuma doctor")
+    say(f"Next: vnuma doctor -i {shlex.quote(str(folder))}")

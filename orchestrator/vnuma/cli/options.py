@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,6 +15,7 @@ from vnuma.errors import InputError, VnumaError
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study
+    from vnuma.engine.access.target import AnyTarget
 
 
 def run_names(incomplete: str) -> list[str]:
@@ -114,3 +115,12 @@ def find_inventory(given: Path | None) -> Path:
         "There is no inventory: no ./inventory, and no lab runs.",
         fix="vnuma init writes one for your vCenter; vnuma lab up starts the lab.",
     )
+
+
+def reached_by(inventory: Path, targets: Mapping[str, AnyTarget]) -> str:
+    """Which inventory was read, and the vCenters that its targets are reached by."""
+    servers = (server for target in targets.values() for server in target.vcenters)
+    hosts = dict.fromkeys(
+        server.host if server.port == 443 else f"{server.host}:{server.port}" for server in servers
+    )
+    return f"inventory {inventory}" + (f", vCenter {', '.join(hosts)}" if hosts else "")

@@ -19,6 +19,7 @@ from vnuma.cli.options import (
     RequireTagOption,
     StudyArgument,
     TicketOption,
+    reached_by,
     read_study,
     study_inventory,
 )
@@ -67,7 +68,8 @@ def plan(
     permit = Permit.given(production, ticket, require_tag)
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
-    plans = list(plan_all(parsed, study_targets(where, parsed), permit, where).values())
+    targets = study_targets(where, parsed)
+    plans = list(plan_all(parsed, targets, permit, where).values())
     if format_ is PlanFormat.JSON:
         echo(json.dumps(_document(parsed, plans), indent=2))
     else:
@@ -76,6 +78,7 @@ def plan(
             say(plan_text(parsed, one, start, checks))
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
+        say(f"Reads    {reached_by(where, targets)}")
     if document:
         from vnuma.cli.plan_document import write_document
 

@@ -14,6 +14,7 @@ from vnuma.cli.options import (
     RequireTagOption,
     StoreOption,
     TicketOption,
+    reached_by,
     read_study,
     run_names,
     study_inventory,
@@ -132,7 +133,7 @@ def _start(
         say(words, sys.stderr)
     prepared = prepare(parsed, text, targets, permit, where)
     if ask and sys.stdin.isatty() and sys.stderr.isatty():
-        _ask(parsed, list(prepared.plans.values()))
+        _ask(parsed, list(prepared.plans.values()), reached_by(where, targets))
     created = create_run(opened, prepared, where)
     if create_only:
         echo(created.name)
@@ -141,11 +142,12 @@ def _start(
     _supervise(opened, address, created, parsed, targets, where, follow)
 
 
-def _ask(study: Study, plans: Sequence[TargetPlan]) -> None:
+def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
     """Show what will change, and go on only with a yes. Raises typer.Abort."""
     from vnuma.cli.plan_text import summary
 
     say(summary(study, plans), sys.stderr)
+    say(f"By       {reached}", sys.stderr)
     typer.confirm("Start?", abort=True, err=True)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
+from tests.support.cli import vnuma_here
 from vnuma.engine.access.new_inventory import Answers, write_inventory
 from vnuma.errors import InputError
 
@@ -42,3 +43,16 @@ def test_a_proxy_is_checked_before_it_is_written(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="proxy"):
         write_inventory(tmp_path / "bad", replace(answers, proxy="proxy.example"))
     assert not (tmp_path / "bad").exists()
+
+
+def test_what_comes_next_reads_the_inventory_just_written(tmp_path: Path) -> None:
+    """Without -i the doctor would look at another site's."""
+    folder = tmp_path / "site 6"
+    answers = {
+        "--folder": str(folder), "--vcenter": "vc6", "--user": "u", "--ca-file": "", "--vm": "sql16",
+        "--sql-host": "sql16", "--sql-user": "vnuma", "--sql-ca-file": "",
+    }  # fmt: skip
+
+    ran = vnuma_here("init", *(word for pair in answers.items() for word in pair), "--test-clone")
+
+    assert f"vnuma doctor -i '{folder}'" in ran.out
