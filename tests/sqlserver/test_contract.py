@@ -102,3 +102,21 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     assert set(json.loads(text)["beliefs"]) == set(BELIEFS.by_id)
     end = shared_lab.vms["sql16"]
     assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []
+
+
+def test_a_server_that_is_no_test_clone_needs_a_permit(tmp_path: Path, lab: LabFactory) -> None:
+    """No database is made there; with a change ticket it is asked."""
+    running = lab()
+    running.wait_for("sql_listening")
+    path = write_inventory(tmp_path, running)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_test_clone"] = False
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+    refused = vnuma("contract", "--sql", "sql16", "-i", path)
+    permitted = vnuma("contract", "--sql", "sql16", "-i", path, "--production", "--ticket", "CHG7")
+
+    assert refused.code == 5
+    assert refused.out == ""
+    assert "--production --ticket" in refused.text
+    assert permitted.code == 0, permitted.text

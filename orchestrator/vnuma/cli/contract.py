@@ -9,11 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.options import InventoryOption, inventory_of
+from vnuma.cli.options import (
+    InventoryOption,
+    ProductionOption,
+    RequireTagOption,
+    TicketOption,
+    inventory_of,
+)
 from vnuma.cli.screen import echo, say
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
+    from vnuma.engine.preflight.permit import Permit
 
 
 def contract(
@@ -31,6 +38,9 @@ def contract(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="With --vcenter: ask only what changes nothing.")
     ] = False,
+    production: ProductionOption = False,
+    ticket: TicketOption = None,
+    require_tag: RequireTagOption = None,
     inventory: InventoryOption = None,
     output: Annotated[
         Path | None,
@@ -40,20 +50,27 @@ def contract(
     """Check vnuma's assumptions against a real SQL Server or vCenter; or list them. Exit code 4: one differs.
 
     --sql makes the database vnuma_contract there and drops it afterwards. No setting is changed.
+    It needs a test clone, its owner's tag (--require-tag), or --production --ticket.
     --vcenter power-cycles a test clone and changes it; other VMs, or with --read-only any, are only read.
 
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
     """
+    from vnuma.engine.preflight.permit import Permit
     from vnuma.errors import UsageError
 
+    permit = Permit.given(production, ticket, require_tag)
+    if permit != Permit() and not sql:
+        raise UsageError(
+            "--production, --ticket and --require-tag go with --sql.", fix="vnuma contract --sql HOST"
+        )
     if (sql and vcenter) or (read_only and not vcenter):
         raise UsageError(
             "Give --sql, or --vcenter, and --read-only only with --vcenter.",
             fix="vnuma contract --vcenter HOST --read-only",
         )
     if sql:
-        tell(_ask_sql(sql, inventory), output)
+        tell(_ask_sql(sql, inventory, permit), output)
     elif vcenter:
         tell(_ask_vcenter(vcenter, inventory, read_only=read_only), output)
     elif output:
@@ -64,13 +81,14 @@ def contract(
         typer.echo(markdown(), nl=False)
 
 
-def _ask_sql(name: str, inventory: Path | None) -> Answers:
+def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
     from vnuma.engine.access.connections import sql_server
     from vnuma.engine.access.inventory import named_targets
     from vnuma.sqlserver.contract.judge import judge
 
-    target = named_targets(inventory_of(inventory, [name]), [name])[name]
-    return judge(sql_server(target.in_vcenter()))
+    target = named_targets(inventory_of(inventory, [name]), [name])[name].in_vcenter()
+    permit.require_of(target)
+    return judge(sql_server(target))
 
 
 def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool) -> Answers:

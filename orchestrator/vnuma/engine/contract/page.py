@@ -27,7 +27,8 @@ _SQL = """
 ## SQL Server
 
 `vnuma contract --sql HOST`, HOST as the inventory names it. It logs in once for each belief, makes the
-database `vnuma_contract`, drops it afterwards, and changes no setting. *Since* is the first major version.
+database `vnuma_contract`, drops it afterwards, and changes no setting. Without a test clone or
+its owner's tag it needs `--production` and `--ticket`. *Since* is the first major version.
 
 | belief | since | source |
 |---|---|---|

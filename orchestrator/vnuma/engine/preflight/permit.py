@@ -12,6 +12,8 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target, is_tag
 from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import EnvironmentProblem, InputError, PreflightBlocked
+from vnuma.vsphere.connect import connect
+from vnuma.vsphere.read import find_vm, read_vm
 from vnuma.vsphere.tags import read_tags_of
 
 _TICKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/#-]{1,63}")
@@ -111,7 +113,7 @@ class Permit:
         )
 
     def require(self, name: str, tagged: Tagged, *, test_clone: bool) -> None:
-        """For a role outside a run. Raises PreflightBlocked unless it is a test clone or permitted."""
+        """For a change outside a run. Raises PreflightBlocked unless the VM is a test clone or permitted."""
         if tagged.refusal:
             raise PreflightBlocked(
                 f"{TAG_RULE} {name} {tagged.refusal}.", fix="Its owner sets it in vSphere."
@@ -119,6 +121,14 @@ class Permit:
         if not (test_clone or tagged.permits or self.production):
             raise PreflightBlocked(
                 f"P07 {name} is not marked as a test clone.",
-                fix="Mark a clone in the inventory: vnuma_test_clone: true. A production VM needs the role's "
-                "options production: true and ticket: CHG...",
+                fix="Mark a clone in the inventory: vnuma_test_clone: true. A production VM needs "
+                "--production --ticket CHG..., or the role's options production: true and ticket: CHG...",
             )
+
+    def require_of(self, target: Target) -> None:
+        """`require` of a VM that is not read yet: its vCenter is asked only where a tag is needed."""
+        tagged = Tagged()
+        if self.tag or target.require_tag:
+            with connect(vcenter(target)) as session:
+                tagged = self.tagged(target, read_vm(session, find_vm(session, target.vm)).moid)
+        self.require(target.name, tagged, test_clone=target.test_clone)
