@@ -48,7 +48,9 @@ def test_a_plan_says_what_is_left_out_and_a_page_tells_a_change_board(tmp_path: 
     study, page = tmp_path / "here.yml", tmp_path / "board.html"
     study.write_text(STUDY.format(folder=tmp_path), encoding="utf-8")
 
-    lines = on_terminal(80, "plan", study, "--checks", "--document", page, "--ticket", "CHG7")
+    lines = on_terminal(
+        80, "plan", study, "--checks", "--document", page, "--ticket", "CHG7", "--color", "never"
+    )
 
     assert any(line.startswith("Runs ") for line in lines)
     assert [line for line in lines if len(line) > 80 and str(tmp_path) not in line] == []
