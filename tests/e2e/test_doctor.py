@@ -40,7 +40,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
     assert "1 warning." in ran.out
     first = ran.out.splitlines()[0]
     assert str(soon) in first
-    assert "vCenter 127.0.0.1" in first
+    assert "vSphere at 127.0.0.1" in first
 
 
 @pytest.mark.long

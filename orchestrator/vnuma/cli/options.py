@@ -118,9 +118,9 @@ def find_inventory(given: Path | None) -> Path:
 
 
 def reached_by(inventory: Path, targets: Mapping[str, AnyTarget]) -> str:
-    """Which inventory was read, and the vCenters that its targets are reached by."""
+    """Which inventory was read, and the vCenters or ESXi hosts that its targets are reached by."""
     servers = (server for target in targets.values() for server in target.vcenters)
     hosts = dict.fromkeys(
         server.host if server.port == 443 else f"{server.host}:{server.port}" for server in servers
     )
-    return f"inventory {inventory}" + (f", vCenter {', '.join(hosts)}" if hosts else "")
+    return f"inventory {inventory}" + (f", vSphere at {', '.join(hosts)}" if hosts else "")
