@@ -23,7 +23,7 @@ def test_a_certificate_of_another_ca_is_rejected(shared_lab: LabHandle, tmp_path
         connect(vcenter_of(shared_lab, ca_file=str(other_ca)))
     assert str(caught.value) == (
         "127.0.0.1 shows a certificate that Corp-CA2.pem did not sign (issuer CN=vnuma lab CA). "
-        "Nothing was sent.\n  Add that CA to vcenter.ca_file."
+        "Nothing was sent.\n  Add that CA to vnuma_vcenter.ca_file."
     )
 
 
