@@ -51,7 +51,7 @@ VCENTER = r"127\.0\.0\.1:\d+"
 TASKS = r"Look at the VM's recent tasks and events in vCenter\."
 NOT_NOW = r"Look at the VM's recent tasks and its host's state in vCenter\."
 NETWORK = (
-    r"Look whether vCenter is up, or just starting; else check vcenter\.host and vcenter\.port, and that no "
+    r"Look whether vCenter is up, or just starting; else check vnuma_vcenter\.host and its port, and that no "
     r"firewall blocks it\."
 )
 STOPS: dict[str, tuple[dict[str, Any], str, tuple[str, str]]] = {

@@ -69,7 +69,7 @@ def test_everything_that_blocks_is_reported_together(lab: LabFactory, tmp_path: 
     assert all(f"warn  {warning}" in planned.out for warning in ("P06", "P10", "P14"))
     assert "Start: vnuma run" not in planned.out  # it would be refused
     assert planned.err.count("P08") == 1
-    assert f"then again: vnuma plan {study} -i {inventory}" in planned.err
+    assert f"then run: vnuma plan {study} -i {inventory}" in planned.err
     assert "No run yet" in vnuma("status").out
     page = tmp_path / "board.html"
     assert vnuma("plan", study, "-i", inventory, "--document", page, "--ticket", "CHG0031").code == 5

@@ -26,6 +26,7 @@ def installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     """A package beside vnuma that brings a workload; called, it is one of that text instead."""
     install(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
+    sys.modules.pop("vnuma_tellers", None)  # of another test in this process
 
     def write(module: str) -> None:
         (tmp_path / "vnuma_tellers.py").write_text(module, encoding="utf-8")
