@@ -44,7 +44,7 @@ func newServices(
 	for i, vm := range played.VMs {
 		instance, err := sqlserver.New(sqlserver.Config{
 			Address: net.JoinHostPort(addresses[i], "0"), User: sqlUser, Password: password,
-			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition),
+			Version: vm.SQL.Version, Edition: fullEdition(vm.SQL.Edition), Scenario: played.Name,
 			Cost: model, TimeScale: played.TimeScale, Seed: played.Seed + int64(i),
 			Learned:  sqlserver.Learned{Errors: played.Learned.Errors, Without: played.Learned.Without},
 			SoftNUMA: vm.SQL.SoftNUMA, AdventureWorks: vm.SQL.AdventureWorks, Use: sqlserver.Use(vm.SQL.Use), LogWritersSpread: vm.SQL.LogWriters == "spread",

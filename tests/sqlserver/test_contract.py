@@ -99,6 +99,8 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
     assert ran.code == 0, ran.text
     assert f"{len(BELIEFS)} held, 0 differ, 0 not evaluable" in ran.text
     text = file.read_text(encoding="utf-8")
+    assert "SIMULATED" in ran.out
+    assert json.loads(text)["simulated"]
     assert set(json.loads(text)["beliefs"]) == set(BELIEFS.by_id)
     end = shared_lab.vms["sql16"]
     assert [word for word in ("sql16", end.host, str(end.port), end.password) if word in text] == []

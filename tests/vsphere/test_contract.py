@@ -14,7 +14,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.sqlserver.support import server_of
-from tests.support.cli import vnuma
+from tests.support.cli import on_terminal, vnuma
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from tests.vsphere.support import LabFactory, Login, vcenter_of
@@ -81,10 +81,16 @@ def only(monkeypatch: pytest.MonkeyPatch, *ids: str) -> None:
                 monkeypatch.setitem(beliefs.by_id, one.id, replace(one, look=pass_by))
 
 
+def agree(vm: VmFacts, scenario: str | None) -> None:
+    """Consent to whatever is changed: it is the lab's."""
+    assert (vm.name, bool(scenario)) == ("sql16", True)
+
+
 def ask(folder: Path, lab: LabHandle, **options: Any) -> Any:
     """What the lab's vCenter answers through its first VM."""
     inventory = write_inventory(folder, lab)
-    return judge_vcenter(named_targets(inventory, ["sql16"])["sql16"].in_vcenter(), inventory, **options)
+    target = named_targets(inventory, ["sql16"])["sql16"].in_vcenter()
+    return judge_vcenter(target, inventory, consent=agree, **options)
 
 
 @pytest.mark.parametrize("power", ["on", pytest.param("off", marks=pytest.mark.long)])
@@ -130,13 +136,20 @@ def test_a_vm_that_may_not_be_changed_is_only_read(
     path.write_text(json.dumps(document), encoding="utf-8")
     version = now(shared_lab).change_version
 
-    answers = judge_vcenter(named_targets(path, ["sql16"])["sql16"].in_vcenter(), path, **options)
+    answers = judge_vcenter(
+        named_targets(path, ["sql16"])["sql16"].in_vcenter(), path, consent=refuse, **options
+    )
 
     unasked = seen_of(answers.beliefs, Verdict.NOT_EVALUABLE)
     assert {one.id for one in (*WHILE_OFF, *WHILE_ON)} <= set(unasked)
     assert all(unasked[one.id] for one in WHILE_OFF)
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
     assert now(shared_lab).change_version == version
+
+
+def refuse(vm: VmFacts, _: str | None) -> None:
+    """Refuse every change."""
+    raise AssertionError(f"{vm.name} is not to be changed")
 
 
 def test_a_standalone_host_is_asked_as_such(lab: LabFactory, tmp_path: Path) -> None:
@@ -317,6 +330,8 @@ def test_its_run_is_none_that_measures(
         with pytest.raises(InputError):
             runs.get_run(connection, "latest")
     assert (attempt.outcome, attempt.reason) == (Outcome.INVALID, "not_measured")
+    assert "contract.1" in vnuma("status").out
+    assert "(simulated)" in vnuma("status").out
     assert vnuma("run", "--resume", run.name).code == 3
     assert "not_measured" in vnuma("results", run.name).text
 
@@ -334,7 +349,7 @@ def test_an_account_that_may_do_little_gets_an_answer_for_each_belief(
     inventory = write_inventory(tmp_path, running, user="limited")
     target = named_targets(inventory, ["sql16"])["sql16"].in_vcenter()
 
-    answers = judge_vcenter(target, inventory, read_only=True)
+    answers = judge_vcenter(target, inventory, consent=refuse, read_only=True)
 
     assert len(answers.beliefs) == len(READING) + len(WHILE_OFF) + len(WHILE_ON)
     assert seen_of(answers.beliefs, Verdict.DIFFERS) == {}
@@ -399,12 +414,35 @@ def test_the_command_writes_a_file_without_names(tmp_path: Path, shared_lab: Lab
 
     assert ran.code == 0, ran.text
     text = file.read_text(encoding="utf-8")
+    assert "SIMULATED" in ran.out
+    assert json.loads(text)["simulated"]
     assert set(json.loads(text)["beliefs"]) == {one.id for one in (*READING, *WHILE_OFF, *WHILE_ON)}
     names = ("sql16", shared_lab.vcenter.host, str(shared_lab.vcenter.port), shared_lab.vcenter.user)
     assert [name for name in names if name in text] == []
 
 
+@pytest.mark.parametrize("terminal", [True, False], ids=["a no", "nobody to ask"])
+def test_a_clone_is_changed_only_with_a_yes(shared_lab: LabHandle, tmp_path: Path, *, terminal: bool) -> None:
+    """On a terminal it says what will be done and asks; elsewhere it names the option for scripts."""
+    inventory, before = write_inventory(tmp_path, shared_lab), now(shared_lab)
+    command = ("contract", "--vcenter", "sql16", "-i", inventory)
+
+    if terminal:
+        said = "\n".join(on_terminal(100, *command, typed="n\n"))
+        parts = ["SIMULATED", "sql16", "shuts the guest down", "Put back", str(inventory), "Start?"]
+    else:
+        ran = vnuma(*command)
+        said, parts = ran.err, ["sql16", "--yes", "--read-only"]
+        assert (ran.code, ran.out) == (2, "")
+
+    assert [part for part in parts if part not in said] == []
+    assert now(shared_lab) == before
+    with open_store(store_url()).read() as connection:
+        assert not runs.list_runs(connection)
+
+
 def test_one_server_is_asked_at_a_time() -> None:
     """--sql with --vcenter, or --read-only without it, is a mistake of the command line."""
+    assert vnuma("contract", "--sql", "sql16", "--yes").code == 2
     assert vnuma("contract", "--vcenter", "sql16", "--sql", "sql16").code == 2
     assert vnuma("contract", "--sql", "sql16", "--read-only").code == 2

@@ -41,6 +41,7 @@ type Config struct {
 	DynamicPort      bool // no TcpPort, a dynamic one
 	Linux            bool // it runs on Linux, where there is no registry
 	ClockAhead       time.Duration
+	Scenario         string  // what it is simulated by, as its version says
 	Learned          Learned // where a real server answers otherwise
 	Certificate      *tls.Certificate
 	Log              *slog.Logger // bad input of clients and failures of the executor; nil = nowhere

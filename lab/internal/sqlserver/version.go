@@ -70,11 +70,15 @@ func (v version) has(since string) bool {
 	return v.atLeast(major, minor, build)
 }
 
-// banner is @@VERSION.
+// banner is @@VERSION, which says besides that no SQL Server answers.
 func (i *Instance) banner() string {
+	simulated := "simulated by vnuma-lab"
+	if i.config.Scenario != "" {
+		simulated += ", scenario " + i.config.Scenario
+	}
 	return fmt.Sprintf("Microsoft SQL Server %s (%s) - %s (X64) \n\tCopyright (C) %s Microsoft Corporation\n\t%s on Windows Server 2016 "+
-		"Standard 10.0 <X64> (Build 14393: ) (Hypervisor)\n", releases[i.version.major], i.version.level(), i.version.text,
-		releases[i.version.major], i.edition())
+		"Standard 10.0 <X64> (Build 14393: ) (Hypervisor) (%s)\n", releases[i.version.major], i.version.level(), i.version.text,
+		releases[i.version.major], i.edition(), simulated)
 }
 
 func (i *Instance) edition() string {

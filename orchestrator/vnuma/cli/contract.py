@@ -15,11 +15,13 @@ from vnuma.cli.options import (
     RequireTagOption,
     TicketOption,
     inventory_of,
+    reached_by,
 )
-from vnuma.cli.screen import echo, say
+from vnuma.cli.screen import echo, say, simulated_banner
 
 if TYPE_CHECKING:
     from vnuma.domain.contract.belief import Answers
+    from vnuma.domain.vm.facts import VmFacts
     from vnuma.engine.preflight.permit import Permit
 
 
@@ -38,6 +40,9 @@ def contract(
     read_only: Annotated[
         bool, typer.Option("--read-only", help="With --vcenter: ask only what changes nothing.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --vcenter: change it without asking.")
+    ] = False,
     production: ProductionOption = False,
     ticket: TicketOption = None,
     require_tag: RequireTagOption = None,
@@ -51,7 +56,8 @@ def contract(
 
     --sql makes the database vnuma_contract there and drops it afterwards. No setting is changed.
     It needs a test clone, its owner's tag (--require-tag), or --production --ticket.
-    --vcenter power-cycles a test clone and changes it; other VMs, or with --read-only any, are only read.
+    --vcenter power-cycles a test clone and changes it: it asks first, and without a terminal needs --yes.
+    Other VMs, or with --read-only any, are only read.
 
     Examples: vnuma contract; vnuma contract --sql sql16 -i inventory --output contract.json;
     vnuma contract --vcenter clone16 -i inventory --output contract.json
@@ -64,15 +70,15 @@ def contract(
         raise UsageError(
             "--production, --ticket and --require-tag go with --sql.", fix="vnuma contract --sql HOST"
         )
-    if (sql and vcenter) or (read_only and not vcenter):
+    if (sql and vcenter) or ((read_only or yes) and not vcenter) or (read_only and yes):
         raise UsageError(
-            "Give --sql, or --vcenter, and --read-only only with --vcenter.",
+            "Give --sql, or --vcenter, and either --read-only or --yes only with --vcenter.",
             fix="vnuma contract --vcenter HOST --read-only",
         )
     if sql:
         tell(_ask_sql(sql, inventory, permit), output)
     elif vcenter:
-        tell(_ask_vcenter(vcenter, inventory, read_only=read_only), output)
+        tell(_ask_vcenter(vcenter, inventory, read_only=read_only, yes=yes), output)
     elif output:
         raise UsageError("--output is what a server answered.", fix="vnuma contract --sql HOST --output FILE")
     else:
@@ -91,13 +97,43 @@ def _ask_sql(name: str, inventory: Path | None, permit: Permit) -> Answers:
     return judge(sql_server(target))
 
 
-def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool) -> Answers:
+def _ask_vcenter(name: str, inventory: Path | None, *, read_only: bool, yes: bool) -> Answers:
     from vnuma.engine.access.inventory import named_targets
     from vnuma.engine.contract.ask_vcenter import judge_vcenter
 
     where = inventory_of(inventory, [name])
     target = named_targets(where, [name])[name].in_vcenter()
-    return judge_vcenter(target, where, read_only=read_only, say=lambda text: say(text, sys.stderr))
+
+    def consent(vm: VmFacts, simulated: str | None) -> None:
+        if not yes:
+            _ask(vm, simulated, reached_by(where, {name: target}))
+
+    return judge_vcenter(
+        target, where, consent=consent, read_only=read_only, say=lambda text: say(text, sys.stderr)
+    )
+
+
+def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
+    """Say what will be done to the VM, and go on only with a yes. Raises typer.Abort; UsageError where
+    nobody can answer.
+    """
+    from vnuma.domain.vm.setting import Power
+    from vnuma.errors import UsageError
+
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise UsageError(
+            f"{vm.name} would be power-cycled and changed, and there is no terminal to ask on. "
+            "Nothing was changed.",
+            fix="--yes changes it without asking; --read-only only reads.",
+        )
+    shut_down = "shuts the guest down, " if vm.power is Power.ON else ""
+    if simulated:
+        say(simulated_banner(simulated), sys.stderr)
+    say(f"VM       {vm.name} ({vm.path}), {vm.power.value}", sys.stderr)
+    say(f"Will     {shut_down}changes the VM while it is off, powers it on, changes it again", sys.stderr)
+    say("Put back every setting and its power, at the end, after Ctrl-C and by vnuma restore", sys.stderr)
+    say(f"By       {reached}", sys.stderr)
+    typer.confirm("Start?", abort=True, err=True)
 
 
 def tell(answers: Answers, output: Path | None) -> None:
@@ -107,6 +143,8 @@ def tell(answers: Answers, output: Path | None) -> None:
     from vnuma.domain.contract.belief import Verdict
     from vnuma.errors import EnvironmentProblem
 
+    if answers.simulated:
+        say(simulated_banner(answers.simulated))
     for one in answers.beliefs:
         say(f"{one.verdict:13} {one.id}: {one.seen}")
     if output:

@@ -109,13 +109,14 @@ def judged(id_: str, look: Callable[[], str], nameless: Callable[[VnumaError], s
 class Answers:
     """What one server answered to every belief. `of` says what it is, as versions and words without names.
 
-    `left` is what is left on it, as a sentence. `cut_short` is what kept the rest from being asked: to be
-    raised once these answers are told.
+    `simulated` is the lab's scenario where it is not a real server. `left` is what is left on it, as a
+    sentence. `cut_short` is what kept the rest from being asked: to be raised once these answers are told.
     """
 
     of: Mapping[str, object]
     left: str
     beliefs: tuple[Judged, ...]
+    simulated: str | None
     cut_short: Exception | None = None
 
     def count(self, verdict: Verdict) -> int:
@@ -125,4 +126,4 @@ class Answers:
     def document(self) -> dict[str, object]:
         """For a file to send in."""
         beliefs = {one.id: {"verdict": str(one.verdict), "seen": one.seen} for one in self.beliefs}
-        return {"schema": SCHEMA, "of": dict(self.of), "beliefs": beliefs}
+        return {"schema": SCHEMA, "simulated": self.simulated, "of": dict(self.of), "beliefs": beliefs}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,8 @@ from vnuma.domain.contract.belief import (
     Verdict,
     judged,
 )
+from vnuma.domain.vm.facts import VmFacts
+from vnuma.domain.vm.provenance import scenario_of
 from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.contract.changing import NOTHING, Ended, LeasedWriter, Say, on_the_clone
@@ -40,15 +42,18 @@ from vnuma.vsphere.contract.asked import (
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
 from vnuma.vsphere.read import find_vm
 
+Consent = Callable[[VmFacts, str | None], None]
+"""Hears of the VM that is about to be changed, and the lab's scenario; raises where it is not to be."""
+
 
 def judge_vcenter(
-    target: Target, inventory: Path, *, read_only: bool = False, say: Say = lambda _: None
+    target: Target, inventory: Path, *, consent: Consent, read_only: bool = False, say: Say = lambda _: None
 ) -> Answers:
     """Ask a VM's vCenter about every belief; those that need a change only on a test clone.
-    `say` hears what is being done to it.
+    `consent` is asked before the first change, and `say` hears what is being done to the VM.
 
-    Raises what `connect` raises, and VmNotFound. What ends the changing part before its last belief is in
-    the answers: VmHeld, Interrupted, a vCenter that is away, KeyStays, NotAtBaseline.
+    Raises what `connect` and `consent` raise, and VmNotFound. What ends the changing part before its last
+    belief is in the answers: VmHeld, Interrupted, a vCenter that is away, KeyStays, NotAtBaseline.
     """
     with connect(vcenter(target)) as session:
         asked = AskedVm(session, find_vm(session, target.vm))
@@ -59,10 +64,12 @@ def judge_vcenter(
             "server": str(session.about.release),
             "hardware_version": vm.hardware_version,
         }
+        simulated = scenario_of(session.about.name)
         found = list(ask_all(READING, asked))
         why_not = "only what reads was asked" if read_only else _why_not(target, vm.moid)
     if why_not:
-        return Answers(of, NOTHING, (*found, *_unasked(0, why_not)))
+        return Answers(of, NOTHING, (*found, *_unasked(0, why_not)), simulated)
+    consent(vm, simulated)
     changed: list[Judged] = []
 
     def ask(writer: LeasedWriter, beliefs: Beliefs[ChangedVm]) -> None:
@@ -70,11 +77,11 @@ def judge_vcenter(
             changed.append(one)
 
     try:
-        ended = on_the_clone(target, inventory, ask, say)
+        ended = on_the_clone(target, inventory, simulated, ask, say)
     except VnumaError as error:
         ended = Ended(NOTHING, error)
     rest = _unasked(len(changed), "not asked: it ended before")
-    return Answers(of, ended.left, (*found, *changed, *rest), ended.error)
+    return Answers(of, ended.left, (*found, *changed, *rest), simulated, ended.error)
 
 
 def _unasked(asked: int, why: str) -> list[Judged]:

@@ -136,7 +136,7 @@ class LeasedWriter:
             yield
 
 
-def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> Ended:
+def on_the_clone(target: Target, inventory: Path, simulated: str | None, ask: Ask, say: Say) -> Ended:
     """Take the VM, have every belief asked that needs a change, and put it back, whatever happens.
 
     Raises what reading the VM or the store raises before the run is made.
@@ -146,7 +146,7 @@ def on_the_clone(target: Target, inventory: Path, ask: Ask, say: Say) -> Ended:
         vm = read.read_vm(session, read.find_vm(session, target.vm))
     text = _study_text(target, vm)
     study = parse_study(text, "contract")
-    run = _create(store, target, vm, text, inventory)
+    run = _create(store, target, vm, text, inventory, simulated)
     claim_supervision(store, run)
     problems: list[Exception] = []
     restored: list[Restored] = []
@@ -207,11 +207,19 @@ def _study_text(target: Target, vm: VmFacts) -> str:
     )
 
 
-def _create(store: Store, target: Target, vm: VmFacts, text: str, inventory: Path) -> Run:
+def _create(
+    store: Store, target: Target, vm: VmFacts, text: str, inventory: Path, simulated: str | None
+) -> Run:
     study = parse_study(text, "contract")
     with store.write() as connection:
         saved = runs.save_study(connection, study.name, text)
-        run = runs.create_run(connection, saved, seed=study.design.seed, inventory=str(inventory.resolve()))
+        run = runs.create_run(
+            connection,
+            saved,
+            seed=study.design.seed,
+            simulated=simulated,
+            inventory=str(inventory.resolve()),
+        )
         facts.add_run_facts(connection, run.id, runs.CONTRACT, {"measures": "nothing"})
         row = vms.add_vm(
             connection, run.id, vm_key=vm.key, name=target.name, path=vm.path, esxi_host=vm.host_name

@@ -18,8 +18,10 @@ from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON
 _HEAD = """# What vnuma believes of SQL Server and vSphere
 
 Made by `vnuma contract > docs/contract.md`. The lab plays each of these {count} beliefs, and one command asks
-a real server. Each belief is *held*, *differs*, or is *not evaluable* there: an older version, or a missing
-right. `--output FILE` writes what was seen to a file without names or addresses, to send in;
+a real server. Each belief is *held*, *differs*, or is *not evaluable* there: the server is older than the
+belief, a right is missing, the VM lacks what the belief is about, or it may not be changed for this (it is
+not marked as a test clone, or `--read-only` was given). `--output FILE` writes what was seen to a file
+without names or addresses, to send in;
 `make lab-learn FILE=FILE` makes the lab answer as that server did.
 """
 
@@ -45,8 +47,8 @@ _CHANGING = """
 
 The same command, on a VM that the inventory marks as a test clone (`vnuma_test_clone: true`) or its owner by
 a tag, and without `--read-only`. The VM is held as by a run, with its baseline, its mark and the audit log.
-It is shut down, changed, powered on, and put back as it was, whatever happens in between (after a kill by
-`vnuma restore`).
+After a question (`--yes` answers it for scripts) it is shut down, changed, powered on, and put back as it
+was, whatever happens in between (after a kill by `vnuma restore`).
 
 ### While it is off
 """

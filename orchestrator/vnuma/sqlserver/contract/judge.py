@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from vnuma.domain.contract.belief import Answers, Belief, DiffersError, Judged, NotEvaluableError, judged
+from vnuma.domain.vm.provenance import scenario_of
 from vnuma.errors import VnumaError
 from vnuma.sqlserver.client.answers import UnexpectedAnswer
 from vnuma.sqlserver.client.connect import SqlServer, connect
 from vnuma.sqlserver.client.failures import natives
 from vnuma.sqlserver.client.odbc import pyodbc
-from vnuma.sqlserver.client.query import run
+from vnuma.sqlserver.client.query import run, value
 from vnuma.sqlserver.contract import messages as messages
 from vnuma.sqlserver.contract import views as views
 from vnuma.sqlserver.contract.belief import BELIEFS, DATABASE, Asked
@@ -28,8 +29,9 @@ def judge(server: SqlServer) -> Answers:
     with connect(server) as connection:
         try:
             major = ownership.major_version(connection)
+            simulated = scenario_of(str(value(connection, "SELECT @@VERSION AS banner")))
         except VnumaError:
-            major = 0
+            major, simulated = 0, None
         with _own_database(connection) as database:
             beliefs = tuple(_judged(server, one, major, database) for one in BELIEFS)
         of = {
@@ -41,7 +43,7 @@ def judge(server: SqlServer) -> Answers:
         left = f"The database {DATABASE} was dropped again."
         if database != DATABASE:
             left = "Asked in master: this login can make no database. Nothing was changed."
-        return Answers(of, left, beliefs)
+        return Answers(of, left, beliefs, simulated)
 
 
 @contextmanager
