@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,10 +27,9 @@ def test_a_study_runs_without_a_password_through_a_proxy(
         cookie = str(opened.transport.cookie).partition("=")[2].partition(";")[0].strip('"')
         token = base64.b64encode(saml(running, minutes=60).encode()).decode()
         given = {"session": cookie, "token": token}[way]
+        login: dict[str, Any] = {way: {"env": "OF_A_TEST"}}
         monkeypatch.setenv("OF_A_TEST", given)
-        site = write_inventory(
-            tmp_path, running, user="", password=None, proxy=proxy.address, **{way: {"env": "OF_A_TEST"}}
-        )
+        site = write_inventory(tmp_path, running, user="", password=None, proxy=proxy.address, **login)
 
         ran = vnuma("run", write_study(tmp_path), "-i", site)
 

@@ -28,7 +28,7 @@ MAY = [need.privilege for need in ROLE] + [
     ids=["no custom attributes", "SetCustomField refused"],
 )
 def test_a_study_runs_where_no_note_can_be_written(
-    tmp_path: Path, lab: LabFactory, scenario: dict[str, Any], account: dict[str, str]
+    tmp_path: Path, lab: LabFactory, scenario: dict[str, Any], account: dict[str, Any]
 ) -> None:
     """Every cell valid, the VM as it was, and no word about the note."""
     running = lab(**scenario)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -64,8 +64,14 @@ def ask_machine(lab: LabHandle, script: str) -> str:
     ).stdout
 
 
-def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = None, **vcenter: Any) -> Path:
-    """An inventory of the lab's VMs; `vcenter` replaces fields of vnuma_vcenter."""
+def write_inventory(
+    folder: Path,
+    lab: LabHandle,
+    vms: Iterable[str] | None = None,
+    sql_ports: Mapping[str, int] | None = None,
+    **vcenter: Any,
+) -> Path:
+    """An inventory of the lab's VMs; `vcenter` replaces fields of vnuma_vcenter, `sql_ports` ports by VM."""
     secret = folder / "password"
     secret.write_text(lab.vcenter.password + "\n", encoding="utf-8")
     secret.chmod(0o600)
@@ -83,7 +89,7 @@ def write_inventory(folder: Path, lab: LabHandle, vms: Iterable[str] | None = No
             "vnuma_vcenter": server | vcenter,
             "vnuma_sql": {
                 "host": lab.vms[name].host,
-                "port": lab.vms[name].port,
+                "port": (sql_ports or {}).get(name, lab.vms[name].port),
                 "user": lab.vms[name].user,
                 "node_ports": list(lab.vms[name].node_ports),
                 "password": {"file": str(secret)},

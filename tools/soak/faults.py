@@ -81,6 +81,25 @@ def handshake(run: FaultTarget) -> bool:
     return True
 
 
+def sql_handshake(run: FaultTarget) -> bool:
+    """The next logins at SQL Server hang in their TLS handshake. Struck if one did before the run's end."""
+    relays = run.ground.sql_relays.values()
+    hung, bytes_told = sum(relay.hung for relay in relays), run.dice.choice((0, 5, 60, 600))
+    for relay in relays:
+        relay.bytes_told = bytes_told
+        relay.open.clear()
+    try:
+        run.ground.wait_until(
+            lambda: sum(relay.hung for relay in relays) > hung or not run.engine.is_alive(),
+            "login at SQL Server",
+        )
+        _while_alive(run, run.dice.choice((1, 4, 20)))
+    finally:
+        for relay in relays:
+            relay.open.set()
+    return sum(relay.hung for relay in relays) > hung
+
+
 def servers(run: FaultTarget) -> bool:
     """The lab stands still."""
     os.kill(run.ground.lab.pid, signal.SIGSTOP)
@@ -195,6 +214,7 @@ def _while_alive(run: FaultTarget, seconds: float) -> None:
 FAULTS: Mapping[Strike, Callable[[FaultTarget], bool]] = {
     Strike.BAD_ANSWERS: bad_answers,
     Strike.HANDSHAKE: handshake,
+    Strike.SQL_HANDSHAKE: sql_handshake,
     Strike.SERVERS: servers,
     Strike.FOREIGN_WRITE: foreign_write,
     Strike.DISK: disk,

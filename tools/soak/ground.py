@@ -14,6 +14,7 @@ from typing import Any
 from tests.support.lab import LabHandle, start_lab
 from tests.support.looking import settings_of
 from tests.support.proxy import Proxy, proxy_before
+from tests.support.sql_relay import SqlRelay, sql_relay
 from tools.soak import checks
 from tools.soak.points import Point, Tally
 from tools.soak.watch import Watch
@@ -47,7 +48,7 @@ def mounted(folder: Path) -> bool:
 
 @dataclass
 class Ground:
-    """A lab with a host for each VM, a proxy before its vCenter, and a home on a disk of its own.
+    """A lab with a host for each VM, what stands before its vCenter and SQL Servers, a home on its own disk.
 
     `seen` are the samples that were there at the last look.
     """
@@ -72,6 +73,10 @@ class Ground:
         self.lab: LabHandle = start_lab(self.program, self.folder / "lab", scenario, {})
         self._after.callback(self.lab.stop)
         self.proxy: Proxy = self._after.enter_context(proxy_before(self.lab, self.folder))
+        self.sql_relays: dict[str, SqlRelay] = {
+            name: self._after.enter_context(sql_relay(end.host, end.port))
+            for name, end in self.lab.vms.items()
+        }
         self.before = settings_of(self.lab, self.vms)
         self.watch = Watch(self.lab, self.home, RUN)
 

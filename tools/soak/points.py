@@ -43,6 +43,8 @@ class Strike(StrEnum):
     """What stands before vCenter answers for itself, as a broken proxy does."""
     HANDSHAKE = "TLS handshake"
     """It accepts connections and is silent."""
+    SQL_HANDSHAKE = "SQL handshake"
+    """SQL Server answers the first message of a login and is silent in the TLS handshake that follows."""
     SERVERS = "servers"
     """vCenter, guests and SQL Servers stand still for a while."""
     FOREIGN_WRITE = "foreign write"
@@ -96,10 +98,11 @@ StrikeKind = tuple[Stage, Victim, Strike]
 
 
 def _can_strike(stage: Stage, fault: Strike) -> bool:
-    """Whether a fault can strike there: VMs are off in two stages, and none is left to restore at the end."""
+    """Whether a fault can strike there: VMs are off in two stages, none is left to restore at the end, and
+    no study of the soak's changes what only SQL Server can put back."""
     if fault is Strike.FOREIGN_WRITE:
         return stage in (Stage.POWER_OFF, Stage.RESTORE)
-    return fault is not Strike.FREEZE_RESTORE or stage is not Stage.RESTORE
+    return fault not in (Strike.FREEZE_RESTORE, Strike.SQL_HANDSHAKE) or stage is not Stage.RESTORE
 
 
 KILLS: tuple[StrikeKind, ...] = tuple(

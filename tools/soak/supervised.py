@@ -36,7 +36,8 @@ class SupervisedRun:
         self._stopping = False
         self._strikes: list[Point] = []
         self._dice = random.Random(seed)
-        self._inventory = write_inventory(ground.home, ground.lab, **ground.proxy.vcenter)
+        ports = {name: relay.port for name, relay in ground.sql_relays.items()}
+        self._inventory = write_inventory(ground.home, ground.lab, sql_ports=ports, **ground.proxy.vcenter)
         design = {"blocks": 2, "iterations": ITERATIONS, "seed": seed}
         self._study = write_study(ground.folder, vms=list(self.VMS), design=design, **STUDY)
 
