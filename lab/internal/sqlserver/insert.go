@@ -16,16 +16,7 @@ type insertPlan struct {
 }
 
 func (b *batch) insert(st *tsql.Insert) (outcome, error) {
-	r := b.newRun()
-	var in *insertPlan
-	err := b.compile(r, func(c *compiler) (err error) {
-		in, err = c.insert(st)
-		return err
-	})
-	if err != nil {
-		return outcome{}, err
-	}
-	rows, err := in.build()
+	in, rows, err := b.rowsOf(st)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -39,6 +30,19 @@ func (b *batch) insert(st *tsql.Insert) (outcome, error) {
 	}
 	b.s.rowCount = int64(rows.rows)
 	return counted(tds.CommandInsert, b.s.rowCount), nil
+}
+
+// rowsOf computes the rows of an INSERT, and inserts none.
+func (b *batch) rowsOf(st *tsql.Insert) (in *insertPlan, rows *store, err error) {
+	err = b.compile(b.newRun(), func(c *compiler) (err error) {
+		in, err = c.insert(st)
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err = in.build()
+	return in, rows, err
 }
 
 // insert compiles an INSERT.

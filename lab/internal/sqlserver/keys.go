@@ -13,6 +13,7 @@ type uniqueKey struct {
 	index  tsql.IndexDef
 	places []int
 	order  *keyOrder // nil until it is needed
+	spans  []keySpan // of rows that are known by their number alone
 }
 
 // keyOrder is the order of the rows of a store by a key; rows is nil when they lie in that order.
@@ -90,6 +91,11 @@ func (t *table) insert(rows *store) error {
 	after := before.with(rows)
 	orders := make([]*keyOrder, len(t.unique))
 	for i, u := range t.unique {
+		for _, span := range u.spans {
+			if inSpan(rows, span) {
+				return errCounted
+			}
+		}
 		order, duplicate := u.extended(u.inOrder(before), after, before.rows)
 		if duplicate != noDuplicate {
 			return u.duplicate(t, after, duplicate)
@@ -108,7 +114,7 @@ func (t *table) replace(rows *store) {
 	t.product, t.repeated, t.counted = nil, nil, 0
 	t.rows = rows.clipped()
 	for _, u := range t.unique {
-		u.order = nil
+		u.order, u.spans = nil, nil
 	}
 }
 

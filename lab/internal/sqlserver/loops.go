@@ -8,18 +8,19 @@ import (
 //
 //	WHILE @i < @n BEGIN INSERT INTO t (...) VALUES (...); SET @i += 1; END
 //
-// the first passes are run as written. Of the rows of all others their number alone is kept, their time is that of the
-// cost model, and the variables get their last values. Every other loop runs as written.
+// the first passes are run as written. Where no other can fail, their rows' number alone is kept, their time is that of
+// the cost model, and the variables get their last values. Every other loop runs as written.
 
 const (
 	fewestPasses = 1000 // from which on a loop is long enough not to be run pass by pass
-	runPasses    = 2    // of such a loop, which show whether its rows break a key
+	runPasses    = 2    // of such a loop
 )
 
 // counting is a loop that only counts and inserts.
 type counting struct {
 	passes  int64
 	steps   map[string]int64 // what each variable grows by a pass
+	body    []tsql.Statement
 	inserts []*tsql.Insert
 }
 
@@ -44,7 +45,12 @@ func (b *batch) countLoop(st *tsql.While) (done bool, err error) {
 	if b.s.failed > failed {
 		return false, nil
 	}
-	return true, b.addRows(loop, adds)
+	spans, ok := b.prove(loop)
+	if !ok {
+		return false, nil
+	}
+	b.addRows(loop, adds, spans)
+	return true, nil
 }
 
 // rowsOfAPass is how many rows a pass adds to each table; nil when one of them is not a table of a database.
@@ -63,8 +69,8 @@ func (b *batch) rowsOfAPass(loop *counting) map[*table]int64 {
 	return adds
 }
 
-// addRows counts the rows of the passes that are not run.
-func (b *batch) addRows(loop *counting, adds map[*table]int64) error {
+// addRows counts the rows of the passes that are not run, whose keys lie in these spans.
+func (b *batch) addRows(loop *counting, adds map[*table]int64, spans map[*uniqueKey]keySpan) {
 	inst := b.s.inst
 	inst.mu.Lock()
 	for t, rows := range adds {
@@ -72,6 +78,9 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64) error {
 		if t.memoryOptimized {
 			inst.place()
 		}
+	}
+	for u, span := range spans {
+		u.spans = append(u.spans, span)
 	}
 	inserts := loop.passes * int64(len(loop.inserts))
 	commits := inserts
@@ -87,13 +96,7 @@ func (b *batch) addRows(loop *counting, adds map[*table]int64) error {
 	b.s.costOf(inserts, native, commits)
 	worked := b.s.worked - before
 	inst.mu.Unlock()
-	for name, step := range loop.steps {
-		if err := b.assign(name, b.vars[name].value.(int64)+step*(loop.passes-runPasses)); err != nil {
-			return err
-		}
-	}
 	inst.pace(worked, b.ctx.Done())
-	return nil
 }
 
 // understand reads a loop's statements; nil when it does more than count and insert.
@@ -102,7 +105,7 @@ func (b *batch) understand(st *tsql.While) *counting {
 	if block, ok := st.Body.(*tsql.Block); ok {
 		body = block.Body
 	}
-	loop := &counting{steps: map[string]int64{}}
+	loop := &counting{steps: map[string]int64{}, body: body}
 	for _, s := range body {
 		switch s := s.(type) {
 		case *tsql.Insert:

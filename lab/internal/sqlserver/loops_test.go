@@ -1,6 +1,7 @@
 package sqlserver
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -94,6 +95,43 @@ func TestLoopsThatRunAsWritten(t *testing.T) {
 		t.Errorf("%d passes told, want 1500", n)
 	}
 	gives(t, s, "SELECT COUNT(*), MAX(a) FROM dbo.r", "1500,1499")
+}
+
+// A loop one of whose later passes fails gives what it gives pass by pass: as many rows, the same errors and variables.
+func TestLoopsThatFailLateAreRunAsWritten(t *testing.T) {
+	for name, loop := range map[string]string{
+		"a column overflows":         "INSERT INTO dbo.r (a, b) VALUES (@i, @i * 20000000); SET @i += 1;",
+		"a small column overflows":   "INSERT INTO dbo.r (a, c) VALUES (@i, @i); SET @i += 1;",
+		"a text is too long":         "INSERT INTO dbo.r (a, d) VALUES (@i, @k); SET @k += 1; SET @i += 1;",
+		"a key meets an earlier row": "INSERT INTO dbo.r (a) VALUES (@i - 1000); SET @i += 1;",
+		"keys meet within the loop":  "INSERT INTO dbo.r (a) VALUES (@i), (@i + 700); SET @i += 1;",
+		"a variable overflows":       "SET @k += 9000000000000000; INSERT INTO dbo.r (a) VALUES (@i); SET @i += 1;",
+		"a divisor becomes zero":     "INSERT INTO dbo.r (a, b) VALUES (@i, 7 / (@i - 1200)); SET @i += 1;",
+	} {
+		var results []string
+		for _, spoiler := range []string{"", "PRINT ''; "} { // with anything else in it, it runs as written
+			s := open(t, nil)
+			must(t, s, "CREATE TABLE dbo.r (a bigint NOT NULL PRIMARY KEY, b int NULL, c tinyint NULL, d varchar(3) NULL)")
+			must(t, s, "INSERT INTO dbo.r (a) VALUES (250)")
+			r := s.ask("SET NOCOUNT ON; DECLARE @i int = 0, @k bigint = 0; WHILE @i < 1500 BEGIN " + loop + spoiler + " END; SELECT @i, @k")
+			results = append(results, fmt.Sprint(r.text(), len(r.errors), r.number(), must(t, s, "SELECT COUNT(*) FROM dbo.r").text()))
+		}
+		if results[0] != results[1] || strings.Contains(results[0], " 0 ") {
+			t.Errorf("%s:\n at once      %s\n pass by pass %s", name, results[0], results[1])
+		}
+	}
+}
+
+// A key that may be one of those that a loop has only counted is no success, whatever statement brings it.
+func TestKeysThatALoopHasOnlyCounted(t *testing.T) {
+	s := open(t, nil)
+	must(t, s, loopSetup)
+	must(t, s, "EXEC dbo.fill 1, 5000")
+	fails(t, s, "INSERT INTO dbo.big (c1) VALUES (10000005000)", "50000")
+	fails(t, s, "SET NOCOUNT ON; DECLARE @k bigint = 10000005000; WHILE @k < 10000009000 BEGIN INSERT INTO dbo.big (c1) VALUES (@k); SET @k += 1; END", "50000")
+	fails(t, s, "CREATE UNIQUE INDEX u ON dbo.big (c4)", "50000")
+	must(t, s, "INSERT INTO dbo.big (c1) VALUES (7), (10000010000)")
+	gives(t, s, "SELECT COUNT_BIG(*) FROM dbo.big", "10002")
 }
 
 // Workers on the log writer's node and workers on the other: the published times and spins; a fully durable load

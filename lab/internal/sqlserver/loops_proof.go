@@ -1,0 +1,250 @@
+package sqlserver
+
+import (
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"vnuma.dev/lab/internal/tds"
+	"vnuma.dev/lab/internal/tsql"
+)
+
+// Which passes of a counting loop need not be run: those between the first that is left and the last, where every
+// value that they insert is the same in each pass or grows by as much from pass to pass. Then it lies between those of
+// the two passes, with every step of its arithmetic and every conversion: where both can be computed, all can. Their
+// keys break none where a column of the key grows by more from pass to pass than it differs within one, and where no
+// row that is there already lies among them.
+
+// keySpan is where the keys lie of rows that are known by their number alone: the smallest and the largest value of one
+// column of the key.
+type keySpan struct {
+	column   int
+	from, to int64
+}
+
+// growing are the values of a column, of which each pass adds some: those of the first pass and of the last.
+type growing struct {
+	first, last []int64
+	growth      int64
+}
+
+// span is where all passes' values lie; ok is false where two of them may be equal.
+func (g growing) span(column int) (span keySpan, ok bool) {
+	apart := slices.Max(g.first) - slices.Min(g.first)
+	ends := append(slices.Clone(g.first), g.last...)
+	unequal := len(slices.Compact(slices.Sorted(slices.Values(g.first)))) == len(g.first)
+	return keySpan{column, slices.Min(ends), slices.Max(ends)}, unequal && (g.growth > apart || -g.growth > apart)
+}
+
+// prove computes the first pass that is left and the last. Where no pass in between can fail it returns where the keys
+// of all lie, and leaves the variables as the last pass does; else ok is false and nothing has changed.
+func (b *batch) prove(loop *counting) (spans map[*uniqueKey]keySpan, ok bool) {
+	before := map[string]int64{}
+	for name := range loop.steps {
+		before[name] = b.vars[name].value.(int64)
+	}
+	left := loop.passes - runPasses
+	if spans, ok = b.proven(loop, before, left); ok {
+		return spans, true
+	}
+	for name, value := range before {
+		b.vars[name].value = value
+	}
+	return nil, false
+}
+
+func (b *batch) proven(loop *counting, before map[string]int64, left int64) (map[*uniqueKey]keySpan, bool) {
+	first, err := b.compute(loop)
+	if err != nil {
+		return nil, false
+	}
+	for name, step := range loop.steps {
+		far, ok := product64(step, left-1)
+		sum := before[name] + far
+		if !ok || (sum > before[name]) != (far > 0) || b.assign(name, sum) != nil {
+			return nil, false
+		}
+	}
+	last, err := b.compute(loop)
+	if err != nil {
+		return nil, false
+	}
+	b.s.inst.mu.Lock()
+	defer b.s.inst.mu.Unlock()
+	spans := map[*uniqueKey]keySpan{}
+	for t := range first {
+		growth, ok := b.growthOf(loop, t)
+		if !ok || t.product != nil || t.repeated != nil {
+			return nil, false
+		}
+		for _, u := range t.unique {
+			span, ok := u.spanOf(t, first[t], last[t], growth)
+			if !ok || u.meets(t.rows, span) {
+				return nil, false
+			}
+			spans[u] = span
+		}
+	}
+	return spans, true
+}
+
+// compute is what a pass inserts, table by table, and is not kept. The variables are then as after that pass.
+func (b *batch) compute(loop *counting) (map[*table]*store, error) {
+	made := map[*table]*store{}
+	for _, st := range loop.body {
+		switch st := st.(type) {
+		case *tsql.SetVariable:
+			v, err := b.value(st.X)
+			if err != nil {
+				return nil, err
+			}
+			if err := b.assign(st.Name, v); err != nil {
+				return nil, err
+			}
+		case *tsql.Insert:
+			in, rows, err := b.rowsOf(st)
+			if err != nil {
+				return nil, err
+			}
+			if earlier := made[in.table]; earlier != nil {
+				rows = earlier.with(rows)
+			}
+			made[in.table] = rows
+		}
+	}
+	return made, nil
+}
+
+// growthOf is how much each column of each row that a pass adds to a table grows with a pass; ok is false where one is
+// neither the same in every pass nor grows by as much in each. The caller holds mu.
+func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
+	for _, in := range loop.inserts {
+		of, err := b.newRun().stored(in.Target)
+		if err != nil || of != t {
+			continue
+		}
+		targets, err := targetColumns(t, in.Columns)
+		if err != nil {
+			return nil, false
+		}
+		for _, row := range source(in).(*tsql.Values).Rows {
+			grown := make([]int64, len(t.columns))
+			for i, x := range row {
+				if grown[targets[i]], ok = loop.growth(x); !ok {
+					return nil, false
+				}
+			}
+			growth = append(growth, grown)
+		}
+	}
+	return growth, len(growth) > 0
+}
+
+// growth is how much an expression grows with a pass.
+func (c *counting) growth(x tsql.Expr) (grows int64, ok bool) {
+	switch x := x.(type) {
+	case nil, *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
+		return 0, true
+	case *tsql.Call:
+		return 0, len(x.Args) == 0 // GETDATE()
+	case *tsql.VarRef:
+		return c.steps[x.Name], !strings.HasPrefix(x.Name, "@@")
+	case *tsql.Unary:
+		grows, ok = c.growth(x.X)
+		return -grows, ok && x.Op == "-"
+	case *tsql.Arith:
+		return c.growthOfArith(x)
+	}
+	return 0, false
+}
+
+func (c *counting) growthOfArith(x *tsql.Arith) (grows int64, ok bool) {
+	l, known := c.growth(x.L)
+	r, ok := c.growth(x.R)
+	if !known || !ok {
+		return 0, false
+	}
+	switch x.Op {
+	case "+":
+		return l + r, within(l, r)
+	case "-":
+		return l - r, within(l, r)
+	case "*":
+		for _, by := range []struct {
+			factor tsql.Expr
+			growth int64
+		}{{x.L, r}, {x.R, l}} {
+			if literal, is := by.factor.(*tsql.NumberLit); is {
+				n, err := strconv.ParseInt(literal.Text, 10, 64)
+				grows, ok = product64(n, by.growth)
+				return grows, ok && err == nil
+			}
+		}
+	}
+	return 0, l == 0 && r == 0
+}
+
+// spanOf finds the column of a key by which no two of the rows of any two passes are equal.
+func (u *uniqueKey) spanOf(t *table, first, last *store, growth [][]int64) (keySpan, bool) {
+	for _, column := range u.places {
+		g := growing{growth: growth[0][column]}
+		same := !slices.ContainsFunc(growth, func(row []int64) bool { return row[column] != g.growth })
+		if !same || !integer(t.columns[column].typ.Kind) || !whole(first, column, &g.first) || !whole(last, column, &g.last) {
+			continue
+		}
+		if span, ok := g.span(column); ok {
+			return span, true
+		}
+	}
+	return keySpan{}, false
+}
+
+// meets tells whether a row of those, or one that is known by its number alone, may have a key in that span.
+func (u *uniqueKey) meets(rows *store, span keySpan) bool {
+	for _, other := range u.spans {
+		if other.column != span.column || span.from <= other.to && other.from <= span.to {
+			return true
+		}
+	}
+	return inSpan(rows, span)
+}
+
+// inSpan tells whether one of the rows lies in a span.
+func inSpan(rows *store, span keySpan) bool {
+	for row := range rows.rows {
+		if v, ok := rows.cells[span.column].value(row).(int64); ok && span.from <= v && v <= span.to {
+			return true
+		}
+	}
+	return false
+}
+
+// whole reads the values of a column; false where one is not a whole number.
+func whole(rows *store, column int, into *[]int64) bool {
+	for row := range rows.rows {
+		v, ok := rows.cells[column].value(row).(int64)
+		if !ok {
+			return false
+		}
+		*into = append(*into, v)
+	}
+	return true
+}
+
+func integer(kind tds.Kind) bool {
+	return slices.Contains([]tds.Kind{tds.KindInt8, tds.KindInt16, tds.KindInt32, tds.KindInt64}, kind)
+}
+
+// product64 is a product that fits, with room for sums of a few.
+func product64(a, b int64) (int64, bool) {
+	if a == 0 || b == 0 {
+		return 0, true
+	}
+	out := a * b
+	return out, out/b == a && within(out)
+}
+
+func within(values ...int64) bool {
+	return !slices.ContainsFunc(values, func(v int64) bool { return v > math.MaxInt64/4 || v < math.MinInt64/4 })
+}
