@@ -159,6 +159,8 @@ func TestAFailureOfTheLabIsAFaultOfItsRequest(t *testing.T) {
 	})
 	err = object.NewTask(l.client.Client, failed).Wait(l.ctx)
 	wantFault[types.SystemError](t, err)
+	m.locked(func(*simulator.Context) { m.pending = &pending{id: "none"} }) // whose answer lets nothing go on
+	wantFault[types.SystemError](t, l.vm.Answer(l.ctx, "none", "1"))
 	if state, err := l.vm.PowerState(l.ctx); err != nil || state == "" {
 		t.Errorf("the next request: %q %v", state, err)
 	}

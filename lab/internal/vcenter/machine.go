@@ -43,7 +43,8 @@ type machine struct {
 // locked runs work with the VM's lock held, for work that no request waits for.
 func (m *machine) locked(work func(*simulator.Context)) {
 	ctx := m.lab.context()
-	m.lab.registry.WithLock(ctx, m.VirtualMachine, func() { work(ctx) })
+	defer m.lab.registry.AcquireLock(ctx, m.VirtualMachine)() // WithLock would keep it if work panics
+	work(ctx)
 }
 
 // publish sets properties and tells whoever watches them. Paths are leaves, so that watchers of a

@@ -24,6 +24,7 @@ var quietSeries = map[string]int64{
 
 // QueryPerf keeps the simulator's shape and times and replaces its values.
 func (p *performance) QueryPerf(ctx *simulator.Context, request *types.QueryPerf) soap.HasFault {
+	defer letGo(ctx, p.PerformanceManager)
 	body := p.PerformanceManager.QueryPerf(ctx, request)
 	answer, ok := body.(*methods.QueryPerfBody)
 	if !ok || answer.Res == nil {

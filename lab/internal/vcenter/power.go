@@ -18,6 +18,7 @@ const (
 
 // PowerOnVMTask boots the VM, on the host asked for if there is one.
 func (m *machine) PowerOnVMTask(ctx *simulator.Context, req *types.PowerOnVM_Task) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	if host := req.Host; host != nil && m.lab.registry.Get(*host) == nil {
 		missing := &refusal{fault: &types.ManagedObjectNotFound{Obj: *host}, message: "The object has already been deleted or has not been completely created"}
 		return &methods.PowerOnVM_TaskBody{Fault_: missing.soap()}
@@ -87,6 +88,7 @@ func (m *machine) powerOnAtStart() error {
 
 // PowerOffVMTask switches the VM off, however far its boot or shutdown is.
 func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Task) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "powerOffVM", "powerOff", func(ctx *simulator.Context) *refusal {
 		if !m.isOn() {
 			return invalidPower(poweredOff, m.Runtime.PowerState)
@@ -99,6 +101,7 @@ func (m *machine) PowerOffVMTask(ctx *simulator.Context, _ *types.PowerOffVM_Tas
 
 // ShutdownGuest asks the guest to shut down, which needs running Tools; it answers at once.
 func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	if refused := m.needsTools(poweredOff); refused != nil {
 		return &methods.ShutdownGuestBody{Fault_: refused.soap()}
 	}
@@ -113,6 +116,7 @@ func (m *machine) ShutdownGuest(ctx *simulator.Context, _ *types.ShutdownGuest) 
 // RebootGuest restarts the guest: with the same topology, unless the VM was told to turn its next
 // reboot into a power-off (rebootPowerOff) or a power cycle (vmx.reboot.PowerCycle).
 func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	if refused := m.needsTools(poweredOn); refused != nil {
 		return &methods.RebootGuestBody{Fault_: refused.soap()}
 	}
@@ -125,6 +129,7 @@ func (m *machine) RebootGuest(ctx *simulator.Context, _ *types.RebootGuest) soap
 
 // ResetVMTask restarts the guest without asking it. The VM stays powered on, so its topology stays.
 func (m *machine) ResetVMTask(ctx *simulator.Context, _ *types.ResetVM_Task) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	task := m.startTask(ctx, "resetVM", "reset", func(ctx *simulator.Context) *refusal {
 		if !m.isOn() {
 			return invalidPower(poweredOn, m.Runtime.PowerState)

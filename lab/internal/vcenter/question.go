@@ -48,6 +48,7 @@ func (m *machine) asks(ctx *simulator.Context, goOn func(*simulator.Context) *re
 
 // AnswerVM answers the pending question: what it held up goes on, or is cancelled.
 func (m *machine) AnswerVM(ctx *simulator.Context, req *types.AnswerVM) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	if m.pending == nil || req.QuestionId != m.pending.id {
 		return &methods.AnswerVMBody{Fault_: invalidArgument("questionId", "no such question is pending").soap()}
 	}

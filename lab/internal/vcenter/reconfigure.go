@@ -16,6 +16,7 @@ import (
 
 // ReconfigVMTask changes the configuration as a whole, or not at all.
 func (m *machine) ReconfigVMTask(ctx *simulator.Context, req *types.ReconfigVM_Task) soap.HasFault {
+	defer letGo(ctx, m.VirtualMachine)
 	spec := req.Spec
 	task := m.startTask(ctx, "reconfigVM", "reconfigure", func(ctx *simulator.Context) *refusal {
 		return m.reconfigure(ctx, &spec)
