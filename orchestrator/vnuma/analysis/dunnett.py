@@ -11,10 +11,10 @@ Gauss-Legendre (240 points) in s between the 1e-15 quantiles, Gauss-Hermite (120
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-from scipy.optimize import brentq
 
 from vnuma.analysis.distributions import (
     FloatArray,
@@ -55,15 +55,26 @@ def constant(alpha: float, p: int, df: float, rho: float) -> float:
     low = t_quantile(1.0 - alpha / 2, df)
     high = t_quantile(1.0 - alpha / (2 * p), df)
     # One contrast alone is narrower, Bonferroni wider: the constant lies between.
-    return float(
-        brentq(
-            lambda c: probability(c, p, df, rho) - (1.0 - alpha),
-            low * 0.999,
-            high * 1.001,
-            xtol=1e-12,
-            rtol=1e-14,
-        )
-    )
+    return _root(lambda c: probability(c, p, df, rho) - (1.0 - alpha), low * 0.999, high * 1.001)
+
+
+def _root(f: Callable[[float], float], low: float, high: float) -> float:
+    """Where `f` rises through zero between `low` and `high`, to 1e-12: regula falsi, Illinois variant.
+
+    scipy.optimize has the like, but its import takes longer than all else that prints a verdict.
+    """
+    at_low, at_high = f(low), f(high)
+    root = high
+    for _ in range(100):
+        last, root = root, (low * at_high - high * at_low) / (at_high - at_low)
+        at_root = f(root)
+        if at_root == 0 or abs(root - last) < 1e-12:
+            return root
+        if (at_root < 0) == (at_low < 0):
+            low, at_low, at_high = root, at_root, at_high / (2 if last < root else 1)
+        else:
+            high, at_high, at_low = root, at_root, at_low / (2 if last > root else 1)
+    return root
 
 
 def adjusted_p(t: float, p: int, df: float, rho: float) -> float:
