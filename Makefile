@@ -8,6 +8,9 @@ GO = $(shell $(BIN)/python -c 'from vnuma.lab import find_go; print(find_go().pr
 GOFMT = $(shell $(GO) env GOROOT)/bin/gofmt
 export PYTHON
 export CGO_ENABLED = 0
+# Set-up leaves it to Python to compile what is imported; with this variable set, every process would do so anew.
+unexport PYTHONDONTWRITEBYTECODE
+PYTEST = $(BIN)/python -m pytest --numprocesses=4 --dist=worksteal
 SETUP = python=$$(tools/find-python) && "$$python" -m tools.setup
 
 help:  ## this list
@@ -20,7 +23,9 @@ demo:  ## a whole study on the lab, from nothing to the report
 	@$(SETUP) --demo
 	@$(BIN)/vnuma demo
 
-test: setup-dev lint-python lint-yaml lint-ansible lint-go test-go test-python  ## everything that CI checks
+# Tests of Python wait for labs a third of their time: linters and Go's tests use that time.
+test: setup-dev  ## everything that CI checks
+	@$(MAKE) --no-print-directory --jobs=2 test-python lint-python lint-yaml lint-ansible lint-go test-go
 
 setup-dev:  ## the same, with all that tests and linters need
 	@$(SETUP) --dev
@@ -47,21 +52,21 @@ test-go:
 	cd lab && $(GO) test ./...
 
 test-python:
-	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" $(TESTS)
+	$(PYTEST) -m "not long" $(TESTS)
 
 test-long: setup-dev  ## whole studies and further variants, which `make test` leaves out
-	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m long $(TESTS)
+	$(PYTEST) -m long $(TESTS)
 
 test-slice: setup-dev  ## a few of the long tests, chosen by the commit (or by SEED), as CI runs them
-	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal --long-slice=$(or $(SEED),$(shell git rev-parse HEAD)) $(TESTS)
+	$(PYTEST) --long-slice=$(or $(SEED),$(shell git rev-parse HEAD)) $(TESTS)
 test-times: setup-dev  ## the tests of `make test` and the slowest 30 of them
-	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --durations=30 --durations-min=1 $(TESTS)
+	$(PYTEST) -m "not long" --durations=30 --durations-min=1 $(TESTS)
 
 test-fresh:  ## README's first command on new Debian roots (as root; busy machine: OPTIONS=--slow)
 	$(BIN)/python -m tools.fresh $(OPTIONS)
 
 coverage: setup-dev  ## the tests of `make test` with branches counted: twice as slow
-	$(BIN)/python -m pytest --numprocesses=3 --dist=worksteal -m "not long" --cov --cov-report=term $(TESTS)
+	$(PYTEST) -m "not long" --cov --cov-report=term $(TESTS)
 
 smoke: setup-dev  ## the core's tests and one study on the other Pythons of this machine (OPTIONS=--newest)
 	$(BIN)/python tools/smoke.py $(OPTIONS)
