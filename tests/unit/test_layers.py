@@ -32,12 +32,13 @@ ALLOWED = {
     "lab": GROUND,
     "__main__": {"cli"},
     "frames": GROUND | {"engine", "report", "store"},
+    "serve": GROUND | {"engine", "report", "store", "analysis", "domain", "checks"},
     "ansible": GROUND | {"engine", "domain"},
     **dict.fromkeys(ADAPTERS, GROUND | PURE),
     "workloads": GROUND | PURE | {"sqlserver"},
     "report": GROUND | {"store", "analysis", "domain", "checks"},
     "engine": GROUND | PURE | ADAPTERS | {"workloads", "lab"},
-    "cli": GROUND | PURE | ADAPTERS | {"workloads", "engine", "report", "lab"},
+    "cli": GROUND | PURE | ADAPTERS | {"workloads", "engine", "report", "serve", "lab"},
 }
 """For each part of the package, the parts that it may import besides itself."""
 
@@ -65,6 +66,7 @@ ROOMS = {
 
 INPUT_OUTPUT = {
     *("alembic", "ansible", "ansible_runner", "http", "psycopg", "pyVim", "pyVmomi", "pyodbc", "requests"),
+    *("starlette", "uvicorn"),
     *(
         "rich",
         "shutil",
@@ -82,7 +84,7 @@ INPUT_OUTPUT = {
 
 HEAVY = {
     *("alembic", "altair", "ansible", "ansible_runner", "jinja2", "numpy", "pandas", "pyVmomi"),
-    *("pyodbc", "scipy", "sqlalchemy", "statsmodels", "vl_convert"),
+    *("pyodbc", "scipy", "sqlalchemy", "starlette", "statsmodels", "uvicorn", "vl_convert"),
 }
 """Packages that take long to import; `vnuma --help` has to answer without them."""
 

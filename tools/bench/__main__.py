@@ -23,6 +23,7 @@ from tools.bench.labs import running
 from tools.bench.machine import BUSY, load, machine
 from tools.bench.machines import machines
 from tools.bench.page import line, section, write
+from tools.bench.serving import serving
 from tools.bench.startup import startup
 from vnuma import lab
 from vnuma.errors import VnumaError
@@ -79,6 +80,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
             "fleet": lambda: fleet(3, 6),
             "estate": lambda: estate(30, 1000, 50),
             "rvtools": lambda: rvtools(1000),
+            "serve": lambda: serving(10, 4, 5, 4.0),
             "demo": lambda: iter([not_evaluated(DEMO, "< 120 s", "Left out by --quick.")]),
         }
     return {
@@ -94,6 +96,7 @@ def _parts(*, quick: bool) -> dict[str, Part]:
         "fleet": lambda: fleet(50, 200),
         "estate": lambda: estate(300, 10_000, 200),
         "rvtools": lambda: rvtools(10_000),
+        "serve": lambda: serving(50, 20, 10, 20.0),
         "demo": demo,
     }
 

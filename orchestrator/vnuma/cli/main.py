@@ -37,6 +37,7 @@ from vnuma.cli import (
     results,
     run,
     schema,
+    serve,
     setup,
     status,
     stop,
@@ -107,6 +108,7 @@ _VERBS = {
     "Read": (
         ("results", results.results, "Show medians, differences and verdicts"),
         ("report", report.report, "Write one HTML page that needs no network"),
+        ("serve", serve.serve, "Show runs live in a browser, read-only"),
         ("compare", compare.compare, "Compare two runs, before and after a change"),
         ("pool", pool.pool, "Summarise one study's runs over many hosts"),
         ("export", archive.export, "Put a run into one file, raw data and all"),

@@ -24,7 +24,8 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.plan_text import plan_text
-from vnuma.cli.screen import duration, echo, say
+from vnuma.cli.screen import echo, say
+from vnuma.domain.vm.plain_text import duration
 
 if TYPE_CHECKING:
     from vnuma.domain.study.study import Study

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 from vnuma import __version__
 from vnuma.cli.design_lines import in_all
 from vnuma.cli.plan_text import labelled, value_text
-from vnuma.cli.screen import duration, simulated_banner
+from vnuma.cli.screen import simulated_banner
 from vnuma.domain.study.order import plan_cells
-from vnuma.domain.vm.plain_text import counted
+from vnuma.domain.vm.plain_text import counted, duration
 from vnuma.domain.workloads.settings import INSTANCE_CHANGES
 from vnuma.report.page.change_page import (
     MACHINES,

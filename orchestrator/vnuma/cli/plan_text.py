@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from vnuma.cli.design_lines import assumed_plans, at_most, design_lines, in_all
 from vnuma.cli.findings_lines import closing_line, findings_lines
-from vnuma.cli.screen import aligned, clock_time, duration, simulated_banner, width
-from vnuma.domain.vm.plain_text import counted
+from vnuma.cli.screen import aligned, clock_time, simulated_banner, width
+from vnuma.domain.vm.plain_text import counted, duration
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ import typer
 
 from vnuma.cli.design_lines import assumed_plans
 from vnuma.cli.options import StoreOption, StudyArgument, read_study
-from vnuma.cli.screen import duration, echo, say, simulated_banner, working
-from vnuma.domain.vm.plain_text import aligned, counted
+from vnuma.cli.screen import echo, say, simulated_banner, working
+from vnuma.domain.vm.plain_text import aligned, counted, duration
 from vnuma.domain.workloads.replicate import plural as plural_of
 from vnuma.errors import InputError
 

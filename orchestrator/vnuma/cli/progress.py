@@ -14,13 +14,12 @@ from vnuma.cli.screen import (
     aligned,
     clock_time,
     console,
-    duration,
     folded,
     painted,
     simulated_banner,
     width,
 )
-from vnuma.domain.vm.plain_text import counted, escaped
+from vnuma.domain.vm.plain_text import counted, duration, escaped
 from vnuma.engine.lease.vcenter_retry import PUTTING_BACK
 
 if TYPE_CHECKING:
@@ -32,13 +31,6 @@ if TYPE_CHECKING:
 HEARTBEAT_S = 600.0
 # Columns for a step without which a table of VMs becomes two lines each.
 _STEP = 32
-_STEPS = {
-    "claim": "claim",
-    "shutdown": "shutdown and reconfigure",
-    "power_on": "power-on, waiting for Tools",
-    "guest_ready": "waiting for SQL Server",
-    "dataset": "dataset",
-}
 
 
 @contextmanager
@@ -116,12 +108,12 @@ class LineLog:
             if vm.waits_for and self._waiting.get(vm.name) != vm.waits_for:
                 self._print(f"waiting vm={vm.name}: {vm.waits_for}")
             self._waiting[vm.name] = vm.waits_for
-            back = step_words(vm) if _is_put_back(vm) else None
+            back = vm.step_words if _is_put_back(vm) else None
             if back and self._back.get(vm.name) != back:
                 self._print(f"{PUTTING_BACK} vm={vm.name}{back.removeprefix(PUTTING_BACK)}")
             self._back[vm.name] = back
             if MANNER.verbose and vm.step and self._steps.get(vm.name) != vm.step:
-                self._print(f"step vm={vm.name} arm={vm.label or '-'} {step_words(vm)}")
+                self._print(f"step vm={vm.name} arm={vm.label or '-'} {vm.step_words}")
             self._steps[vm.name] = vm.step
             state = (vm.ended, vm.last)
             if vm.last and self._seen.get(vm.name) != state:
@@ -131,7 +123,7 @@ class LineLog:
                 self._print(f"cell {vm.ended}/{vm.total} vm={vm.name} arm={label} {outcome}{left}")
         if time.monotonic() - self._spoke > HEARTBEAT_S:
             busy = "; ".join(
-                f"vm={vm.name} arm={vm.label or '-'} step={step_words(vm)}"
+                f"vm={vm.name} arm={vm.label or '-'} step={vm.step_words}"
                 for vm in progress.vms
                 if vm.step or vm.waits_for
             )
@@ -180,7 +172,7 @@ def _several(progress: Progress, columns: int) -> list[str]:
             vm.name,
             vm.host,
             f"{vm.ended}/{vm.total}",
-            f"{vm.label or ''} {step_words(vm)}".strip(),
+            f"{vm.label or ''} {vm.step_words}".strip(),
         )
         for vm in progress.vms
     ]
@@ -208,7 +200,7 @@ def _one(progress: Progress, vm: VmProgress) -> list[str]:
     ends = f", ends about {clock_time(vm.left_s)}" if vm.left_s is not None else ""
     lines.append(f"  time  {begun}{ends}")
     if vm.label or vm.step or vm.waits_for:
-        lines.append(f"  now   {vm.label or '':12} {step_words(vm)}")
+        lines.append(f"  now   {vm.label or '':12} {vm.step_words}")
     if vm.last:
         lines.append("  last  " + "   ".join(f"{label} {outcome}" for label, outcome in vm.last))
     if vm.note:
@@ -231,13 +223,6 @@ def stopping_words(progress: Progress) -> str:
     """What a stop that was asked for does."""
     after = "cell" if progress.run.stop_requested == "cell" else "iteration"
     return f"Stopping after this {after}, then putting {', '.join(vm.name for vm in progress.vms)} back."
-
-
-def step_words(vm: VmProgress) -> str:
-    """The present step in words; behind a colon, why it is being repeated."""
-    waiting = f"waiting: {vm.waits_for}" if vm.waits_for else "waiting"
-    name, colon, trouble = (vm.step or waiting).partition(": ")
-    return _STEPS.get(name, name) + colon + trouble
 
 
 def _left(progress: Progress) -> str:

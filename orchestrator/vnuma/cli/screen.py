@@ -98,7 +98,7 @@ VERBS = (
     *("advise", "audit", "baseline", "calibrate", "check", "compare", "contract", "demo", "doctor"),
     *("evidence", "export"),
     *("import", "init", "inventory", "lab", "plan", "pool", "power", "predict", "reanalyse", "report"),
-    *("restore", "results", "run", "schema", "setup", "status", "stop", "version"),
+    *("restore", "results", "run", "schema", "serve", "setup", "status", "stop", "version"),
 )
 """What a text may name as a command."""
 
@@ -124,16 +124,6 @@ def command() -> str:
 def simulated_banner(scenario: str | None) -> str:
     """The first line of every output about simulated figures; empty for real ones."""
     return provenance.banner(scenario)
-
-
-def duration(seconds: float | None) -> str:
-    """A time for people: 41 s, 12 min, 15 h 55 min."""
-    if seconds is None:
-        return "unknown"
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes <= 100 else f"{minutes // 60} h {minutes % 60} min"
 
 
 def clock_time(seconds: float) -> str:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vnuma.cli.options import StoreOption, run_names
-from vnuma.cli.screen import WIDEST, aligned, clock_time, duration, echo, say, width
+from vnuma.cli.screen import WIDEST, aligned, clock_time, echo, say, width
+from vnuma.domain.vm.plain_text import duration
 from vnuma.domain.vm.provenance import kind
 
 if TYPE_CHECKING:

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, Row, insert, select
 
 from vnuma.store import tables
 
 _audit = tables.audit.c
+_LINES = select(tables.audit, tables.run.c.name.label("run")).join(
+    tables.run, tables.run.c.id == _audit.run_id, isouter=True
+)
 
 
 @dataclass(frozen=True)
@@ -47,20 +50,25 @@ def add_line(conn: Connection, line: AuditLine, run_id: int | None) -> None:
     )
 
 
+def newest(conn: Connection, run_id: int | None, most: int) -> tuple[AuditLine, ...]:
+    """At most that many lines, of one run or of all, the newest first."""
+    query = _LINES.order_by(_audit.id.desc()).limit(most)
+    if run_id is not None:
+        query = query.where(_audit.run_id == run_id)
+    return tuple(map(_line_of, conn.execute(query)))
+
+
 def lines(conn: Connection, run_id: int | None = None, *, vm_key: str | None = None) -> tuple[AuditLine, ...]:
     """Every line in the order in which they were written, or those of one run or VM."""
-    query = (
-        select(tables.audit, tables.run.c.name.label("run"))
-        .join(tables.run, tables.run.c.id == _audit.run_id, isouter=True)
-        .order_by(_audit.id)
-    )
+    query = _LINES.order_by(_audit.id)
     if run_id is not None:
         query = query.where(_audit.run_id == run_id)
     if vm_key is not None:
         query = query.where(_audit.vm_key == vm_key)
-    return tuple(
-        AuditLine(
-            row.at, row.who, row.vm, row.vm_key, row.action, row.change_json, row.detail, row.run, row.ticket
-        )
-        for row in conn.execute(query)
+    return tuple(map(_line_of, conn.execute(query)))
+
+
+def _line_of(row: Row[*tuple[Any, ...]]) -> AuditLine:
+    return AuditLine(
+        row.at, row.who, row.vm, row.vm_key, row.action, row.change_json, row.detail, row.run, row.ticket
     )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -146,6 +147,25 @@ def open_store(url: str, *, create: bool = True) -> Store:
     return Store(place, engine)
 
 
+def open_for_reading(url: str) -> Store:
+    """Open a store that is there, for a process that never writes: the database itself refuses it.
+
+    Raises StoreError: as `open_store`, and for a store that another command has to upgrade first.
+    """
+    place = parse_place(url)
+    if place.is_sqlite:
+        refuse_unsafe_sqlite(place.path)
+        _prepare_file(place, create=False)
+    engine = sqlite_engine(place, mode="ro") if place.is_sqlite else _postgresql_engine(place)
+    with translated(place):
+        if needs_upgrade(engine, place, create=False):
+            raise StoreError(
+                f"The store {place} has an earlier version's schema, and is only read here.",
+                fix="vnuma status upgrades it.",
+            )
+    return Store(place, engine)
+
+
 def _prepare_file(place: Place, *, create: bool) -> None:
     try:
         if not create and not place.path.exists():
@@ -162,12 +182,12 @@ def _prepare_file(place: Place, *, create: bool) -> None:
         ) from error
 
 
-def sqlite_engine(place: Place) -> Engine:
+def sqlite_engine(place: Place, mode: Literal["rw", "ro"] = "rw") -> Engine:
     """Autocommit in the driver, transactions by our own BEGIN: the driver's come too late.
 
     `mode=rw`: a store that disappears during a run is an error, not a new and empty store.
     """
-    uri = f"{place.path.absolute().as_uri()}?mode=rw"
+    uri = f"{place.path.absolute().as_uri()}?mode={mode}"
 
     def connect() -> sqlite3.Connection:
         return sqlite3.connect(uri, uri=True, timeout=LOCK_WAIT_S, isolation_level=None)

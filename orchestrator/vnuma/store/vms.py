@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from vnuma.errors import StoreError
 from vnuma.store import tables
@@ -111,10 +111,19 @@ def set_restored(
 
 def vms_not_at_baseline(conn: Connection) -> tuple[UnrestoredVm, ...]:
     """Every VM of this site's runs that has a baseline and is not settled since: it may be changed."""
-    query = _ROW.where(
-        _vm.baseline_at.is_not(None), _vm.restored_at.is_(None), _vm.run_id.not_in(imported_ids())
-    ).order_by(_vm.run_id, _vm.id)
-    found = [vm_of(row) for row in conn.execute(query)]
+    return _with_runs(conn, _ROW.where(_vm.baseline_at.is_not(None), _vm.restored_at.is_(None)))
+
+
+def vms_leased(conn: Connection) -> tuple[UnrestoredVm, ...]:
+    """Every VM that one of this site's runs holds, at its baseline or not."""
+    lease = tables.lease.c
+    held = (lease.vm_key == _vm.vm_key) & (lease.run_id == _vm.run_id)
+    return _with_runs(conn, _ROW.where(select(lease.token).where(held).exists()))
+
+
+def _with_runs(conn: Connection, query: Select[*tuple[Any, ...]]) -> tuple[UnrestoredVm, ...]:
+    own = query.where(_vm.run_id.not_in(imported_ids())).order_by(_vm.run_id, _vm.id)
+    found = [vm_of(row) for row in conn.execute(own)]
     wanted = select(tables.run).where(tables.run.c.id.in_({vm.run_id for vm in found}))
     runs = {row.id: run_of(row) for row in conn.execute(wanted)}
     return tuple(UnrestoredVm(vm, runs[vm.run_id]) for vm in found)

@@ -34,6 +34,16 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "es" if noun.endswith("s") else "s")
 
 
+def duration(seconds: float | None) -> str:
+    """A time for people: 41 s, 12 min, 15 h 55 min."""
+    if seconds is None:
+        return "unknown"
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes <= 100 else f"{minutes // 60} h {minutes % 60} min"
+
+
 def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = ()) -> list[str]:
     """Rows of cells as lines, each column as wide as its widest cell; figures go to the `right`."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

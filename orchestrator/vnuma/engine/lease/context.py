@@ -105,7 +105,7 @@ def keep_store(url: str) -> None:
     _kept_stores[url] = open_store(url)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _parsed(text: str, run: str) -> Study:
     return parse_study(text, f"study of {run}")
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from sqlalchemy import Connection
+
 from vnuma.engine.lease.context import store_url
 from vnuma.engine.lease.supervision import is_alive
 from vnuma.engine.lease.unrestored_vms import unrestored_vms
@@ -54,15 +56,18 @@ def overview(url: str | None, only: str | None = None) -> Overview:
     with store.read() as connection:
         wanted = [runs.get_run(connection, only)] if only else runs.list_runs(connection)
         progresses = [progress_of(connection, run.name) for run in wanted]
-        away = unrestored_vms(connection)
-    return Overview(
-        tuple(_line(progress) for progress in progresses),
-        tuple(Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in away),
-        progresses[0] if only else None,
-    )
+        away = vms_away(connection)
+    return Overview(tuple(map(line_of, progresses)), away, progresses[0] if only else None)
 
 
-def _line(progress: Progress) -> RunLine:
+def vms_away(connection: Connection) -> tuple[Away, ...]:
+    """VMs of this site's runs that are not at their baseline, or still leased."""
+    left = unrestored_vms(connection)
+    return tuple(Away(vm.name, run.name, is_alive(run), vm.restore_outcome) for vm, run in left)
+
+
+def line_of(progress: Progress) -> RunLine:
+    """A run in one line."""
     names = [vm.name for vm in progress.vms]
     run = progress.run
     return RunLine(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from statistics import median
+from typing import Literal
 
 from sqlalchemy import Connection
 
@@ -18,7 +19,24 @@ from vnuma.engine.lease.vcenter_retry import PUTTING_BACK, RETRY, retried_now
 from vnuma.engine.run.retry_policy import needs_a_person, permanent_failure, without_result
 from vnuma.store import attempts, cells, facts, runs, vms
 from vnuma.store.rows import AttemptLine, Cell, Run, Vm
+from vnuma.store.states import CellState
 from vnuma.store.types import utc_now
+
+_STEPS = {
+    "shutdown": "shutdown and reconfigure",
+    "power_on": "power-on, waiting for Tools",
+    "guest_ready": "waiting for SQL Server",
+}
+CellWord = Literal["valid", "now", "pending", "tried again", "given up", "left out"]
+
+
+@dataclass(frozen=True)
+class CellProgress:
+    """A cell and where it stands; `left out`: the study's own rule ended before it."""
+
+    block: int
+    label: str
+    word: CellWord
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,15 @@ class VmProgress:
     """The latest attempt, where any other would end as it did until a person has put that right."""
     left_behind: tuple[str, ...] = ()
     """What the run could not take away again: its database, and why. The VM's own settings are not in it."""
+    cells: tuple[CellProgress, ...] = ()
+    """Every cell in the order planned."""
+
+    @property
+    def step_words(self) -> str:
+        """The present step in words; behind a colon, why it is being repeated."""
+        waiting = f"waiting: {self.waits_for}" if self.waits_for else "waiting"
+        name, colon, trouble = (self.step or waiting).partition(": ")
+        return _STEPS.get(name, name) + colon + trouble
 
 
 @dataclass(frozen=True)
@@ -66,6 +93,8 @@ class Progress:
     blocks: int
     take_turns: bool = True
     """Whether the VMs of one host are measured one after the other."""
+    labels: tuple[str, ...] = ()
+    """Of its cells, in the order of the study's arms."""
     retries: int = 0
     """How often vSphere had to be asked again: it was away, or could not do it at the moment."""
 
@@ -122,6 +151,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
         tuple(rows),
         max(kept, default=0),
         take_turns=study.design.neighbours == "take_turns",
+        labels=_labels(study, planned),
         retries=facts.count_of_run(connection, run.id, RETRY),
     )
 
@@ -142,6 +172,7 @@ def _vm(
         (a for a in past if a.ended_at is not None), key=lambda a: (a.ended_at, a.id), reverse=True
     )
     ended_by = next((cell.reason for cell in planned if cell.state == "skipped"), None)
+    grid = tuple(CellProgress(cell.block, cell.label, _cell_word(cell, failed)) for cell in planned)
     planned = [cell for cell in planned if cell.state != "skipped"]
     done = sum(cell.state == "valid" or cell.id in failed for cell in planned)
     trouble = _trouble(ended, past, asked=asked)
@@ -168,7 +199,27 @@ def _vm(
         waits_for=waits_for if now is None and done < len(planned) else None,
         lasting=permanent_failure(past),
         left_behind=left_behind,
+        cells=grid,
     )
+
+
+def _labels(study: Study, planned: Sequence[Cell]) -> tuple[str, ...]:
+    place = {arm: number for number, arm in enumerate(study.labels)}
+    arms = {cell.label: cell.arm for cell in planned}
+    return tuple(sorted(arms, key=lambda label: (place.get(arms[label], len(place)), label)))
+
+
+_CELL_WORDS: dict[CellState, CellWord] = {
+    CellState.VALID: "valid",
+    CellState.CLAIMED: "now",
+    CellState.PENDING: "pending",
+    CellState.FAILED: "tried again",
+    CellState.SKIPPED: "left out",
+}
+
+
+def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
+    return "given up" if cell.id in failed else _CELL_WORDS[cell.state]
 
 
 def put_back_step(vm: VmProgress, why: str = "") -> VmProgress:

@@ -29,12 +29,12 @@ def lines(history: History) -> Iterator[str]:
 
 def _some(word: str, findings: Sequence[StandingFinding], history: History) -> Iterator[str]:
     for item in findings[:MOST]:
-        yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {_stood(item, history)}"
+        yield f"{word:7}{item.severity:6}{item.rule:4} {item.kind} {item.name}  {stood(item, history)}"
     if len(findings) > MOST:
         yield f"{word:7}and {len(findings) - MOST:,} more (--format json has all)"
 
 
-def _stood(item: StandingFinding, history: History) -> str:
+def stood(item: StandingFinding, history: History) -> str:
     """How long it has stood, or stood; at least, where the first check found it already."""
     least = "at least " if history.is_from_the_start(item) else ""
     if item.gone is not None:

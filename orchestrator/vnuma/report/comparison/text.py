@@ -52,12 +52,13 @@ def _pair_lines(found: Comparison, pair: Pair, condition: Condition | None) -> I
     yield _wrap("Differs     " + ("; ".join(other) if other else "nothing else that is known"))
     longest = max(len(change.arm) for change in pair.changes)
     for change in pair.changes:
-        words = _gap_words(change.gap, condition)
-        own = f"own figures {_estimate(change.own)}, n = {change.before} and {change.after}"
+        words = gap_words(change.gap, condition)
+        own = f"own figures {estimate_words(change.own)}, n = {change.before} and {change.after}"
         yield _wrap(f"{change.arm:<{longest}}  {words}; {own}", longest + 2)
 
 
-def _gap_words(gap: Verdict | None, condition: Condition | None) -> str:
+def gap_words(gap: Verdict | None, condition: Condition | None) -> str:
+    """An arm's gap to the reference in words, and what the condition makes of it."""
     if gap is None:
         return "the reference"
     return f"relative to the reference {verdict_words(gap)}{_judged(gap, condition)}"
@@ -70,7 +71,8 @@ def _judged(verdict: Verdict, condition: Condition | None) -> str:
     ]
 
 
-def _estimate(verdict: Verdict) -> str:
+def estimate_words(verdict: Verdict) -> str:
+    """An estimate with its interval."""
     if verdict.ratio is None:
         return "not known"
     if verdict.interval is None:
@@ -99,7 +101,7 @@ def as_junit(found: Comparison, condition: Condition) -> str:
     )
     for pair, change, state in judged:
         case = ET.SubElement(suite, "testcase", classname=f"vnuma.{pair.after.name}", name=change.arm)
-        words = f"{change.arm} {_gap_words(change.gap, None)}"
+        words = f"{change.arm} {gap_words(change.gap, None)}"
         if state == "met":
             ET.SubElement(case, "failure", message=f"{condition}: {words}").text = CAUTION
         elif state == "not evaluated":

@@ -103,25 +103,31 @@ class LostRow:
 
 
 @dataclass(frozen=True)
-class VmPart:
-    """All that the page says of one VM. `key` makes ids unique."""
+class AnswerPart:
+    """What the page says of one VM first: answer, verdicts, limits. `key` makes ids unique."""
 
     key: str
     vm: Vm
     analysis: Analysis
     answer: tuple[tuple[str, bool], ...]
     scope: str
-    direction: str
     sides: str
     boots: str
-    replicates: str
-    """What n counts: boots, or passes."""
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
     more: tuple[str, ...]
     plots: RowPlots | None
     """None where nothing counts yet."""
     how_far: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class VmPart(AnswerPart):
+    """All that the page says of one VM."""
+
+    direction: str
+    replicates: str
+    """What n counts: boots, or passes."""
     forms: tuple[FormPart, ...]
     order: tuple[Figure, Figure] | None
     host: tuple[Figure, ...]
@@ -145,37 +151,49 @@ class VmPart:
     settings: tuple[SettingRow, ...]
 
 
-def vm_parts(loaded: LoadedRun) -> list[VmPart]:
-    """The page's VMs in the order of the study."""
+def answer_parts(loaded: LoadedRun) -> list[AnswerPart]:
+    """The page's VMs in the order of the study, with what stands first of each."""
     numbers = counter(1)
     return [
-        _vm_part(loaded, vm, analysis, f"vm{next(numbers)}")
+        _answer_part(loaded, vm, analysis, f"vm{next(numbers)}")
         for analysis in loaded.result.primary
         for vm in loaded.vms
         if vm.name == analysis.vm
     ]
 
 
-def _vm_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> VmPart:
+def vm_parts(loaded: LoadedRun) -> list[VmPart]:
+    """The same, with all that the page says of each."""
+    return [_vm_part(loaded, part) for part in answer_parts(loaded)]
+
+
+def _answer_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> AnswerPart:
     plots = all_sizes(analysis) if analysis.points else None
-    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (850, 270))
-    topologies = topologies_of(loaded, vm)
-    host = host_map(loaded, vm)
-    return VmPart(
+    return AnswerPart(
         key=key,
         vm=vm,
         analysis=analysis,
         answer=tuple(answer(loaded, analysis)),
         scope=scope(loaded, vm, analysis),
-        direction=direction(analysis.measure),
         sides=faster_side(analysis.measure),
         boots=boots_words(analysis, loaded.study.reference),
-        replicates=plural(analysis.replicate),
         verdicts=tuple(verdict_rows(loaded.study.reference, analysis, plots)),
         footnotes=tuple(_footnotes(analysis)),
         more=tuple(_more(analysis, loaded.result.design.size_word)),
         plots=plots,
         how_far=tuple(how_far(loaded, vm, analysis)),
+    )
+
+
+def _vm_part(loaded: LoadedRun, first: AnswerPart) -> VmPart:
+    key, vm, analysis = first.key, first.vm, first.analysis
+    wide, narrow = (order(analysis, key=f"{key}-order-{w}", width=w) for w in (850, 270))
+    topologies = topologies_of(loaded, vm)
+    host = host_map(loaded, vm)
+    return VmPart(
+        **vars(first),
+        direction=direction(analysis.measure),
+        replicates=plural(analysis.replicate),
         forms=tuple(_forms(loaded, analysis, key)),
         order=(wide, narrow) if wide and narrow else None,
         host=tuple(host_figures(host, key=f"{key}-host")) if host else (),

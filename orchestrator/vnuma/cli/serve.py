@@ -1,0 +1,79 @@
+"""`vnuma serve`: the store live in a browser, read-only."""
+
+from __future__ import annotations
+
+import os
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vnuma.cli.options import StoreOption
+from vnuma.cli.screen import say
+from vnuma.errors import EnvironmentProblem, InputError, UsageError
+
+TOKEN = "VNUMA_SERVE_TOKEN"
+_NEEDED = ("starlette", "uvicorn", "prometheus_client")
+
+
+def serve(
+    host: Annotated[
+        str, typer.Option(metavar="ADDRESS", help="Address to listen at; others than loopback need TLS.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0: the system chooses.")] = 8765,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS certificate with its chain, PEM.")
+    ] = None,
+    key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key, PEM.")] = None,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help=f"The token that readers need; or {TOKEN}."),
+    ] = None,
+    proxy: Annotated[
+        str | None, typer.Option(metavar="IP", help="A reverse proxy that has proven who reads.")
+    ] = None,
+    user_header: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The header in which it names them.")
+    ] = None,
+    store: StoreOption = None,
+) -> None:
+    """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
+
+    Examples: vnuma serve; vnuma serve --port 0; vnuma serve --host 10.0.0.5 --certificate site.pem --key
+    site.key --token-file token
+    """
+    missing = [name for name in _NEEDED if find_spec(name) is None]
+    if missing:
+        raise EnvironmentProblem(
+            f"vnuma serve needs packages that this Python environment lacks: {', '.join(missing)}.",
+            fix="pip install 'vnuma[serve]'; in a checkout: pip install starlette uvicorn prometheus-client",
+        )
+    from vnuma.engine.lease.context import store_url
+    from vnuma.serve.access import Access, Proxy, Tls
+    from vnuma.serve.listen import serve as served
+    from vnuma.store.open import open_for_reading
+
+    if (certificate is None) != (key is None):
+        raise UsageError("A certificate and its key belong together.", fix="--certificate FILE --key FILE")
+    if (proxy is None) != (user_header is None):
+        raise UsageError("A proxy and its header belong together.", fix="--proxy IP --user-header NAME")
+    access = Access(
+        host,
+        port,
+        tls=Tls(certificate, key) if certificate and key else None,
+        token=_token(token_file),
+        proxy=Proxy(proxy, user_header) if proxy and user_header else None,
+    )
+    access.require_safe()
+    opened = open_for_reading(store_url(store))
+    served(opened, access, lambda at: say(f"Serving {opened.place} at {at} (read only). Ctrl-C ends it."))
+
+
+def _token(file: Path | None) -> str | None:
+    if file is None:
+        return os.environ.get(TOKEN, "").strip() or None
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"The token file {file} cannot be read ({error}).", fix="Name another.") from error

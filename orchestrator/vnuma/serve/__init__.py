@@ -1,0 +1,1 @@
+"""`vnuma serve`: the store in a browser, read-only."""

@@ -1,0 +1,96 @@
+"""Where the server may listen, and who may read: only this machine, unless TLS and a token say otherwise."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+
+from vnuma.errors import InputError, UsageError
+
+LEAST_TOKEN = 16
+"""Characters of a token: `openssl rand -hex 16` has 32."""
+
+COOKIE = "vnuma_reader"
+LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Tls:
+    """Certificate and key, as PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True)
+class Proxy:
+    """A reverse proxy that has proven who reads, and names that in a header. Only its address is believed."""
+
+    address: str
+    header: str
+
+
+@dataclass(frozen=True)
+class Access:
+    """Address, and what a reader has to show."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    tls: Tls | None = None
+    token: str | None = None
+    proxy: Proxy | None = None
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+    def require_safe(self) -> None:
+        """Raise UsageError for an address that others reach without TLS and proof, InputError for a file."""
+        if self.token is not None and len(self.token) < LEAST_TOKEN:
+            raise InputError(
+                f"The token has {len(self.token)} characters, fewer than {LEAST_TOKEN}.",
+                fix="Make one: openssl rand -hex 16",
+            )
+        for file in (self.tls.certificate, self.tls.key) if self.tls else ():
+            if not file.is_file():
+                raise InputError(
+                    f"{file} is not a file.", fix="Name PEM files: --certificate FILE --key FILE"
+                )
+        if self.loopback:
+            return
+        if self.tls is None or not (self.token or self.proxy):
+            raise UsageError(
+                f"{self.host} can be reached from other machines: TLS and a token are required.",
+                fix="Give --certificate FILE --key FILE, and --token-file FILE (or --proxy with "
+                "--user-header); or leave --host out and use: ssh -L 8765:127.0.0.1:8765 HOST",
+            )
+
+    def knows_host(self, name: str) -> bool:
+        """Whether the name that a request was sent to is ours.
+
+        A page of another site can lead a browser here by a name of its own (DNS rebinding); who has to show
+        a token or comes through a proxy is safe from that.
+        """
+        return bool(self.token or self.proxy) or name in LOOPBACK_NAMES or name == self.host
+
+    def is_token(self, given: str) -> bool:
+        """Whether that is the token, compared in constant time."""
+        return self.token is not None and hmac.compare_digest(given.encode(), self.token.encode())
+
+    def cookie(self) -> str:
+        """What a browser keeps instead of the token; it outlives a restart of the server."""
+        assert self.token is not None
+        return hmac.new(self.token.encode(), b"vnuma serve, reader", hashlib.sha256).hexdigest()
+
+    def is_cookie(self, given: str) -> bool:
+        """Whether a browser has signed in."""
+        return self.token is not None and hmac.compare_digest(given.encode(), self.cookie().encode())

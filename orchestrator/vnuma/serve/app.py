@@ -1,0 +1,130 @@
+"""The addresses of the server, and the stream of what changes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable, Iterable
+from urllib.parse import unquote
+
+import anyio
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from vnuma.errors import InputError, VnumaError
+from vnuma.report.page.template import policy, text_of
+from vnuma.serve.access import Access
+from vnuma.serve.guard import Guard
+from vnuma.serve.metrics import CONTENT_TYPE, metrics
+from vnuma.serve.pages import Live, Pages
+from vnuma.serve.reader import POLL_S, Reader
+from vnuma.store.open import Store
+
+MOST_WATCHERS = 500
+"""Streams at once: each is a connection that stays open."""
+
+ALIVE_S = 15.0
+"""A stream without news says so, for proxies that end silent connections."""
+
+_RUN = "/runs/"
+
+
+def application(store: Store, access: Access) -> Starlette:
+    """The application over one store."""
+    pages = Pages(Reader(store))
+    watching = anyio.CapacityLimiter(MOST_WATCHERS)
+
+    def runs(_: Request) -> Response:
+        return HTMLResponse(pages.runs())
+
+    def run(request: Request) -> Response:
+        return HTMLResponse(pages.run(request.path_params["run"]))
+
+    def report(request: Request) -> Response:
+        allowed = f"{policy('style.css', 'page.js')}; frame-ancestors 'none'"
+        text = pages.report(request.path_params["run"])
+        return HTMLResponse(text, headers={"content-security-policy": allowed})
+
+    def compare(request: Request) -> Response:
+        asked = request.query_params
+        allowed = asked.get("allow", "").replace(",", " ").split()
+        return HTMLResponse(pages.compare(asked.get("before", ""), asked.get("after", ""), allowed))
+
+    def estate(_: Request) -> Response:
+        return HTMLResponse(pages.estate())
+
+    def audit(request: Request) -> Response:
+        return HTMLResponse(pages.audit(request.query_params.get("run", "")))
+
+    def measured(_: Request) -> Response:
+        return Response(metrics(pages.reader), media_type=CONTENT_TYPE)
+
+    async def events(request: Request) -> Response:
+        live = _live_of(pages, request.query_params.get("page", "/"))
+        seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
+        await run_in_threadpool(live)  # a run that is not there is an error, not a stream
+        if watching.available_tokens < 1:
+            raise HTTPException(503, "Too many watchers.")
+        return StreamingResponse(_stream(watching, live, seen), media_type="text/event-stream")
+
+    def trouble(_: Request, error: Exception) -> Response:
+        assert isinstance(error, VnumaError)
+        return HTMLResponse(pages.trouble(error), 404 if isinstance(error, InputError) else 503)
+
+    return Starlette(
+        routes=[
+            Route("/", runs),
+            Route("/runs/{run}", run),
+            Route("/runs/{run}/report", report),
+            Route("/compare", compare),
+            Route("/estate", estate),
+            Route("/audit", audit),
+            Route("/metrics", measured),
+            Route("/events", events),
+            Route("/static/style.css", _static(("style.css", "serve/serve.css"), "text/css")),
+            Route("/static/serve.js", _static(("serve/serve.js",), "text/javascript")),
+        ],
+        middleware=[Middleware(Guard, access=access, sign_in_page=pages.sign_in)],
+        exception_handlers={VnumaError: trouble},
+    )
+
+
+def _static(files: Iterable[str], media_type: str) -> Callable[[Request], Response]:
+    text = "".join(map(text_of, files))
+    return lambda _: PlainTextResponse(text, media_type=media_type, headers={"cache-control": "no-cache"})
+
+
+def _live_of(pages: Pages, page: str) -> Callable[[], Live]:
+    if page.startswith(_RUN):
+        name = unquote(page.removeprefix(_RUN))
+        return lambda: pages.run_live(name)
+    return pages.runs_live
+
+
+def _if_readable(live: Callable[[], Live]) -> Live | None:
+    """None while the store cannot be read and the page is not known yet: it comes with a later try."""
+    try:
+        return live()
+    except VnumaError:
+        return None
+
+
+async def _stream(watching: anyio.CapacityLimiter, live: Callable[[], Live], seen: str) -> AsyncIterator[str]:
+    """Each change of the page's live part, for as long as the reader listens."""
+    async with watching:
+        yield "retry: 2000\n\n"
+        silent = 0.0
+        while True:
+            now = await run_in_threadpool(_if_readable, live)
+            if now and now.mark != seen:
+                seen, silent = now.mark, 0.0
+                yield f"id: {now.mark}\nevent: live\ndata: {json.dumps(now.html)}\n\n"
+            elif silent >= ALIVE_S:
+                silent = 0.0
+                yield ": alive\n\n"
+            await anyio.sleep(POLL_S)
+            silent += POLL_S

@@ -1,0 +1,89 @@
+"""The report's parts for the browser: analysed once for all who look, and anew when attempts have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from vnuma.checks.drift import History
+from vnuma.engine.design_check.history import history
+from vnuma.engine.run.progress import Progress
+from vnuma.report.comparison.pair import Comparison, compare_runs
+from vnuma.report.model.model import load_run
+from vnuma.report.model.words import progress_words
+from vnuma.report.page.page import answer_parts
+from vnuma.report.page.render import page_text
+from vnuma.report.page.template import environment
+from vnuma.serve.kept import Kept
+from vnuma.store import estate_checks
+from vnuma.store.marks import figures_mark
+from vnuma.store.open import Store
+
+REPORTS = 8
+"""Whole reports that are kept: each is about a megabyte."""
+
+
+class Figures:
+    """Texts of pages, kept by run. Nothing of a run's samples stays in memory."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._answers = Kept[tuple[str, Hashable]](200)
+        self._reports = Kept[str](REPORTS)
+        self._compared = Kept[str](REPORTS)
+        self._estate = Kept[tuple[str, str | None]](1)
+        self._behind = ThreadPoolExecutor(1, thread_name_prefix="figures")
+
+    def answers(self, progress: Progress) -> tuple[str, Hashable]:
+        """Answer and verdicts of each VM as HTML, and a mark of it. Asks nothing of the store if none ended.
+
+        What is behind by an attempt is given at once; the next who asks gets the new one.
+        """
+        run_id = progress.run.id
+        mark = progress.run.state, tuple((vm.ended, vm.valid, vm.last, vm.ended_by) for vm in progress.vms)
+
+        def make() -> tuple[str, Hashable]:
+            return self._answers_now(run_id), mark
+
+        return self._answers.latest(run_id, mark, make, self._behind)
+
+    def report(self, run_id: int) -> str:
+        """The whole report."""
+        return self._reports.get(
+            run_id, self._mark(run_id), lambda: page_text(load_run(self._store, str(run_id)))
+        )
+
+    def compared(
+        self, pair: tuple[int, int], allowed: Sequence[str], render: Callable[[Comparison], str]
+    ) -> str:
+        """Two runs compared. Raises InputError where they may not be."""
+        marks = tuple(map(self._mark, pair))
+
+        def make() -> str:
+            before, after = (load_run(self._store, str(run)) for run in pair)
+            return render(compare_runs(before, after, allowed))
+
+        return self._compared.get((pair, tuple(allowed)), marks, make)
+
+    def estate(self, render: Callable[[Sequence[History]], tuple[str, str | None]]) -> tuple[str, str | None]:
+        """The recorded checks of estates, and what simulates them. Raises InputError where there is none."""
+        with self._store.read() as connection:
+            checks = estate_checks.checks_of(connection)
+        return self._estate.get("estate", checks, lambda: render(history(self._store)))
+
+    def _mark(self, run_id: int) -> Hashable:
+        with self._store.read() as connection:
+            return figures_mark(connection, run_id)
+
+    def _answers_now(self, run_id: int) -> str:
+        loaded = load_run(self._store, str(run_id))
+        return (
+            environment()
+            .get_template("serve/answers.html.j2")
+            .render(
+                loaded=loaded,
+                study=loaded.study,
+                progress=progress_words(loaded),
+                parts=answer_parts(loaded),
+            )
+        )

@@ -1,0 +1,56 @@
+"""What is made once for all who look: kept until what it was made of has changed."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Entry(Generic[T]):
+    lock: Lock = field(default_factory=Lock)
+    made: tuple[Hashable, T] | None = None
+    making: Hashable = None
+    """The mark of what is being made in the background."""
+
+
+class Kept(Generic[T]):
+    """At most so many values by key, the least used go first. Of many who ask at once, one makes it."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._entries: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+        self._lock = Lock()
+
+    def get(self, key: Hashable, mark: Hashable, make: Callable[[], T]) -> T:
+        """The value for this mark: what is there, or made now while others who ask for it wait."""
+        entry = self._entry(key)
+        with entry.lock:
+            if entry.made is None or entry.made[0] != mark:
+                entry.made = (mark, make())
+            return entry.made[1]
+
+    def latest(self, key: Hashable, mark: Hashable, make: Callable[[], T], background: Executor) -> T:
+        """The same, but where an older value is there it is given at once, and the new one made behind it."""
+        entry = self._entry(key)
+        made = entry.made
+        if made is None:
+            return self.get(key, mark, make)
+        if made[0] != mark and entry.making != mark:
+            entry.making = mark
+            background.submit(self.get, key, mark, make)
+        return made[1]
+
+    def _entry(self, key: Hashable) -> _Entry[T]:
+        with self._lock:
+            entry = self._entries.setdefault(key, _Entry())
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._most:
+                self._entries.popitem(last=False)
+            return entry

@@ -1,0 +1,87 @@
+"""The store in Prometheus' format: what a dashboard draws and an alert asks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST as CONTENT_TYPE
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector
+
+from vnuma.engine.run.overview import line_of
+from vnuma.serve.reader import Reader
+from vnuma.store import marks
+
+__all__ = ["CONTENT_TYPE", "metrics"]
+
+
+def metrics(reader: Reader) -> bytes:
+    """All metrics. `simulated` is the lab's scenario, and empty for real machines."""
+    registry = CollectorRegistry()
+    registry.register(_Store(reader))
+    return generate_latest(registry)
+
+
+class _Store(Collector):
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing is asked of the store when this is registered."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Read the store, and say what it holds."""
+        view = self._reader.view()
+        runs = Counter((str(one.run.state), one.run.simulated or "") for one in view.runs)
+        yield _gauge("vnuma_runs", "Runs by state.", ("state", "simulated"), runs.items())
+        with self._reader.store.read() as connection:
+            cells = marks.cell_totals(connection)
+            failures = marks.failure_totals(connection)
+            findings = marks.finding_totals(connection)
+        yield _gauge(
+            "vnuma_cells",
+            "Cells of all runs by state.",
+            ("state", "simulated"),
+            (((row.state, row.simulated or ""), row.number) for row in cells),
+        )
+        yield _gauge(
+            "vnuma_failures",
+            "Attempts at cells that gave no result.",
+            ("outcome", "reason", "simulated"),
+            (((row.outcome, row.reason, row.simulated or ""), row.number) for row in failures),
+        )
+        away = Counter((str(vm.in_use).lower(),) for vm in view.away)
+        yield _gauge(
+            "vnuma_vms_not_at_baseline",
+            "VMs that are not at their baseline; in_use: their run is alive.",
+            ("in_use",),
+            ((key, away[key]) for key in (("true",), ("false",))),
+        )
+        yield _gauge(
+            "vnuma_findings",
+            "Findings of design rules that stand, by the recorded checks.",
+            ("source", "rule", "severity", "simulated"),
+            (((row.source, row.rule, row.severity, row.simulated or ""), row.number) for row in findings),
+        )
+        alive = [one for one in view.runs if line_of(one).alive]
+        yield _gauge(
+            "vnuma_run_seconds_left",
+            "Estimated seconds to a living run's last cell.",
+            ("run", "simulated"),
+            (((o.run.name, o.run.simulated or ""), o.left_s) for o in alive if o.left_s is not None),
+        )
+        read_at = [((), view.read_at.timestamp())]
+        yield _gauge("vnuma_store_read_timestamp_seconds", "When the store was last read.", (), read_at)
+
+
+def _gauge(
+    name: str, words: str, labels: tuple[str, ...], values: Iterable[tuple[tuple[str, ...], float]]
+) -> GaugeMetricFamily:
+    family = GaugeMetricFamily(name, words, labels=labels)
+    for key, value in values:
+        family.add_metric(key, value)
+    return family

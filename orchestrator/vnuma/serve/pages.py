@@ -1,0 +1,228 @@
+"""Pages as HTML. What changes while a run goes on is made once for all who watch it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from urllib.parse import quote
+
+from vnuma.checks.drift import History
+from vnuma.domain.vm.plain_text import counted, duration
+from vnuma.domain.vm.provenance import banner, kind
+from vnuma.engine.run.overview import Away, line_of
+from vnuma.engine.run.progress import CellProgress, Progress, VmProgress
+from vnuma.errors import InputError, VnumaError
+from vnuma.report.check.as_history import stood
+from vnuma.report.comparison import text as comparison_text
+from vnuma.report.comparison.pair import Comparison
+from vnuma.report.page.template import environment
+from vnuma.serve.figures import Figures
+from vnuma.serve.kept import Kept
+from vnuma.serve.reader import Reader, View
+from vnuma.store import audit
+from vnuma.store.types import utc_now
+
+MOST = 300
+"""Lines of the audit log, and findings of an estate, on one page."""
+
+SIGNS = {"valid": "✓", "now": "▶", "pending": "·", "tried again": "↻", "given up": "✗", "left out": "-"}
+_NAME = re.compile(r"[\w.-]+", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Live:
+    """The part of a page that changes, with a mark that is equal where the text is."""
+
+    html: str
+    mark: str
+
+
+class Pages:
+    """The pages of one store."""
+
+    def __init__(self, reader: Reader) -> None:
+        self.reader = reader
+        self.figures = Figures(reader.store)
+        self._live = Kept[Live](200)
+
+    def runs(self) -> str:
+        """Every run and its state."""
+        return self._watched("Runs", self.runs_live(), "/")
+
+    def run(self, name: str) -> str:
+        """A run as it stands: progress, verdicts so far, its cells. Raises InputError."""
+        progress = self._run(name)
+        return self._watched(
+            progress.run.name, self.run_live(name), f"/runs/{reference(progress)}", progress.run.simulated
+        )
+
+    def runs_live(self) -> Live:
+        """What changes of it."""
+        view = self.reader.view()
+        return self._made("/", view.number, lambda: _filled("runs_live", view=view, lines=_lines(view)))
+
+    def run_live(self, name: str) -> Live:
+        """What changes of it. Raises InputError."""
+        view, progress = self.reader.view(), self._run(name)
+        answers, mark = self.figures.answers(progress)
+
+        def make() -> str:
+            return _filled(
+                "run_live", view=view, progress=progress, line=line_of(progress), answers=answers, signs=SIGNS
+            )
+
+        return self._made(progress.run.id, (view.number, mark), make)
+
+    def report(self, name: str) -> str:
+        """The run's report. Raises InputError."""
+        return self.figures.report(self._run(name).run.id)
+
+    def compare(self, before: str, after: str, allowed: Sequence[str]) -> str:
+        """Two runs side by side, or the form that asks which."""
+        found, problem, simulated = "", None, None
+        names = [progress.run.name for progress in self.reader.view().runs]
+        if before and after:
+            try:
+                pair = [self._run(name).run for name in (before, after)]
+                simulated = next((run.simulated for run in pair if run.simulated), None)
+                found = self.figures.compared((pair[0].id, pair[1].id), allowed, _compared)
+            except InputError as error:
+                problem = error
+        return self._page(
+            "compare",
+            "Compare",
+            simulated,
+            names=names,
+            before=before,
+            after=after,
+            allowed=" ".join(allowed),
+            found=found,
+            problem=problem,
+        )
+
+    def estate(self) -> str:
+        """The recorded checks of estates: what is new, gone and unchanged."""
+        simulated = None
+        try:
+            text, simulated = self.figures.estate(_estate)
+        except InputError:
+            text = ""
+        return self._page("estate", "Estate", simulated, found=text)
+
+    def audit(self, name: str) -> str:
+        """Who changed what on which VM, the newest first. Raises InputError."""
+        run = self._run(name).run if name else None
+        with self.reader.store.read() as connection:
+            lines = audit.newest(connection, run.id if run else None, MOST)
+        simulated = {one.run.name: one.run.simulated for one in self.reader.view().runs}
+        return self._page(
+            "audit",
+            "Audit",
+            run.simulated if run else None,
+            run=run,
+            lines=lines,
+            most=MOST,
+            kinds={name: kind(word) for name, word in simulated.items() if word},
+            value=_value,
+        )
+
+    def sign_in(self, after: str, *, refused: bool) -> str:
+        """The form that asks for the token."""
+        return self._page("sign_in", "Sign in", None, after=after, refused=refused)
+
+    def trouble(self, error: VnumaError) -> str:
+        """What went wrong, and what to do."""
+        return self._page("trouble", "Not available", None, error=error)
+
+    def _run(self, name: str) -> Progress:
+        view = self.reader.view()
+        found = view.run(name)
+        if found is None:
+            raise view.trouble or InputError(f"The store has no run '{name}'.", fix="The list has every run.")
+        return found
+
+    def _made(self, key: Hashable, mark: Hashable, make: object) -> Live:
+        def made() -> Live:
+            html = make()  # type: ignore[operator]
+            return Live(html, hashlib.sha256(html.encode()).hexdigest()[:16])
+
+        return self._live.get(key, mark, made)
+
+    def _watched(self, title: str, live: Live, path: str, simulated: str | None = None) -> str:
+        return self._page("watched", title, simulated, live=live, watch=path)
+
+    def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
+        return _filled(name, title=title, banner=banner(simulated), page=name, **values)
+
+
+def reference(progress: Progress) -> str:
+    """How a run is called in an address: its name; its id where an archive's name is no file's."""
+    name = progress.run.name
+    return name if _NAME.fullmatch(name) and name not in (".", "..") else str(progress.run.id)
+
+
+def rows_of(vm: VmProgress, labels: Sequence[str]) -> list[tuple[int, list[CellProgress | None]]]:
+    """A VM's cells block by block, each block's in the order of `labels`; None where a block has no such."""
+    by_place = {(cell.block, cell.label): cell for cell in vm.cells}
+    blocks = sorted({cell.block for cell in vm.cells})
+    return [(block, [by_place.get((block, label)) for label in labels]) for block in blocks]
+
+
+def _lines(view: View) -> list[tuple[Progress, object]]:
+    return [(progress, line_of(progress)) for progress in reversed(view.runs)]
+
+
+def _compared(found: Comparison) -> str:
+    return _filled(
+        "compared",
+        found=found,
+        caution=comparison_text.CAUTION,
+        gap=lambda gap: comparison_text.gap_words(gap, None),
+        estimate=comparison_text.estimate_words,
+    )
+
+
+def _estate(found: Sequence[History]) -> tuple[str, str | None]:
+    text = _filled("estate_found", found=found, stood=stood, most=MOST, counted=counted)
+    return text, next((one.simulated for one in found if one.simulated), None)
+
+
+def _value(value: object) -> str:
+    return "none" if value in (None, "", []) else str(value)
+
+
+def _ends(seconds: float) -> str:
+    return f"{moment(utc_now() + timedelta(seconds=seconds))}"
+
+
+def moment(at: datetime | None) -> str:
+    """A time of today, or of another day, in UTC: watchers sit in several time zones."""
+    if at is None:
+        return ""
+    return f"{at:%H:%M}" if at.date() == utc_now().date() else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _away_words(vm: Away) -> str:
+    why = f" ({vm.outcome})" if vm.outcome else ""
+    return f"in use by {vm.run}" if vm.in_use else f"left by {vm.run}{why}: vnuma restore {vm.vm}"
+
+
+def _filled(name: str, **values: object) -> str:
+    return (
+        environment()
+        .get_template(f"serve/{name}.html.j2")
+        .render(
+            **values,
+            away_words=_away_words,
+            duration=duration,
+            ends=_ends,
+            kind=kind,
+            moment=moment,
+            quote=lambda text: quote(text, safe=""),
+            reference=reference,
+            rows_of=rows_of,
+        )
+    )

@@ -1,0 +1,92 @@
+"""The store as all watchers see it: read once for all of them, and only what has changed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable
+from dataclasses import dataclass, replace
+from datetime import datetime
+from threading import Lock
+
+from vnuma.engine.run.overview import Away, vms_away
+from vnuma.engine.run.progress import Progress, progress_of
+from vnuma.errors import StoreError
+from vnuma.store import runs
+from vnuma.store.marks import run_marks
+from vnuma.store.open import Store
+from vnuma.store.types import utc_now
+
+POLL_S = 2.0
+"""How often the store is asked for changes while somebody watches."""
+
+ANEW_S = 15.0
+"""How often a run that goes on is read although nothing has changed: its time left, its heartbeat."""
+
+
+@dataclass(frozen=True)
+class View:
+    """All runs, oldest first, and the VMs away from their baseline. `number` grows with each change."""
+
+    number: int
+    read_at: datetime
+    runs: tuple[Progress, ...] = ()
+    away: tuple[Away, ...] = ()
+    trouble: StoreError | None = None
+    """Why the store cannot be read now: what is shown is of `read_at`."""
+
+    def run(self, name: str) -> Progress | None:
+        """The run of that name or id."""
+        found = (seen for seen in self.runs if name in (seen.run.name, str(seen.run.id)))
+        return next(found, None)
+
+
+@dataclass(frozen=True)
+class _Read:
+    mark: Hashable
+    at: float
+    progress: Progress
+
+
+class Reader:
+    """Reads the store when asked, at most once in `POLL_S`, for whoever asks."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._lock = Lock()
+        self._read: dict[int, _Read] = {}
+        self._view = View(0, utc_now())
+        self._next = 0.0
+
+    def view(self) -> View:
+        """The present view. A store that cannot be read now leaves the last one, with what is wrong."""
+        with self._lock:
+            if time.monotonic() >= self._next:
+                self._view = self._refreshed()
+                self._next = time.monotonic() + POLL_S
+            return self._view
+
+    def _refreshed(self) -> View:
+        before = self._view
+        try:
+            progresses, away = self._all()
+        except StoreError as error:
+            if before.trouble and before.trouble.what == error.what:
+                return before
+            return replace(before, number=before.number + 1, trouble=error)
+        same = (progresses, away, None) == (before.runs, before.away, before.trouble)
+        number = before.number if same else before.number + 1
+        return View(number, utc_now(), progresses, away)
+
+    def _all(self) -> tuple[tuple[Progress, ...], tuple[Away, ...]]:
+        now, read = time.monotonic(), dict[int, _Read]()
+        with self.store.one_connection(), self.store.read() as connection:
+            marks = run_marks(connection)
+            for run in runs.list_runs(connection):
+                known, mark = self._read.get(run.id), marks[run.id]
+                if known and known.mark == mark and (run.state.ended or now - known.at < ANEW_S):
+                    read[run.id] = known
+                else:
+                    read[run.id] = _Read(mark, now, progress_of(connection, str(run.id)))
+            away = vms_away(connection)
+        self._read = read
+        return tuple(item.progress for item in read.values()), away

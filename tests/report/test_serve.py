@@ -1,0 +1,211 @@
+"""`vnuma serve`: what its pages say, that they follow the store, and that nothing in it can inject."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.report.build import Lost, Story, build, study_text
+from tests.report.pages import Outline
+from tests.report.serving import asked, listening, serving
+from tests.support.cli import vnuma_here
+from tests.support.stores import new_store
+from vnuma.checks.drift import RecordedCheck
+from vnuma.errors import StoreError
+from vnuma.serve import app, reader
+from vnuma.serve.reader import Reader
+from vnuma.store import audit, estate_checks, runs
+from vnuma.store.audit import AuditLine
+from vnuma.store.estate_checks import NewFinding
+from vnuma.store.open import Store, open_for_reading
+from vnuma.store.states import RunState
+
+EVIL = "<img src=x onerror=alert(1)>&'--\u202e"
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class Site(NamedTuple):
+    """A store, and where it is served."""
+
+    store: Store
+    address: str
+
+    def page(self, path: str) -> str:
+        """A page's HTML, balanced and without handlers or styles in its elements."""
+        answer = asked(self.address, path)
+        assert answer.status == 200, answer.text
+        Outline(answer.text)
+        return answer.text
+
+
+def text(vms: str = "sql16", **changed: object) -> str:
+    """A small study."""
+    return study_text(**{"sizes": "500", "forms": "client", **changed}, vms=vms)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A finished run (1), one that has eight of twelve blocks (2), one of real machines (3), a check."""
+    store = new_store(tmp_path_factory.mktemp("serve") / "vnuma.db")
+    build(store, Story(text=text(), lost={("4x4", 3): (Lost(),)}))
+    build(store, Story(text=text("sql17", blocks=12), stop_after=50, state=RunState.RUNNING))
+    build(store, Story(text=text("sql18"), scenario=None))
+    with store.write() as connection:
+        check = RecordedCheck("vcsa01", "vcenter", NOON, "0.2.0", "paper", 2)
+        number = estate_checks.add_check(connection, check)
+        found = [NewFinding("T11", "vm", "vm-1", EVIL, "block"), NewFinding("A05", "vm", "vm-2", "b", "warn")]
+        estate_checks.begin(connection, number, "vcsa01", found)
+        line = AuditLine(NOON, "ops@ctl1", EVIL, "vc/1", "reconfigure", [], EVIL, None, None)
+        audit.add_line(connection, line, None)
+    with serving(store) as address:
+        yield Site(store, address)
+
+
+def test_the_first_page_lists_runs_states_and_vms_that_are_away(site: Site) -> None:
+    """Newest first, each simulated one marked; a run without a supervisor is not called running."""
+    page = Outline(site.page("/")).text
+
+    assert page.index("quick.3") < page.index("quick.2") < page.index("quick.1")
+    assert page.count("simulated") == 2
+    assert "50/72" in page
+    assert "died" in page
+    assert "left by quick.2: vnuma restore sql17" in page
+
+
+def test_a_run_that_goes_on_has_its_figures_but_no_verdict(site: Site) -> None:
+    """Eight blocks would give verdicts; before the declared end the words are withheld."""
+    page = site.page("/runs/quick.2")
+
+    assert page.count('class="cell valid"') == 50 + 1  # the legend has one
+    assert 'class="interval"' in page
+    assert "withheld" in page
+    assert "slower by" not in page
+    assert "faster by" not in page
+
+
+def test_simulated_is_said_on_every_page_of_a_simulated_run(site: Site) -> None:
+    """In title and banner; a real run's pages have neither."""
+    paths = (
+        "/runs/quick.1",
+        "/runs/quick.1/report",
+        "/audit?run=quick.1",
+        "/compare?before=quick.1&after=quick.2",
+    )
+    for path in paths:
+        page = site.page(path)
+        assert "<title>SIMULATED: " in page, path
+        assert '<p class="banner"' in page, path
+    assert "SIMULATED" not in site.page("/runs/quick.3")
+
+
+def test_a_comparison_is_refused_with_what_differs(site: Site) -> None:
+    """As `vnuma compare` does; what may differ can be allowed in the form."""
+    page = Outline(site.page("/compare?before=quick.1&after=quick.3")).text
+
+    assert "differ in what must agree" in page
+
+
+def test_the_estate_page_shows_what_stands_and_for_how_long(site: Site) -> None:
+    """Rule, severity, object and time."""
+    page = Outline(site.page("/estate")).text
+
+    assert "vcsa01" in page
+    assert "block T11" in page
+    assert "2026-11-20" in page
+
+
+def test_names_from_elsewhere_are_text(site: Site) -> None:
+    """A VM, an object or an error may be called anything."""
+    for path in ("/estate", "/audit"):
+        page = site.page(path)
+        assert Outline(page).tags["img"] == 0
+        assert "onerror=alert(1)" in Outline(page).text
+
+
+def test_an_unknown_run_is_not_found(site: Site) -> None:
+    """Page and stream say so, with the way back."""
+    for path in ("/runs/nix", "/runs/nix/report", "/audit?run=nix", "/events?page=/runs/nix"):
+        answer = asked(site.address, path)
+        assert answer.status == 404
+        assert "no run &#39;nix&#39;" in answer.text
+
+
+def test_metrics_are_prometheus_s(site: Site) -> None:
+    """Runs, cells, failures, VMs and findings, with what is simulated as a label."""
+    found = {
+        (sample.name, *sorted(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(asked(site.address, "/metrics").text)
+        for sample in family.samples
+    }
+
+    assert found["vnuma_runs", "finished", "paper"] == 1
+    assert found["vnuma_runs", "", "finished"] == 1
+    assert found["vnuma_cells", "paper", "valid"] == 36 + 50
+    assert found["vnuma_failures", "failed", "paper", "tools_timeout"] == 1
+    assert found["vnuma_vms_not_at_baseline", "true"] == 0
+    assert found["vnuma_findings", "T11", "block", "paper", "vcsa01"] == 1
+
+
+def test_a_watcher_hears_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stream begins with the present state and sends each new one; a stopped store is said."""
+    for module in (app, reader):
+        monkeypatch.setattr(module, "POLL_S", 0.02)
+    store = new_store(tmp_path / "vnuma.db")
+    run = build(store, Story(text=text(), stop_after=9, state=RunState.RUNNING))
+    with serving(store) as address, listening(address, "/runs/quick.1") as sent:
+        assert "9 of 36 cells" in next(sent)
+        with store.write() as connection:
+            runs.set_run_state(connection, run.id, RunState.STOPPED)
+        assert "quick.1: stopped" in next(sent)
+        store.place.path.rename(tmp_path / "gone.db")
+        assert "cannot be read now" in next(sent)
+
+
+def test_the_store_is_read_once_for_all_and_only_where_it_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Within a poll all get the same view; a run that stands still is not read again."""
+    store = new_store(tmp_path / "vnuma.db")
+    first, second = (build(store, Story(text=text(vm), stop_after=3)) for vm in ("sql16", "sql17"))
+    reading = Reader(store)
+    before = reading.view()
+    with store.write() as connection:
+        runs.set_run_state(connection, second.id, RunState.STOPPED)
+
+    assert reading.view() is before
+    monkeypatch.setattr(reading, "_next", 0.0)
+    after = reading.view()
+    assert after.run(first.name) is before.run(first.name)
+    assert after.run(second.name) is not before.run(second.name)
+
+
+def test_a_store_opened_for_reading_cannot_be_written(tmp_path: Path) -> None:
+    """The database itself refuses it."""
+    place = new_store(tmp_path / "vnuma.db").place
+    reading = open_for_reading(f"sqlite:///{place.path}")
+
+    with pytest.raises(StoreError), reading.write() as connection:
+        runs.save_study(connection, "quick", "x")
+
+
+def test_without_its_packages_the_verb_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are not installed by default."""
+    monkeypatch.setitem(sys.modules, "starlette", None)
+    ran = vnuma_here("serve")
+
+    assert ran.code == 4
+    assert "vnuma[serve]" in ran.err
+
+
+def test_without_a_store_nothing_is_made(tmp_path: Path) -> None:
+    """A mistyped path is an error."""
+    ran = vnuma_here("serve", "--store", f"sqlite:///{tmp_path}/none.db")
+
+    assert ran.code == 9
+    assert not (tmp_path / "none.db").exists()
