@@ -17,9 +17,12 @@ from tests.conftest import LabFactory
 from tests.support.cli import command, vnuma
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
+from vnuma.engine.run.recover import reopen
+from vnuma.engine.run.stop_request import ask_to_stop
 from vnuma.errors import InputError, StoreError
 from vnuma.store import attempts, runs, samples
 from vnuma.store.open import Store, open_store
+from vnuma.store.states import RunState
 
 LONGER = {"blocks": 3, "iterations": 3}
 ENDLESS = {"blocks": 40}
@@ -146,12 +149,21 @@ def test_what_a_dead_run_left_is_put_back(
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate(timeout=240)
 
+    shown = vnuma("restore", "--dry-run").out.splitlines()
+    edits = [line for line in shown[1:] if not line.strip().startswith(("power:", "vnuma.run:"))]
+    assert 0 < len(edits) < len(shown) - 1, "the run's mark is shown too"
+    assert f" {len(edits)} settings would be put back" in shown[0]
+
     ran = vnuma("restore") if way == "restore" else vnuma("run", write_study(tmp_path), "-i", inventory)
 
     assert ran.code == 0, ran.text
     assert "settings read back equal" in ran.text
     assert settings_now(running) == before
     assert "VMs not at baseline: 0" in vnuma("status").out
+    if way == "restore":
+        found = reopen(store_of(vnuma_home), "small.1")
+        assert "block 1" in found.words
+        assert "interrupted" in found.words
 
 
 def test_a_change_by_somebody_else_is_never_overwritten_silently(
@@ -216,3 +228,23 @@ def test_stop_from_another_terminal_ends_the_run(tmp_path: Path, lab: LabFactory
     assert process.returncode == 6, said
     assert "vnuma run --resume small.1" in said
     assert settings_now(running) == before
+
+
+def test_a_stop_that_comes_with_the_last_cell_leaves_nothing_undone(
+    tmp_path: Path, lab: LabFactory, vnuma_home: Path
+) -> None:
+    """Every cell is valid: the run is finished, exit code 0, and the VM is back."""
+    running = lab()
+    before = settings_now(running)
+    process = start(write_study(tmp_path), write_inventory(tmp_path, running))
+    until(begun(vnuma_home, 1), "last cell")
+
+    said = ask_to_stop("latest", after_cell=True, url=f"sqlite:///{vnuma_home / 'vnuma.db'}")
+    _, told = process.communicate(timeout=240)
+
+    assert "after this cell" in said
+    assert process.returncode == 0, told
+    assert valid_cells(vnuma_home) == 2
+    assert settings_now(running) == before
+    with store_of(vnuma_home).read() as connection:
+        assert runs.get_run(connection, "latest").state is RunState.FINISHED

@@ -35,6 +35,9 @@ from vnuma.store.types import iso
 from vnuma.vsphere import lease_mark, read
 from vnuma.vsphere.connect import connect
 
+_NO_SETTINGS = ("power", lease_mark.LEASE_KEY)
+"""What a restore changes besides settings: it is shown, and not counted as one."""
+
 
 @dataclass
 class RestoreReport:
@@ -191,9 +194,8 @@ def show_leftovers(
             lines.append(str(error))
             continue
         files = "; its files would be removed" if planned.removes_files else ""
-        lines.append(
-            f"{row.name}, left by {owner.name}: {len(planned.changes)} settings would be put back{files}"
-        )
+        count = sum(edit.setting not in _NO_SETTINGS for edit in planned.changes)
+        lines.append(f"{row.name}, left by {owner.name}: {count} settings would be put back{files}")
         lines += [f"  {edit.setting}: {edit.before} -> {edit.after}" for edit in planned.changes]
     return lines or ["Every VM is at its baseline."]
 

@@ -53,10 +53,15 @@ def reopen(store: Store, name: str, inventory: Path | None = None) -> Found:
 
 
 def _what_it_did(progress: Progress) -> str:
-    busy = [vm for vm in progress.vms if vm.step]
-    if not busy:
-        return "no cell was under way"
-    return "; ".join(f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in busy)
+    """The cells under way; else those that had no result, as whoever put the VMs back has left them."""
+    busy = [f"{vm.name}: block {vm.block}, {vm.label}, step {vm.step}" for vm in progress.vms if vm.label]
+    ended = [
+        f"{vm.name}: block {vm.block}, {label} {outcome.partition(',')[0]}"
+        for vm in progress.vms
+        for label, outcome in vm.last[:1]
+        if outcome != "valid"
+    ]
+    return "; ".join(busy or ended) or "no cell was under way"
 
 
 def restore_after_death(store: Store, targets: Mapping[str, AnyTarget]) -> list[str]:

@@ -297,7 +297,7 @@ def _close(store: Store, run: Run, problems: list[Exception], asked: Asked, shut
         state = RunState.CONFLICT
     elif any(isinstance(problem, NotAtBaseline) for problem in problems):
         state = RunState.FAILED
-    elif asked.count or shut or _stopped(progress):
+    elif asked.count or shut or (_stopped(progress) and progress.valid < progress.total):
         state = RunState.STOPPED
     else:
         state = RunState.FINISHED if progress.valid == progress.total else RunState.FAILED
