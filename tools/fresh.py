@@ -22,6 +22,7 @@ import platform
 import re
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -298,6 +299,8 @@ def main() -> int:
     parser.add_argument("--slow", action="store_true", help="a busy machine: measure, and refuse no time")
     parser.add_argument("--offline", type=Path, metavar="ARCHIVE", help="install this without a network")
     chosen = parser.parse_args()
+    # As Ctrl-C does, a signal ends what runs in the new root, and removes that.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     accounts = [chosen.account] if chosen.account else list(ACCOUNTS[1:] if chosen.quick else ACCOUNTS)
     try:
         packed = packed_root(chosen.suite)

@@ -73,21 +73,24 @@ def python_step(*, dev: bool) -> None:
         # The locks are whole: an old pip would resolve `coverage[toml]` to a newer release than the lock's.
         named = [word for lock in changed for word in ("-r", lock)]
         pip_install("--no-deps", "--require-hashes", *named, what="Installing the locked packages")
-        leave_out()
     pip_install("--no-deps", "--no-build-isolation", "-e", ROOT, what="Installing vnuma itself")
+    if changed:
+        leave_out()
     STAMP.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
     step.done(text)
 
 
 def leave_out() -> None:
-    """Remove 40 MB that nothing here uses: numpy's and SciPy's own tests, Python 3.11's setuptools."""
+    """Remove 60 MB that running never uses: tests, Python 3.11's setuptools, and pip's compiled modules."""
     for packages in VENV.glob("lib/python3*/site-packages"):
         for name in ("numpy", "scipy"):
             for folder in list((packages / name).rglob("tests")):
                 shutil.rmtree(folder, ignore_errors=True)
         if (packages / "setuptools").is_dir():
             what = "Removing setuptools"
-            run(PYTHON, "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools", what=what)
+            run(PYTHON, "-B", "-m", "pip", "uninstall", "--quiet", "--yes", "setuptools", what=what)
+        for folder in [packages / "ansible_test", *(packages / "pip").rglob("__pycache__")]:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def wanted_stamp(*, dev: bool, have: dict[str, str]) -> dict[str, str]:

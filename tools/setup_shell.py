@@ -106,10 +106,11 @@ def _broken(why: str) -> str:
 def pip_install(*arguments: str | Path, what: str) -> None:
     """Install into the virtual environment with pip, no questions, no check for newer pips.
 
-    Python compiles a module when it is first imported: of all that is installed a tenth ever is.
+    Python compiles a module when it is first imported: of all that is installed a tenth ever is, and
+    nothing of pip (-B), which runs a few times.
     """
     quiet = ("--quiet", "--disable-pip-version-check", "--no-input", "--retries=2", "--no-compile")
-    run(PYTHON, "-m", "pip", "install", *quiet, *arguments, what=what)
+    run(PYTHON, "-B", "-m", "pip", "install", *quiet, *arguments, what=what)
 
 
 _CAUSES = (

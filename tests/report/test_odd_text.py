@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import altair as alt
-
 from tests.report.build import Story, study_text
 from vnuma.report.charts.pictures import Picture, pictures
-from vnuma.report.charts.svg import draw
+from vnuma.report.charts.svg import draw, layer, name_of, quantity
 from vnuma.report.model.model import LoadedRun
 
 
 def test_a_control_character_does_not_end_the_process() -> None:
     """vl-convert aborts for one: it is drawn as what it is called."""
-    data = alt.InlineData(values=[{"arm": "2x8\x1b", "ms": 1}])
-    chart = alt.layer(alt.Chart(data).mark_point().encode(x="ms:Q", y="arm:N"))
+    chart = layer([{"arm": "2x8\x1b", "ms": 1}], {"type": "point"}, x=quantity("ms"), y=name_of("arm"))
     assert "2x8\\x1b" in draw(chart, key="k", title="t", words="w").svg
 
 
@@ -29,13 +26,13 @@ def test_a_title_may_look_like_a_colour(loaded: Callable[[Story], LoadedRun]) ->
 
 def test_a_chart_that_cannot_be_drawn_says_so_in_its_place() -> None:
     """Its title and words are there; the next chart is drawn."""
-    points = alt.Chart(alt.InlineData(values=[{"ms": 1}])).mark_point().encode(x="ms:Q")
-    broken = alt.layer(points.transform_calculate(x="no such expression"))
+    points = layer([{"ms": 1}], {"type": "point"}, x=quantity("ms"))
+    broken = {**points, "transform": [{"calculate": "no such expression", "as": "x"}]}
 
     instead = draw(broken, key="k", title="its title", words="its words")
     assert "could not be drawn" in instead.svg
     assert "its title" in instead.svg
-    assert "could not be drawn" not in draw(alt.layer(points), key="k", title="t", words="w").svg
+    assert "could not be drawn" not in draw(points, key="k", title="t", words="w").svg
 
 
 def test_a_picture_that_ends_its_process_costs_that_picture(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ INPUT_OUTPUT = {
 """Libraries that reach outside the process: no part of the pure core may use them."""
 
 HEAVY = {
-    *("alembic", "altair", "ansible", "ansible_runner", "jinja2", "numpy", "pandas", "pyVmomi"),
+    *("alembic", "ansible", "ansible_runner", "jinja2", "numpy", "pandas", "pyVmomi"),
     *("pyodbc", "scipy", "sqlalchemy", "starlette", "statsmodels", "uvicorn", "vl_convert"),
 }
 """Packages that take long to import; `vnuma --help` has to answer without them."""

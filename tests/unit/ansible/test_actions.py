@@ -141,7 +141,7 @@ for name in sys.argv[1:]:
 needed = {"vnuma.engine.ansible_api.actions", "vnuma.vsphere.connect", "vnuma.sqlserver.client.connect"}
 missing = needed - set(sys.modules)
 assert not missing, missing
-unwanted = {"numpy", "scipy", "alembic", "altair", "ansible_runner"} & set(sys.modules)
+unwanted = {"numpy", "scipy", "alembic", "vl_convert", "ansible_runner"} & set(sys.modules)
 assert not unwanted, unwanted
 """
     command = [sys.executable, "-c", program, *ACTIONS]

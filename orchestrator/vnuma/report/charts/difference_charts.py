@@ -8,16 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import altair as alt
-
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.wording import limits, percent, signed
 from vnuma.domain.workloads.replicate import none_valid
 from vnuma.domain.workloads.sizes import sized
-from vnuma.report.charts.svg import BAND, INK, LETTER, MUTED, OURS, SHAPES, Figure, Layers, draw
+from vnuma.report.charts.svg import (
+    BAND,
+    INK,
+    LETTER,
+    MUTED,
+    OURS,
+    Figure,
+    Rows,
+    Spec,
+    draw,
+    layer,
+    name_of,
+    quantity,
+    shape_of,
+    until,
+)
 from vnuma.report.model.words import faster_side, level_words, places
-
-Rows = list[dict[str, object]]
 
 _ROW = 30
 """Height of a row in pixels."""
@@ -103,59 +114,63 @@ def extent_of(groups: Iterable[Sequence[ArmResult]], more: Iterable[float]) -> t
 
 def _differences(
     rows: Rows, extent: tuple[float, float], analysis: Analysis, width: int, *, with_text: bool
-) -> Layers:
+) -> Spec:
     arms = [str(row["arm"]) for row in rows]
     margin = analysis.arms[0].verdict.margin if analysis.arms else 0.01
-    height = _ROW * len(rows)
-    scale = alt.Scale(domain=list(extent), nice=False, zero=False)
-    x = alt.X("value:Q", scale=scale, title=difference_title(analysis))
-    x = x.axis(
-        tickCount=max(3, width // 55),
-        grid=True,
-        labelExpr="(datum.value > 0 ? '+' : '') + datum.label",
-        labelFlush=False,
+    scale = {"domain": list(extent), "nice": False, "zero": False}
+    axis = {
+        "tickCount": max(3, width // 55),
+        "grid": True,
+        "labelExpr": "(datum.value > 0 ? '+' : '') + datum.label",
+        "labelFlush": False,
+    }
+    x = quantity("value", scale=scale, title=difference_title(analysis), axis=axis)
+    y = name_of(
+        "arm",
+        sort=arms,
+        title=None,
+        scale={"domain": arms},
+        axis={"ticks": False, "domain": False, "labelPadding": 8},
     )
-    y = alt.Y("arm:N", sort=arms, title=None, scale=alt.Scale(domain=arms))
-    y = y.axis(ticks=False, domain=False, labelPadding=8)
-    band = [{"low": (1 / (1 + margin) - 1) * 100, "high": margin * 100}]
-    values = alt.InlineData(values=rows)
-    measured = [row for row in rows if "value" in row]
-    layers: list[alt.Chart] = [
-        alt.Chart(alt.InlineData(values=band))
-        .mark_rect(color=BAND)
-        .encode(x=alt.X("low:Q", scale=scale), x2="high:Q"),
-        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=MUTED).encode(x="zero:Q"),
-        alt.Chart(alt.InlineData(values=[row for row in rows if "low" in row]))
-        .mark_rule(color=OURS, strokeWidth=2.5)
-        .encode(x="low:Q", x2="high:Q", y=y),
-        alt.Chart(alt.InlineData(values=measured))
-        .mark_point(filled=True, size=90, opacity=1, color=OURS)
-        .encode(x=x, y=y, shape=arm_shapes(arms)),
-        alt.Chart(alt.InlineData(values=[row for row in rows if "published" in row]))
-        .mark_point(filled=False, size=46, opacity=1, color=INK, strokeWidth=1.5, yOffset=10, shape="diamond")
-        .encode(x="published:Q", y=y),
+    band: Rows = [{"low": (1 / (1 + margin) - 1) * 100, "high": margin * 100}]
+    point = {"type": "point", "opacity": 1}
+    layers = [
+        layer(band, {"type": "rect", "color": BAND}, x=quantity("low", scale=scale), x2=until("high")),
+        layer([{"zero": 0}], {"type": "rule", "color": MUTED}, x=quantity("zero")),
+        layer(
+            [row for row in rows if "low" in row],
+            {"type": "rule", "color": OURS, "strokeWidth": 2.5},
+            x=quantity("low"),
+            x2=until("high"),
+            y=y,
+        ),
+        layer(
+            [row for row in rows if "value" in row],
+            {**point, "filled": True, "size": 90, "color": OURS},
+            x=x,
+            y=y,
+            shape=shape_of("arm", arms),
+        ),
+        layer(
+            [row for row in rows if "published" in row],
+            {**point, "filled": False, "size": 46, "color": INK, "strokeWidth": 1.5, "yOffset": 10}
+            | {"shape": "diamond"},
+            x=quantity("published"),
+            y=y,
+        ),
     ]
     if with_text:
-        layers.append(
-            alt.Chart(values)
-            .mark_text(align="left", baseline="middle")
-            .encode(x=alt.value(width + 8), y=y, text="label:N")
-        )
+        text = {"type": "text", "align": "left", "baseline": "middle"}
+        layers.append(layer(rows, text, x={"value": width + 8}, y=y, text=name_of("label")))
     # Text is measured in another font than the reader's: leave it room.
     padding = {"left": 6, "top": 6, "bottom": 6, "right": 46 if with_text else 10}
-    return alt.layer(*layers).properties(width=width, height=height, padding=padding)
+    return {"layer": layers, "width": width, "height": _ROW * len(rows), "padding": padding}
 
 
 def difference_title(analysis: Analysis) -> str:
     """The axis says which way is which."""
     left, right = ("faster", "slower") if analysis.measure.better == "lower" else ("slower", "faster")
     return f"← {left} · difference, % · {right} →"
-
-
-def arm_shapes(arms: Sequence[str]) -> alt.Shape:
-    """One shape an arm, the same in every chart."""
-    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
-    return alt.Shape("arm:N", scale=alt.Scale(domain=list(arms), range=shapes), legend=None)
 
 
 def _said(rows: Rows) -> str:

@@ -5,13 +5,22 @@ from __future__ import annotations
 import math
 import statistics
 
-import altair as alt
-
 from vnuma.analysis.result import Analysis
 from vnuma.domain.vm.plain_text import counted
 from vnuma.domain.workloads.replicate import plural
-from vnuma.report.charts.difference_charts import Rows
-from vnuma.report.charts.svg import BAND, INK, MUTED, OURS, SHAPES, Figure, draw
+from vnuma.report.charts.svg import (
+    BAND,
+    INK,
+    MUTED,
+    OURS,
+    Figure,
+    Rows,
+    draw,
+    layer,
+    quantity,
+    shape_of,
+    until,
+)
 from vnuma.report.model.drift import drift_words
 from vnuma.report.model.words import direction
 
@@ -36,32 +45,33 @@ def order(analysis: Analysis, *, key: str, width: int, height: int = 210) -> Fig
     ]
     blocks = _blocks(rows)
     last = max(int(str(row["x"])) for row in rows)
-    x = alt.X("x:Q", title="cell, in the order run (shaded: every second block)")
-    x = x.scale(domain=[0, last + 1], nice=False).axis(grid=False, tickMinStep=1)
-    y = alt.Y("y:Q", title=["from its column's mean, %", direction(analysis.measure)])
-    y = y.axis(tickCount=5, titlePadding=8)
-    longest = max(map(len, arms))
-    shapes = [SHAPES[index % len(SHAPES)] for index in range(len(arms))]
-    legend = alt.Legend(
-        orient="top",
-        columns=max(1, width // (40 + 7 * longest)),
-        symbolFillColor=OURS,
-        symbolStrokeColor=OURS,
+    x = quantity(
+        "x",
+        title="cell, in the order run (shaded: every second block)",
+        scale={"domain": [0, last + 1], "nice": False},
+        axis={"grid": False, "tickMinStep": 1},
     )
-    shape = alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=shapes), legend=legend)
+    y = quantity(
+        "y",
+        title=["from its column's mean, %", direction(analysis.measure)],
+        axis={"tickCount": 5, "titlePadding": 8},
+    )
+    legend = {
+        "orient": "top",
+        "columns": max(1, width // (40 + 7 * max(map(len, arms)))),
+        "symbolFillColor": OURS,
+        "symbolStrokeColor": OURS,
+    }
+    shaded = [row for row in blocks if row["odd"]]
+    means = {"x": quantity("x"), "x2": until("x2"), "y": quantity("mean")}
+    point = {"type": "point", "filled": True, "size": 46, "opacity": 1, "color": OURS}
     layers = [
-        alt.Chart(alt.InlineData(values=[row for row in blocks if row["odd"]]))
-        .mark_rect(color=BAND)
-        .encode(x="x:Q", x2="x2:Q"),
-        alt.Chart(alt.InlineData(values=[{"zero": 0}])).mark_rule(color=MUTED).encode(y="zero:Q"),
-        alt.Chart(alt.InlineData(values=blocks))
-        .mark_rule(color=INK, strokeWidth=2)
-        .encode(x="x:Q", x2="x2:Q", y="mean:Q"),
-        alt.Chart(alt.InlineData(values=rows))
-        .mark_point(filled=True, size=46, opacity=1, color=OURS)
-        .encode(x=x, y=y, shape=shape),
+        layer(shaded, {"type": "rect", "color": BAND}, x=quantity("x"), x2=until("x2")),
+        layer([{"zero": 0}], {"type": "rule", "color": MUTED}, y=quantity("zero")),
+        layer(blocks, {"type": "rule", "color": INK, "strokeWidth": 2}, **means),
+        layer(rows, point, x=x, y=y, shape=shape_of("arm", arms, legend)),
     ]
-    chart = alt.layer(*layers).properties(width=width, height=height)
+    chart = {"layer": layers, "width": width, "height": height}
     values = [float(str(row["y"])) for row in rows]
     boots = counted(len(rows), analysis.replicate)
     words = (

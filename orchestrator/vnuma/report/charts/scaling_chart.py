@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
-import altair as alt
-
 from vnuma.domain.workloads.replicate import medians
-from vnuma.report.charts.svg import INK, LETTER, OURS, SHAPES, Figure, draw, label_room
+from vnuma.report.charts.svg import (
+    INK,
+    LETTER,
+    OURS,
+    Figure,
+    Rows,
+    draw,
+    label_room,
+    layer,
+    name_of,
+    quantity,
+    shape_of,
+)
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.scaling import Curve, curves
 from vnuma.report.model.words import boots_words, direction, named
@@ -41,41 +51,43 @@ def _of(loaded: LoadedRun, vm: str, form: str) -> str:
 def _chart(found: list[Curve], key: str, width: int, of: str) -> Figure:
     form, over, unit = found[0].form, found[0].over, found[0].unit
     lines = [curve.at for curve in found]
-    rows = [{"line": curve.at, "x": load, "y": rate} for curve in found for load, rate in curve.found.points]
+    rows: Rows = [
+        {"line": curve.at, "x": load, "y": rate} for curve in found for load, rate in curve.found.points
+    ]
     loads = sorted({float(str(row["x"])) for row in rows})
-    kind = "log" if min(loads) > 0 and max(loads) / min(loads) >= _WIDE_RANGE else "linear"
-    scale = alt.Scale(type="log", base=2, nice=False) if kind == "log" else alt.Scale(zero=False, nice=False)
-    x = alt.X("x:Q", scale=scale, title=over).axis(values=loads, format=",d", grid=True, labelFlush=False)
-    y = alt.Y("y:Q", scale=alt.Scale(zero=True), title=f"{unit}, higher is better")
-    y = y.axis(tickCount=5, minExtent=label_room(max(float(str(row["y"])) for row in rows)))
-    longest = max(map(len, lines))
-    legend = alt.Legend(
-        orient="top",
-        columns=max(1, width // (48 + LETTER * longest)),
-        symbolFillColor=OURS,
-        symbolStrokeColor=OURS,
-        symbolSize=90,
-    )
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(lines))]
-    dashes = [_DASHES[i % len(_DASHES)] for i in range(len(lines))]
-    values = alt.InlineData(values=rows)
-    chart = alt.layer(
-        alt.Chart(values)
-        .mark_line(color=INK, strokeWidth=1.4)
-        .encode(
+    wide = min(loads) > 0 and max(loads) / min(loads) >= _WIDE_RANGE
+    scale = {"type": "log", "base": 2, "nice": False} if wide else {"zero": False, "nice": False}
+    axis = {"values": loads, "format": ",d", "grid": True, "labelFlush": False}
+    x = quantity("x", scale=scale, title=over, axis=axis)
+    axis = {"tickCount": 5, "minExtent": label_room(max(float(str(row["y"])) for row in rows))}
+    y = quantity("y", scale={"zero": True}, title=f"{unit}, higher is better", axis=axis)
+    legend = {
+        "orient": "top",
+        "columns": max(1, width // (48 + LETTER * max(map(len, lines)))),
+        "symbolFillColor": OURS,
+        "symbolStrokeColor": OURS,
+        "symbolSize": 90,
+    }
+    dashes = {"domain": lines, "range": [_DASHES[i % len(_DASHES)] for i in range(len(lines))]}
+    layers = [
+        layer(
+            rows,
+            {"type": "line", "color": INK, "strokeWidth": 1.4},
             x=x,
             y=y,
-            detail="line:N",
-            strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=lines, range=dashes), legend=None),
+            detail=name_of("line"),
+            strokeDash=name_of("line", scale=dashes, legend=None),
         ),
-        alt.Chart(values)
-        .mark_point(filled=True, size=70, opacity=1, color=OURS)
-        .encode(
-            x=x, y=y, shape=alt.Shape("line:N", scale=alt.Scale(domain=lines, range=shapes), legend=legend)
+        layer(
+            rows,
+            {"type": "point", "filled": True, "size": 70, "opacity": 1, "color": OURS},
+            x=x,
+            y=y,
+            shape=shape_of("line", lines, legend),
         ),
-    )
-    chart = chart.resolve_legend(shape="independent", strokeDash="independent")
-    chart = chart.properties(width=width, height=240)
+    ]
+    apart = {"legend": {"shape": "independent", "strokeDash": "independent"}}
+    chart = {"layer": layers, "resolve": apart, "width": width, "height": 240}
     title = f"{unit} by {over}, form {form}"
     words = f"{of}. " + " ".join(_said(found))
     return draw(chart, key=key, title=title, words=words)

@@ -6,13 +6,26 @@ import math
 import statistics
 from collections.abc import Sequence
 
-import altair as alt
-
 from vnuma.analysis.result import Analysis, CellPoint
 from vnuma.domain.workloads.replicate import none_valid, plural
 from vnuma.domain.workloads.sizes import sized
-from vnuma.report.charts.difference_charts import Rows, arm_shapes
-from vnuma.report.charts.svg import GRID, LESS, LETTER, MUTED, OURS, Figure, draw, label_room
+from vnuma.report.charts.svg import (
+    GRID,
+    LESS,
+    LETTER,
+    MUTED,
+    OURS,
+    Figure,
+    Rows,
+    Spec,
+    draw,
+    label_room,
+    layer,
+    name_of,
+    quantity,
+    shape_of,
+    until,
+)
 from vnuma.report.model.words import direction
 
 MOST_ITERATIONS = 2_000
@@ -46,35 +59,30 @@ def _strip(analysis: Analysis, index: int, *, title: str, key: str, width: int, 
         if cell.median is not None
     ]
     axis = f"{unit}, {direction(analysis.measure)}"
-    x = alt.X("x:Q", scale=alt.Scale(domain=[-0.5, len(arms) - 0.5], nice=False), axis=None)
+    x = quantity("x", scale={"domain": [-0.5, len(arms) - 0.5], "nice": False}, axis=None)
+    room = label_room(max((float(str(row["y"])) for row in bars), default=0.0))
     # Without padding the marks of the highest and lowest boot lie half outside the plot.
-    y = alt.Y("y:Q", scale=alt.Scale(zero=False, padding=8), title=axis)
-    y = y.axis(tickCount=5, minExtent=label_room(max((float(str(row["y"])) for row in bars), default=0.0)))
+    scale = {"zero": False, "padding": 8}
+    y = quantity("y", scale=scale, title=axis, axis={"tickCount": 5, "minExtent": room})
     names: Rows = [{"x": lane, "arm": arm} for lane, arm in enumerate(arms)]
     lanes: Rows = [{"x": lane - 0.5} for lane in range(1, len(arms))]
+    point = {"type": "point", "filled": True, "size": 44, "opacity": 1, "color": OURS}
     layers = [
-        alt.Chart(alt.InlineData(values=lanes)).mark_rule(color=GRID).encode(x=x),
-        alt.Chart(alt.InlineData(values=bars))
-        .mark_rule(color=LESS, strokeWidth=2)
-        .encode(x=x, x2="x2:Q", y=y),
+        layer(lanes, {"type": "rule", "color": GRID}, x=x),
+        layer(bars, {"type": "rule", "color": LESS, "strokeWidth": 2}, x=x, x2=until("x2"), y=y),
         _iteration_layer(iterations, x, y),
-        alt.Chart(alt.InlineData(values=boots))
-        .mark_point(filled=True, size=44, opacity=1, color=OURS)
-        .encode(x=x, y=y, shape=arm_shapes(arms)),
-        _names(names, width).encode(x=x, y=alt.value(height + 8), text="arm:N"),
+        layer(boots, point, x=x, y=y, shape=shape_of("arm", arms)),
+        layer(names, _name_mark(arms, width), x=x, y={"value": height + 8}, text=name_of("arm")),
     ]
-    chart = alt.layer(*layers).properties(width=width, height=height)
+    chart = {"layer": layers, "width": width, "height": height}
     return draw(chart, key=key, title=title, words=_strip_words(analysis, index, unit, divisor))
 
 
-def _names(rows: Rows, width: int) -> alt.Chart:
+def _name_mark(arms: Sequence[str], width: int) -> Spec:
     """Names of the arms under their lanes; upright where they would run into each other."""
-    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows))
-    if max(len(str(row["arm"])) for row in rows) * LETTER * len(rows) > width:
-        chart = chart.mark_text(angle=270, align="right", baseline="middle")
-    else:
-        chart = chart.mark_text(baseline="top")
-    return chart
+    if max(map(len, arms)) * LETTER * len(arms) > width:
+        return {"type": "text", "angle": 270, "align": "right", "baseline": "middle"}
+    return {"type": "text", "baseline": "top"}
 
 
 def _strip_rows(
@@ -111,14 +119,11 @@ def _strip_rows(
     return boots, ranges
 
 
-def _iteration_layer(rows: Rows, x: alt.X, y: alt.Y) -> alt.Chart:
+def _iteration_layer(rows: Rows, x: Spec, y: Spec) -> Spec:
     """A short stroke for every iteration, or an upright one from the fastest to the slowest of a boot."""
-    upright = bool(rows) and "y2" in rows[0]
-    ends = {"y2": "y2:Q"} if upright else {"x2": "x2:Q"}
-    chart: alt.Chart = alt.Chart(alt.InlineData(values=rows)).mark_rule(
-        color=MUTED, strokeWidth=1.3, opacity=1
-    )
-    return chart.encode(x=x, y=y, **ends)
+    end = "y2" if rows and "y2" in rows[0] else "x2"
+    mark = {"type": "rule", "color": MUTED, "strokeWidth": 1.3, "opacity": 1}
+    return layer(rows, mark, x=x, y=y, **{end: until(end)})
 
 
 def strip_unit(analysis: Analysis, size: int) -> str:
