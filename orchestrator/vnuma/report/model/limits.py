@@ -30,17 +30,27 @@ from vnuma.store.rows import Vm
 
 Kind = Literal["alarm", "limits it", "not run", "not evaluated", "no alarm", "holds"]
 
+NO_HARDWARE = "No hardware was measured."
 NETWORK_WAIT = "ASYNC_NETWORK_IO"
 _MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
 class Statement:
-    """One line of the block: `kind` is its word, `what` the point in short, `text` the rest."""
+    """One line of the block: `kind` is its word, `what` the point in short, `text` the rest.
+
+    `rule`: the design rule that found it, or "".
+    """
 
     kind: Kind
     what: str
     text: str
+    rule: str = ""
+
+    @property
+    def short(self) -> str:
+        """As in "The input fits the processor's cache (Q06)"."""
+        return self.what.rstrip(".:") + (f" ({self.rule})" if self.rule else "")
 
 
 def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
@@ -63,9 +73,15 @@ def how_far(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
     return sorted(statements, key=lambda item: order.index(item.kind))
 
 
+def limiting(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> list[Statement]:
+    """Those that bound the verdict, but what every output of a simulated run says in its first line."""
+    every = how_far(loaded, vm, analysis)
+    return [item for item in every if item.kind in ("alarm", "limits it") and item.what != NO_HARDWARE]
+
+
 def _simulated(loaded: LoadedRun) -> Iterator[Statement]:
     if loaded.simulated:
-        yield Statement("limits it", "No hardware was measured.", says_nothing(loaded.simulated))
+        yield Statement("limits it", NO_HARDWARE, says_nothing(loaded.simulated))
 
 
 def _passes(loaded: LoadedRun, vm: Vm) -> Iterator[Statement]:
@@ -94,7 +110,9 @@ def _workload(loaded: LoadedRun, vm: Vm, analysis: Analysis) -> Iterator[Stateme
         known = finding["id"] == "Q01" and measured is not None
         if limits_the_result(finding) and not known:
             what, more = lead(finding["what"])
-            yield Statement("limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip())
+            yield Statement(
+                "limits it", what, f"{more} {finding['fix']} ({finding['id']})".lstrip(), finding["id"]
+            )
     plans = loaded.attempt_facts(vm, "plan", analysis.form).values()
     spools = {name for plan in plans for name in plan.get("spools") or ()}
     if spools:

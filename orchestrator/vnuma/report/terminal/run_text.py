@@ -13,6 +13,7 @@ from vnuma.domain.workloads.replicate import medians, none_valid, plural
 from vnuma.report.export.json_export import as_json
 from vnuma.report.model.costs import boots_or_iterations
 from vnuma.report.model.declared import plan_check
+from vnuma.report.model.limits import limiting
 from vnuma.report.model.machine_words import machine_notes
 from vnuma.report.model.model import LoadedRun
 from vnuma.report.model.saturation import saturation_text
@@ -77,24 +78,41 @@ def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 
 def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """The first sentence of the report; of several VMs, one each."""
+    """The first sentence of the report and what limits it; of several VMs, one each."""
     several = len(loaded.study.vms) > 1
-    said = (
-        f"{f'{found.vm}: ' if several else ''}{''.join(text for text, _ in answer(loaded, found))}"
-        for found in loaded.result.primary
-    )
-    return "\n".join(_wrap(f"Answer  {text}", " " * 8, width) for text in said)
+    lines = []
+    for found in loaded.result.primary:
+        where = f"{found.vm}: " if several else ""
+        said, vm = "".join(text for text, _ in answer(loaded, found)), loaded.vm(found.vm)
+        lines.append(f"Answer  {where}{said}")
+        limits_ = [item.short for item in limiting(loaded, vm, found)] if vm else []
+        if limits_:
+            more = f"vnuma results {loaded.run.name} --all"
+            lines.append(f"Limits  {where}{'; '.join(limits_)}. Details: {more}")
+    return "\n".join(_wrap(text, " " * 8, width) for text in lines)
+
+
+def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
+    """What bounds the verdicts, in full."""
+    several = len(loaded.study.vms) > 1
+    for found in loaded.result.primary:
+        vm = loaded.vm(found.vm)
+        for item in limiting(loaded, vm, found) if vm else ():
+            yield _wrap(f"{f'{found.vm}: ' if several else ''}{item.what} {item.text}", "  ", width)
 
 
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
-    """The same with what does not decide below it."""
+    """Table 1 and verdicts; below them what does not decide, what limits the verdicts, and the answer."""
     several = len(loaded.study.vms) > 1
     parts = [
         sensitivity_text(found, boots_or_iterations(loaded, found), f" on {found.vm}" * several, width)
         for found in loaded.result.primary
     ]
     plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
-    return "\n".join([as_text(loaded, width), *filter(None, parts), plan]) + "\n"
+    limits_ = "\n".join(["What limits the verdicts", *_limits(loaded, width)])
+    limits_ += "" if "\n" in limits_ else ": nothing that is known"
+    end = "\n\n".join([plan, limits_, answer_text(loaded, width)])
+    return "\n".join([as_text(loaded, width), *filter(None, parts), end]) + "\n"
 
 
 def _notes(loaded: LoadedRun) -> Iterator[str]:
