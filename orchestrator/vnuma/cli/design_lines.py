@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def design_lines(study: Study) -> list[str]:
-    """Order, what runs beside the arms, and when it ends."""
+    """Order, what runs beside the arms, when it ends, and whether a verdict can follow."""
+    from vnuma.analysis.checks import BOOTS_FOR_WORDS
     from vnuma.domain.vm.percent import percent_text
     from vnuma.report.model.words import ORDER_WORDS
     from vnuma.workloads.registry import workload_named
@@ -42,6 +43,9 @@ def design_lines(study: Study) -> list[str]:
         )
     if design.max_hours:
         lines.append(f"Ends     before a block that would likely pass {design.max_hours:g} h of work")
+    if design.most_blocks < BOOTS_FOR_WORDS:
+        each = counted(design.most_blocks, study.workload.replicate)
+        lines.append(f"Verdict  none: {each} an arm, {BOOTS_FOR_WORDS} are needed")
     return lines
 
 
