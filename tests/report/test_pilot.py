@@ -60,7 +60,8 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     assert "precision 2% likely ends it after" in shown.out
     assert re.search(r"With at most \d+ blocks, \d+ (s|min), if boots vary as in pilot", shown.out)
     assert re.search(
-        r"Cheapest for 95% half-widths of 2%, likely \(80%\): \d iterations a boot, \d+ blocks", shown.out
+        r"95% intervals of 2% to each side \(80% likely\): \d+ blocks of \d iterations a boot",
+        " ".join(shown.out.split()),
     )
     assert document["allocation"]["choices"][0]["blocks"] >= 6
     assert "0.0\n" not in shown.out.partition("With at most")[0]  # no hours that are none

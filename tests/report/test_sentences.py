@@ -129,6 +129,18 @@ def advice(said: Report) -> Iterator[str]:
         yield f"no advice, and not why: {said.answer}"
 
 
+def blocks_to_run(said: Report) -> Iterator[str]:
+    """What would decide is said once, of the arm that needs most, and is more than what was run."""
+    told = [int(blocks) for blocks in re.findall(r"about (\d+) blocks would likely tell", said.answer)]
+    needed = [arm.verdict.blocks_needed for arm in said.found.arms if arm.verdict.blocks_needed]
+    if (
+        len(told) > 1
+        or told != ([max(needed)] if needed else [])
+        or min(told, default=99) <= said.found.blocks
+    ):
+        yield f"not once, not the most, or too few of {needed}: {said.answer}"
+
+
 def statements(said: Report) -> Iterator[str]:
     """What stands beside the verdicts, against the figures that it is about."""
     found, text = said.found, said.text
@@ -170,7 +182,7 @@ def test_no_sentence_is_contradicted_by_the_figures_beside_it(loaded: Load, shar
     for result in results(share):
         said = report(run, result)
         wrong += [text for arm in said.found.arms for text in contradictions(arm)]
-        wrong += [*advice(said), *statements(said)]
+        wrong += [*advice(said), *blocks_to_run(said), *statements(said)]
 
     assert wrong == []
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -23,17 +22,16 @@ from vnuma.analysis.growth import Growth, doubled_work, growth, slope_score, slo
 from vnuma.analysis.measure import COMPANIONS, Measure
 from vnuma.analysis.outliers import bimodality
 from vnuma.analysis.places import with_places
-from vnuma.analysis.power import blocks_to_decide, detectable_by_pairs, detectable_effect
+from vnuma.analysis.reach import detectable, with_blocks_needed
 from vnuma.analysis.recommend import recommend
 from vnuma.analysis.records import AnalysisDesign, CellRecord, NotEvaluated, Sample
 from vnuma.analysis.result import Analysis, ArmResult, CellPoint, OutcomeCount, RunResult, SizeGap, SizeResult
 from vnuma.analysis.rounding import rounding_of
 from vnuma.analysis.sentinel import check_sentinel
-from vnuma.analysis.simulate import Layout
 from vnuma.analysis.stopping import StopDecision, half_widths, stop_on_precision
 from vnuma.analysis.table import table_row
-from vnuma.analysis.variance import Noise, noise, pilot_upper
-from vnuma.analysis.verdict import Rules, Word, decide, rules_for, run_withheld
+from vnuma.analysis.variance import noise
+from vnuma.analysis.verdict import Rules, decide, rules_for, run_withheld
 
 ALPHA = 0.05
 
@@ -109,8 +107,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
     withheld = run_withheld(design.order, a_a, ended=cells.at_declared_end or _has_no_words(comparison))
     rules = rules_for(design.equivalence, withheld, control, measure.better, design.replicate)
     spread = noise(full.ms if full else None, full.df if full else 0, cells.boots)
-    needed = _blocks_needed(comparison, rules, spread, design)
-    arms = _arms(comparison, rules, ALPHA, cells.left_out, needed)
+    arms = with_blocks_needed(_arms(comparison, rules, ALPHA, cells.left_out), comparison, spread, rules)
     by_size = tuple(_at_size(cells.boots, design, index) for index in range(len(design.sizes)))
     sizes = tuple(
         SizeResult(size, _arms(item, rules, item.alpha, cells.left_out))
@@ -155,7 +152,7 @@ def analyse_one(cells: Cells, design: AnalysisDesign, vm: str, form: str, measur
         noise=spread,
         ms=full.ms if full else None,
         df=full.df if full else 0,
-        detectable_effect=_detectable(comparison, spread),
+        detectable_effect=detectable(comparison, spread),
         withheld=rules.withheld,
         recommended=recommend(design.reference, _candidates(arms, design)),
         cautions=cautions(found),
@@ -208,51 +205,12 @@ def _arms(
     rules: Rules,
     alpha: float,
     left_out: frozenset[str],
-    blocks_needed: int | None = None,
 ) -> tuple[ArmResult, ...]:
     return tuple(
         ArmResult(item.arm, item, replace(verdict, left_out=item.arm in left_out))
         for item in comparison.contrasts
-        for verdict in [decide(item, rules, alpha, blocks_needed)]
+        for verdict in [decide(item, rules, alpha)]
     )
-
-
-def _blocks_needed(comparison: Comparison, rules: Rules, spread: Noise, design: AnalysisDesign) -> int | None:
-    """Blocks that would likely decide, for undecided arms; None if so many were run already."""
-    undecided = any(decide(item, rules, ALPHA).word is Word.UNDECIDED for item in comparison.contrasts)
-    if not undecided or rules.withheld or spread.cell_sd_upper is None or comparison.fit is None:
-        return None
-    arms, references = _family(comparison)
-    needed = blocks_to_decide(design.equivalence, spread.cell_sd_upper, arms, references)
-    return needed if needed is not None and needed > len(comparison.fit.grid.blocks) else None
-
-
-def _detectable(comparison: Comparison, spread: Noise) -> float | NotEvaluated:
-    """What this many blocks likely detect in any arm at the upper bounds of the SDs, as a ratio minus 1."""
-    if comparison.fit is None or spread.cell_sd_upper is None:
-        return NotEvaluated("the spread could not be estimated")
-    arms, references = _family(comparison)
-    blocks = len(comparison.fit.grid.blocks)
-    if not arms or blocks < BOOTS_FOR_WORDS:
-        return NotEvaluated(f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or no arm to compare")
-    # What a coarse clock adds does not shrink with blocks: as if pairs scattered by so much more.
-    rounded = 2 * comparison.rounding.variance(comparison.fit.ms or 0.0) * blocks
-    sd = math.hypot(spread.cell_sd_upper, math.sqrt(rounded / (1 + 1 / references)))
-    pooled = detectable_effect(sd, Layout(arms, references, blocks))
-    return max([pooled, *(math.expm1(shift) for shift in _by_own_pairs(comparison, arms, rounded))])
-
-
-def _by_own_pairs(comparison: Comparison, arms: int, rounded: float) -> Iterator[float]:
-    """The same (ln scale) of those arms whose intervals rest on their own pairs."""
-    for item in comparison.contrasts:
-        if item.inference is not None and item.inference.basis == "own":
-            d = item.differences
-            sd = math.sqrt(pilot_upper(statistics.variance(d), len(d) - 1) + rounded)
-            yield detectable_by_pairs(sd, len(d), arms)
-
-
-def _family(comparison: Comparison) -> tuple[int, int]:
-    return sum(item.boots > 0 for item in comparison.contrasts), len(comparison.reference)
 
 
 def _largest_gaps(design: AnalysisDesign, by_size: Sequence[Comparison]) -> tuple[SizeGap, ...]:

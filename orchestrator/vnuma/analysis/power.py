@@ -9,15 +9,19 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Callable
+from functools import lru_cache
+from statistics import NormalDist
 
 import numpy as np
 
-from vnuma.analysis.distributions import FloatArray, noncentrality, t_quantile
+from vnuma.analysis.distributions import FloatArray, chi2_quantile, noncentrality, t_quantile
 from vnuma.analysis.simulate import Layout, Null, simulate_null
 
 POWER = 0.80
 ALPHA = 0.05
 FEWEST_BLOCKS = 6
+_PLACES = 300
+"""Of each of two distributions on their common grid: quantiles are within 0.2%."""
 # Every number up to 20, then coarser: the simulation's own error is larger than the step.
 GRID = (*range(FEWEST_BLOCKS, 21), *range(22, 45, 2), *range(50, 201, 6))
 
@@ -45,6 +49,21 @@ def detectable_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) 
     return noncentrality(goal, critical, blocks - 1) * sd / math.sqrt(blocks)
 
 
+def equivalent_by_pairs(sd: float, blocks: int, arms: int, goal: float = POWER) -> float:
+    """The margin (ln scale) within which such an arm, without effect, is likely called equivalent."""
+    return _pairs_within(blocks, arms, goal) * sd / math.sqrt(blocks)
+
+
+@lru_cache(maxsize=256)
+def _pairs_within(blocks: int, arms: int, goal: float) -> float:
+    """Quantile of |z| + t s: z the standard normal mean, s^2 a chi-square over its df, on a grid of both."""
+    df, normal = blocks - 1, NormalDist()
+    shares = [(place + 0.5) / _PLACES for place in range(_PLACES)]
+    z = np.array([normal.inv_cdf((1 + share) / 2) for share in shares])
+    s = np.sqrt([chi2_quantile(share, df) / df for share in shares])
+    return float(np.quantile(z[:, None] + t_quantile(1 - ALPHA / arms, df) * s[None, :], goal))
+
+
 def ratio_needed(layout: Layout, goal: float = POWER) -> float:
     """delta/sigma, delta = ln(1 + effect), at which detection has probability `goal`."""
     return float(np.quantile(_needed_to_detect(simulate_null(layout)), goal))
@@ -57,12 +76,14 @@ def ratio_for_equivalence(layout: Layout, goal: float = POWER) -> float:
 
 def blocks_to_detect(effect: float, sigma: float, arms: int, references: int) -> int | None:
     """Fewest blocks, at least 6, that likely (80%) detect the effect; None beyond 200."""
-    return _fewest(math.log1p(effect) / sigma, lambda blocks: ratio_needed(Layout(arms, references, blocks)))
+    return fewest_blocks(
+        math.log1p(effect) / sigma, lambda blocks: ratio_needed(Layout(arms, references, blocks))
+    )
 
 
 def blocks_for_equivalence(margin: float, sigma: float, arms: int, references: int) -> int | None:
     """Fewest blocks, at least 6, that likely call an arm without effect equivalent; None beyond 200."""
-    return _fewest(
+    return fewest_blocks(
         math.log1p(margin) / sigma, lambda blocks: ratio_for_equivalence(Layout(arms, references, blocks))
     )
 
@@ -76,21 +97,9 @@ def blocks_for_width(width: float, sigma: float, arms: int, references: int) -> 
     """Fewest blocks, at least 6, whose half-widths are likely (80%) all at most `width`; None beyond 200."""
     if sigma == 0:
         return FEWEST_BLOCKS
-    return _fewest(
+    return fewest_blocks(
         math.log1p(width) / sigma, lambda blocks: ratio_for_width(Layout(arms, references, blocks))
     )
-
-
-def blocks_to_decide(margin: float, sigma: float, arms: int, references: int) -> int | None:
-    """Fewest blocks for both: an effect as large as the margin detected, no effect called equivalent.
-
-    Planned on sigma alone, never on the estimate: looking at the estimate would be stopping on it.
-    """
-    if sigma == 0:
-        return FEWEST_BLOCKS
-    detect = blocks_to_detect(margin, sigma, arms, references)
-    equivalent = blocks_for_equivalence(margin, sigma, arms, references)
-    return None if detect is None or equivalent is None else max(detect, equivalent)
 
 
 def _needed_to_detect(null: Null) -> FloatArray:
@@ -103,7 +112,7 @@ def _needed_for_equivalence(null: Null) -> FloatArray:
     return np.asarray(np.abs(null.estimate) + null.half_width_90).ravel()
 
 
-def _fewest(available: float, needed: Callable[[int], float]) -> int | None:
+def fewest_blocks(available: float, needed: Callable[[int], float]) -> int | None:
     """Bisection over the grid of designs: what is needed falls as blocks are added."""
     place = bisect.bisect_left(GRID, True, key=lambda blocks: needed(blocks) <= available)
     return GRID[place] if place < len(GRID) else None

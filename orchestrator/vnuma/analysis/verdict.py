@@ -61,9 +61,9 @@ class Verdict:
     `beyond_margin`: the whole interval lies beyond the equivalence band ("by at least 1%").
     `detectable`: equivalent, yet the interval excludes 1. `rank_supports` is False when the rank
     interval contains 1 although the word is slower or faster; None when it has no say. `half_width`
-    is that of `interval`, as a ratio minus 1. `blocks_needed`: with that many blocks in all the answer
-    is likely; None where no number can be promised, and at single sizes. `better`: which way of the
-    ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
+    is that of `interval`, as a ratio minus 1. `blocks_needed`: so many in all would likely tell an effect of
+    the margin from none; None where no number can be promised, and at single sizes. `better`: which way of
+    the ratio is faster. `replicate`: what `boots` counts. `left_out`: the plan left the arm out on this VM.
     `prediction`: where the ratio of one more boot each lies in 95% of cases. `apart`: how far boots of the
     arm stand apart that do so by more than the band, as ratios; `reference_apart`: of the reference;
     `others`: the ratio in the `other_boots` pairs without those, None where none stands apart. Beside
@@ -125,8 +125,8 @@ def rules_for(
     return Rules(margin, withheld, failed, arm, better, replicate)
 
 
-def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | None = None) -> Verdict:
-    """The verdict of one arm. `blocks_needed` is shown with "undecided" alone."""
+def decide(contrast: Contrast, rules: Rules, alpha: float) -> Verdict:
+    """The verdict of one arm."""
     band = math.log1p(rules.margin)
     far = [cell for cell in contrast.odd if abs(cell.shift) > band]
     word, withheld = _word(contrast, rules, one_state=is_rare(len(far), contrast.boots))
@@ -152,7 +152,6 @@ def decide(contrast: Contrast, rules: Rules, alpha: float, blocks_needed: int | 
         detectable=word is Word.EQUIVALENT and interval is not None and not interval.contains(1.0),
         rank_supports=not _rank_contains_one(contrast) if directed and contrast.rank else None,
         half_width=math.expm1(inference.half_width) if inference else None,
-        blocks_needed=blocks_needed if word is Word.UNDECIDED and not (withheld or far) else None,
         better=rules.better,
         replicate=rules.replicate,
         prediction=contrast.prediction,
@@ -179,10 +178,7 @@ def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, W
         return Word.TOO_FEW, None
     band = 1 + rules.margin
     if 1 / band < inference.equivalence.low and inference.equivalence.high < band:
-        # An instrument that misses a known effect cannot show that there is none.
-        failed = rules.control_failed and contrast.arm != rules.control_arm
-        coarse = contrast.step > math.log1p(rules.margin) * SHARE_OF_MARGIN
-        why = Withheld.CONTROL_FAILED if failed else Withheld.COARSE_CLOCK if coarse else None
+        why = equivalence_withheld(contrast, rules)
         if why:
             return Word.UNDECIDED, why
         if one_state:  # a mean over states describes no boot
@@ -193,6 +189,15 @@ def _word(contrast: Contrast, rules: Rules, *, one_state: bool) -> tuple[Word, W
     if slowness.high < 1:
         return Word.FASTER, None
     return Word.UNDECIDED, None
+
+
+def equivalence_withheld(contrast: Contrast, rules: Rules) -> Withheld | None:
+    """Why an arm is not called equivalent, whatever its interval; None where it may be."""
+    # An instrument that misses a known effect cannot show that there is none.
+    if rules.control_failed and contrast.arm != rules.control_arm:
+        return Withheld.CONTROL_FAILED
+    coarse = contrast.step > math.log1p(rules.margin) * SHARE_OF_MARGIN
+    return Withheld.COARSE_CLOCK if coarse else None
 
 
 def _beyond(interval: Interval, margin: float) -> bool:

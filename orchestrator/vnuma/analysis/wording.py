@@ -85,9 +85,7 @@ def together(arms: Sequence[tuple[str, Verdict]]) -> str:
     if verdict.word is Word.EQUIVALENT:
         return f"{listed([name for name, _ in arms])} {'are' if others else 'is'} {headline(verdict)}"
     if verdict.word is Word.UNDECIDED:
-        if not others:
-            return f"{first} is undecided ({_undecided_figures(verdict)})"
-        return f"{listed([f'{name} ({_undecided_figures(one)})' for name, one in arms])} are undecided"
+        return _undecided_together(arms)
     if verdict.word is Word.TOO_FEW:
         return _too_few_together(arms)
     parts = [f"{name} {headline(other).removeprefix(verdict.word).strip()}" for name, other in others]
@@ -148,22 +146,21 @@ def split_sentence(noise: Noise, replicate: Replicate) -> str:
 
 def plans_sentence(plans: Plans, replicate: Replicate, beside: int | None = None) -> str:
     """What costs least for the wanted width, and what as many iterations as `beside` would cost."""
-    width = f"95% half-widths of {plans.width * 100:g}%"
+    width = f"95% intervals of {plans.width * 100:g}% to each side"
     if not plans.choices:
         return f"{width} would need more than 200 blocks, whatever the iterations."
     best, *others = plans.choices
-    text = f"Cheapest for {width}, likely (80%): {_plan(best)} a {replicate}, {_blocks_hours(best)}"
+    text = (
+        f"The cheapest way to {width} (80% likely): {counted(best.blocks, 'block')} of {best.iterations} "
+        f"iterations a {replicate}, {_hours(best)}"
+    )
     told = [one for one in others if beside is None or one.iterations == beside]
-    return "; ".join([text, *(f"{_plan(one)}, {_blocks_hours(one)}" for one in told)]) + "."
+    more = (f"with {one.iterations} iterations, {one.blocks} blocks and {_hours(one)}" for one in told)
+    return "; ".join([text, *more]) + "."
 
 
-def _plan(one: Allocation) -> str:
-    return f"{one.iterations} iterations"
-
-
-def _blocks_hours(one: Allocation) -> str:
-    places = 1 if one.hours >= 1 else 2
-    return f"{one.blocks} blocks, {one.hours:.{places}f} h"
+def _hours(one: Allocation) -> str:
+    return f"{one.hours:.{1 if one.hours >= 1 else 2}f} h"
 
 
 def signed(ratio: float, places: int = 1) -> str:
@@ -250,11 +247,7 @@ def _undecided(verdict: Verdict) -> str:
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     text = f"undecided: {signed(verdict.ratio, places)} ({limits(verdict.interval, places)})"
-    if apart_words(verdict):
-        return f"{text}; {apart_words(verdict)}"
-    if verdict.blocks_needed is None:
-        return text
-    return f"{text}, about {verdict.blocks_needed} blocks would likely decide"
+    return f"{text}; {apart_words(verdict)}" if apart_words(verdict) else text
 
 
 def _states(verdict: Verdict) -> str:
@@ -293,14 +286,25 @@ def percent_whole(share: float) -> str:
     return f"{math.ceil(share * 100)}%"
 
 
+def _undecided_together(arms: Sequence[tuple[str, Verdict]]) -> str:
+    """Each arm with its figures; what would decide once, for the arm that needs most."""
+    told = listed([f"{name} ({_undecided_figures(one)})" for name, one in arms])
+    text = f"{told} {'is' if len(arms) == 1 else 'are'} undecided"
+    needed = {name: one.blocks_needed for name, one in arms if one.blocks_needed}
+    if not needed:
+        return text
+    effect = f"a difference of {_margin(arms[0][1])} from none"
+    which = "" if len(needed) == len(arms) else f" for {listed(list(needed))}"
+    return f"{text}; about {max(needed.values())} blocks would likely tell {effect}{which}"
+
+
 def _undecided_figures(verdict: Verdict) -> str:
-    """As in "+0.3%, -0.6 to 1.2; about 7 blocks would likely decide it"."""
+    """As in "+0.3%, -0.6 to 1.2"."""
     assert verdict.ratio is not None
     assert verdict.interval is not None
     places = decimals([verdict.interval], verdict.margin)
     text = f"{signed(verdict.ratio, places)}, {limits(verdict.interval, places)}"
-    more = f"about {verdict.blocks_needed} blocks would likely decide it" if verdict.blocks_needed else ""
-    return "; ".join(part for part in (text, apart_words(verdict) or more) if part)
+    return "; ".join(part for part in (text, apart_words(verdict)) if part)
 
 
 def _too_few_together(arms: Sequence[tuple[str, Verdict]]) -> str:

@@ -307,16 +307,6 @@ def test_forms_metrics_and_vms_stay_apart() -> None:
     assert result.analysis("sql17", "server", "cpu_ms") is None
 
 
-def test_undecided_tells_how_many_blocks() -> None:
-    """Noise too large for the blocks run: a larger number of blocks is named."""
-    found = analysed(
-        study_of(noisy_ms(6, 6, 0.012, (0, 0, 0.004, 0.004, 0.004, 0.004), seed=3), columns_of())
-    )
-    undecided = [item.verdict for item in found.arms if item.verdict.word is Word.UNDECIDED]
-    assert undecided
-    assert all(verdict.blocks_needed is not None and verdict.blocks_needed > 6 for verdict in undecided)
-
-
 def test_identical_times_are_no_finer_than_their_step() -> None:
     """Times that differ by 10 ms or not at all decide nothing finer, and divide nothing by zero."""
     ms = np.tile(np.array([100.0, 100, 100, 110, 160, 40]), (8, 1))

@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 from tests.unit.analysis.data import G1_MS, LABELS, as_grid, compare_ms
 from vnuma.analysis.cells import Boot
 from vnuma.analysis.compare import compare
 from vnuma.analysis.power import (
     blocks_for_equivalence,
-    blocks_to_decide,
     blocks_to_detect,
     detectable_by_pairs,
     detectable_effect,
+    equivalent_by_pairs,
     power,
     power_equivalent,
     ratio_for_equivalence,
@@ -142,15 +142,6 @@ def test_blocks_for_80_percent_are_the_published_ones(
 def test_beyond_the_grid_no_number_is_given() -> None:
     """An effect that 200 blocks cannot show has no number of blocks."""
     assert blocks_to_detect(0.0005, 0.02, 4, 1) is None
-    assert blocks_to_decide(0.0005, 0.02, 4, 1) is None
-
-
-def test_blocks_to_decide_cover_both_answers() -> None:
-    """Deciding needs the blocks of the harder of the two questions; without noise the minimum."""
-    assert blocks_to_decide(0.01, 0.01, 4, 2) == max(
-        blocks_to_detect(0.01, 0.01, 4, 2) or 0, blocks_for_equivalence(0.01, 0.01, 4, 2) or 0
-    )
-    assert blocks_to_decide(0.01, 0.0, 4, 2) == 6
 
 
 def test_power_at_the_detectable_effect_is_80_percent() -> None:
@@ -254,3 +245,19 @@ def test_what_an_arm_by_its_own_pairs_detects_has_80_percent_power(blocks: int, 
     found = stats.nct.sf(critical, blocks - 1, shift / 0.006 * math.sqrt(blocks))
 
     assert found == pytest.approx(0.80, abs=1e-6)
+
+
+@pytest.mark.parametrize(("blocks", "arms"), [(6, 4), (20, 1)])
+def test_what_an_arm_by_its_own_pairs_is_called_equivalent_within(blocks: int, arms: int) -> None:
+    """Two one-sided tests by scipy's distributions, integrated over the SD that is found: 80%."""
+    df, shift = blocks - 1, equivalent_by_pairs(1.0, blocks, arms) * math.sqrt(blocks)
+    critical = stats.t.ppf(1 - 0.05 / arms, df)
+    found = integrate.quad(
+        lambda s: (
+            2 * s * df * stats.chi2.pdf(s * s * df, df) * (2 * stats.norm.cdf(shift - critical * s) - 1)
+        ),
+        0,
+        shift / critical,
+    )[0]
+
+    assert found == pytest.approx(0.80, abs=0.002)

@@ -127,12 +127,6 @@ def test_rank_dissent_is_noted_only_beside_a_direction() -> None:
     assert _decide(_contrast(0.0, 0.5, rank=False)).rank_supports is None
 
 
-def test_blocks_needed_is_told_only_when_undecided() -> None:
-    """The number of blocks belongs to undecided arms."""
-    assert decide(_contrast(0.4, 0.9), RULES, 0.05, 12).blocks_needed == 12
-    assert decide(_contrast(3.0, 0.5), RULES, 0.05, 12).blocks_needed is None
-
-
 def test_order_and_a_a_feed_row_one() -> None:
     """Fixed order or an A/A alarm withholds; a note does not."""
     check = check_a_a(compare_ms(G1_MS))

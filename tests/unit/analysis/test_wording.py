@@ -84,25 +84,28 @@ def test_size_wise_equivalence_names_its_level() -> None:
     assert sentence(verdict) == "equivalent within 1%: +0.1% (97.5%: -0.4 to 0.6)"
 
 
-def test_undecided_with_blocks() -> None:
-    """Undecided tells the estimate, the interval and what would decide."""
-    verdict = _verdict(Word.UNDECIDED, 0.4, -0.3, 1.12, blocks_needed=12)
-    assert headline(verdict) == "undecided: +0.4% (-0.3 to 1.1), about 12 blocks would likely decide"
-
-
-def test_undecided_without_a_number_of_blocks() -> None:
-    """When enough blocks were run already, no number is promised."""
+def test_undecided() -> None:
+    """Undecided tells the estimate and the interval."""
     assert headline(_verdict(Word.UNDECIDED, 0.6, -0.1, 1.3)) == "undecided: +0.6% (-0.1 to 1.3)"
 
 
-def test_undecided_arms_together_say_so_once() -> None:
-    """Each with its own estimate, interval and blocks."""
-    one = ("2x8", _verdict(Word.UNDECIDED, 0.3, -0.6, 1.2, blocks_needed=7))
-    other = ("4x4", _verdict(Word.UNDECIDED, 0.6, -0.1, 1.3))
-    blocks = "about 7 blocks would likely decide it"
-    assert together([one]) == f"2x8 is undecided (+0.3%, -0.6 to 1.2; {blocks})"
-    both = f"2x8 (+0.3%, -0.6 to 1.2; {blocks}) and 4x4 (+0.6%, -0.1 to 1.3) are undecided"
-    assert together([one, other]) == both
+@pytest.mark.parametrize(
+    ("needed", "said"),
+    [
+        ((7, 12), "; about 12 blocks would likely tell a difference of 1% from none"),
+        ((None, 12), "; about 12 blocks would likely tell a difference of 1% from none for 4x4"),
+        ((None, None), ""),
+    ],
+)
+def test_undecided_arms_together_say_once_what_would_decide(
+    needed: tuple[int | None, int | None], said: str
+) -> None:
+    """Each with its own estimate and interval; the largest number of blocks, and for whom it holds."""
+    one = ("2x8", _verdict(Word.UNDECIDED, 0.3, -0.6, 1.2, blocks_needed=needed[0]))
+    other = ("4x4", _verdict(Word.UNDECIDED, 0.6, -0.1, 1.3, blocks_needed=needed[1]))
+
+    both = "2x8 (+0.3%, -0.6 to 1.2) and 4x4 (+0.6%, -0.1 to 1.3) are undecided"
+    assert together([one, other]) == both + said
 
 
 @pytest.mark.parametrize(("boots", "of"), [((2, 2), "2 of 6"), ((2, 4), "2 to 4 of 6")])

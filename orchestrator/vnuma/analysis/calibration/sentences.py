@@ -10,18 +10,19 @@ import numpy as np
 from vnuma.analysis.calibration.hard_cases import Case
 from vnuma.analysis.calibration.measure import MARGIN, Rate
 from vnuma.analysis.calibration.planning import PROMISE, SIGMA
-from vnuma.analysis.calibration.rule import found_faster, found_slower, outcome, some_arm, words
+from vnuma.analysis.calibration.rule import (
+    found_faster,
+    found_slower,
+    outcome,
+    some_arm,
+    within_band,
+    words,
+)
 from vnuma.analysis.calibration.truths import ITERATIONS, STANDARD, TRUTHS, Truth, draw, normal
 from vnuma.analysis.distributions import FloatArray
 from vnuma.analysis.growth import slope_weights
-from vnuma.analysis.power import (
-    GRID,
-    detectable_by_pairs,
-    power,
-    power_equivalent,
-    ratio_for_equivalence,
-    ratio_needed,
-)
+from vnuma.analysis.power import GRID, detectable_by_pairs, ratio_needed
+from vnuma.analysis.reach import Spread
 from vnuma.analysis.sensitivity import LEVEL, sign_flip_p
 from vnuma.analysis.simulate import BoolArray, Layout, Simulated, differences
 from vnuma.analysis.variance import pilot_upper
@@ -33,7 +34,9 @@ ALPHA = 0.05
 ANY_FAMILY = 0.115
 """What docs/statistics.md says of all three kinds of words together."""
 MOST_NAMED = 44
-"""More blocks are named in so few studies that their simulation is not worth its time."""
+"""What larger numbers of blocks tell is not simulated: they tell more."""
+TELLING = 4000
+_NAMED = [blocks for blocks in GRID if blocks <= MOST_NAMED]
 GATE_MISSES = 0.75
 """Where one arm scatters twice as much: the gate misses it in some studies, which then speak of all arms."""
 _NOISY = next(truth for truth in TRUTHS if truth.name == "one arm's SD x 2")
@@ -57,14 +60,14 @@ def _detects(studies: int, generator: np.random.Generator) -> Iterator[Case]:
         (_NOISY, f"{what}, one arm noisier", GATE_MISSES),
     ):
         for blocks in BLOCKS:
-            said = _said_to_detect(outcome(draw(truth, blocks, studies, generator)))
+            said = said_to_detect(outcome(draw(truth, blocks, studies, generator)))
             again = outcome(draw(truth, blocks, studies, generator))
             really = np.quantile(again.half_width_95 - again.estimate, PROMISE, axis=0).max()
             where = f"{truth.name}, B = {blocks}"
             yield Case(target, where, bound, Rate.of(said >= really), at_most=False)
 
 
-def _said_to_detect(found: Simulated) -> FloatArray:
+def said_to_detect(found: Simulated) -> FloatArray:
     """On the ln scale: by the upper bound of the spread, and of those arms that rest on their own pairs."""
     _, blocks, k = found.y.shape
     arms, r = k - found.references, found.references
@@ -75,24 +78,53 @@ def _said_to_detect(found: Simulated) -> FloatArray:
 
 
 def _would_decide(studies: int, generator: np.random.Generator) -> Iterator[Case]:
-    """ "About N blocks would likely decide", said beside an undecided arm: how often would they?"""
-    arms, r = STANDARD.arms, STANDARD.references
-    grid = [blocks for blocks in GRID if blocks <= MOST_NAMED]
-    layouts = [Layout(arms, r, blocks) for blocks in grid]
-    needed = np.array([max(ratio_needed(one), ratio_for_equivalence(one)) for one in layouts])
-    decides = np.array(
-        [min(power(MARGIN, SIGMA, one), power_equivalent(MARGIN, SIGMA, one)) for one in layouts]
+    """ "About N blocks would likely tell a difference of 1% from none": would they, of each undecided arm?"""
+    what = "told from none by the blocks that it names"
+    for truth in (STANDARD, _NOISY):
+        chance = np.array([_tells(truth, blocks, generator) for blocks in _NAMED])
+        for blocks in BLOCKS:
+            found = outcome(draw(truth, blocks, studies, generator))
+            said = words(found, blocks, fixed_order=False, margin=MARGIN)
+            named = named_blocks(found)
+            told = said.undecided & (named > blocks) & (named <= MOST_NAMED)
+            most = np.where(told, named, 0).max(axis=1)
+            kept = chance[np.searchsorted(_NAMED, np.maximum(most, _NAMED[0]))]
+            where = f"{truth.name}, B = {blocks}, on average"
+            if told.any():
+                yield Case(what, where, PROMISE, _mean(kept[told]), at_most=False)
+            if truth is _NOISY and told[:, -1].any():
+                own = _mean(kept[told[:, -1], -1])
+                yield Case(f"{what}, the noisier arm", where, GATE_MISSES, own, at_most=False)
+
+
+def _tells(truth: Truth, blocks: int, generator: np.random.Generator) -> FloatArray:
+    """Per arm: the chance that so many blocks detect the margin, or that no effect is called equivalent."""
+    spread = np.array(truth.spread or (1.0,) * truth.columns)
+    y = SIGMA * spread * generator.standard_normal((TELLING, blocks, truth.columns))
+    found = Simulated(y, truth.references)
+    detected = found_slower(found, math.log1p(MARGIN)).mean(axis=0)
+    return np.asarray(np.minimum(detected, within_band(found, 0.0, MARGIN).mean(axis=0)))
+
+
+def named_blocks(found: Simulated) -> FloatArray:
+    """Per study and arm: the blocks that a report names, were the arm undecided; infinity beyond 200."""
+    _, blocks, k = found.y.shape
+    arms, r, band = k - found.references, found.references, math.log1p(MARGIN)
+    pooled, own = (
+        np.array([Spread(1.0, one, 0.0, arms, r).tells(each) for each in GRID]) for one in (False, True)
     )
-    for blocks in BLOCKS:
-        found = outcome(draw(STANDARD, blocks, studies, generator))
-        said = words(found, blocks, fixed_order=False, margin=MARGIN)
-        wanted = math.log1p(MARGIN) / np.sqrt(found.ms * pilot_upper(1.0, found.df))
-        at = (needed[None, :] > wanted[:, None]).sum(axis=1)
-        told = some_arm(said.undecided) & (at < len(grid)) & (np.array([*grid, 0])[at] > blocks)
-        chance = decides[at[told]]
-        rate = Rate(float(chance.mean()), float(chance.std() / math.sqrt(len(chance))))
-        where = f"normal, B = {blocks}, on average"
-        yield Case("decided by the blocks that it names", where, PROMISE, rate, at_most=False)
+    sd = np.sqrt(found.ms * pilot_upper(1.0, found.df))[:, None]
+    sd_own = found.own_se * math.sqrt(blocks * pilot_upper(1.0, blocks - 1))
+    grid = np.array([*GRID, math.inf])
+    by_pool, by_pairs = (
+        grid[len(GRID) - np.searchsorted(needed[::-1], band / each, side="right")]
+        for needed, each in ((pooled, sd), (own, sd_own))
+    )
+    return np.asarray(np.where(found.own, by_pairs, by_pool))
+
+
+def _mean(each: FloatArray) -> Rate:
+    return Rate(float(each.mean()), float(each.std() / math.sqrt(len(each))))
 
 
 def _advice(studies: int, generator: np.random.Generator) -> Iterator[Case]:

@@ -98,7 +98,9 @@ class ArmPart(BaseModel):
         description="Randomisation test within blocks, this arm alone; null below 6 boots; never decides."
     )
     dissent: list[str] = Field(description="Methods that do not decide and disagree with the verdict.")
-    blocks_needed: int | None = Field(description="Blocks that would likely decide; null: none can be named.")
+    blocks_needed: int | None = Field(
+        description="Blocks that would likely tell an effect of the band from none; null: none can be named."
+    )
     reason: Reason
 
 

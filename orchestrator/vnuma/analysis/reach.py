@@ -1,0 +1,141 @@
+"""What a run's blocks likely detect, and how many would tell an effect from none.
+
+Planned on the upper bound of the spread that each arm's interval rests on, pooled or its own, and never on
+the estimate: looking at the estimate would be stopping on it.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from vnuma.analysis.checks import BOOTS_FOR_WORDS
+from vnuma.analysis.compare import Comparison, Contrast
+from vnuma.analysis.power import (
+    FEWEST_BLOCKS,
+    detectable_by_pairs,
+    equivalent_by_pairs,
+    fewest_blocks,
+    ratio_for_equivalence,
+    ratio_needed,
+)
+from vnuma.analysis.records import NotEvaluated
+from vnuma.analysis.result import ArmResult
+from vnuma.analysis.simulate import Layout
+from vnuma.analysis.variance import Noise, pilot_upper
+from vnuma.analysis.verdict import Rules, Word, equivalence_withheld
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the error of an arm's interval comes from, as upper bounds on the ln scale.
+
+    `sd`: of one cell, or of the arm's own differences in a block where `own`. `rounded`: the variance that a
+    coarse clock leaves in the arm's mean difference, whatever the blocks.
+    """
+
+    sd: float
+    own: bool
+    rounded: float
+    arms: int
+    references: int
+
+    def detects(self, blocks: int) -> float:
+        """The effect (ln scale) that so many blocks find in 80% of studies."""
+        if self.own:
+            return detectable_by_pairs(self._sd_at(blocks), blocks, self.arms)
+        return ratio_needed(self._layout(blocks)) * self._sd_at(blocks)
+
+    def tells(self, blocks: int) -> float:
+        """The effect that they find, and within which they call an arm without effect equivalent."""
+        if self.own:
+            equivalent = equivalent_by_pairs(self._sd_at(blocks), blocks, self.arms)
+        else:
+            equivalent = ratio_for_equivalence(self._layout(blocks)) * self._sd_at(blocks)
+        return max(self.detects(blocks), equivalent)
+
+    def blocks_to_tell(self, effect: float) -> int | None:
+        """Fewest blocks, at least 6, that tell the effect (ln scale) from none; None beyond 200."""
+        if not self.sd and not self.rounded:
+            return FEWEST_BLOCKS
+        return fewest_blocks(effect, self.tells)
+
+    def _sd_at(self, blocks: int) -> float:
+        """Rounding does not shrink with blocks: as if cells scattered by so much more."""
+        columns = 1.0 if self.own else 1 + 1 / self.references
+        return math.hypot(self.sd, math.sqrt(self.rounded * blocks / columns))
+
+    def _layout(self, blocks: int) -> Layout:
+        return Layout(self.arms, self.references, blocks)
+
+
+def detectable(comparison: Comparison, noise: Noise) -> float | NotEvaluated:
+    """What this many blocks likely detect in any arm, as a ratio minus 1."""
+    if comparison.fit is None or noise.cell_sd_upper is None:
+        return NotEvaluated("the spread could not be estimated")
+    blocks = len(comparison.fit.grid.blocks)
+    measured = [item for item in comparison.contrasts if item.boots]
+    if not measured or blocks < BOOTS_FOR_WORDS:
+        return NotEvaluated(f"fewer than {BOOTS_FOR_WORDS} blocks give no verdict, or no arm to compare")
+    return math.expm1(max(_detected(comparison, noise, measured, blocks)))
+
+
+def _detected(comparison: Comparison, noise: Noise, arms: Sequence[Contrast], blocks: int) -> Iterator[float]:
+    """On the ln scale; an arm's own pairs may be fewer than the blocks."""
+    yield _spread(comparison, noise, None).detects(blocks)
+    for item in arms:
+        if _rests_on_pairs(item):
+            yield _spread(comparison, noise, item).detects(item.boots)
+
+
+def with_blocks_needed(
+    arms: Sequence[ArmResult], comparison: Comparison, noise: Noise, rules: Rules
+) -> tuple[ArmResult, ...]:
+    """The arms; undecided ones with the blocks that would likely tell an effect of the margin from none.
+
+    None where no number can be promised: so many were run already, boots stand apart, or "equivalent" would
+    be withheld.
+    """
+    return tuple(
+        replace(arm, verdict=replace(arm.verdict, blocks_needed=_needed(comparison, noise, arm, rules)))
+        if _is_open(arm, rules)
+        else arm
+        for arm in arms
+    )
+
+
+def _is_open(arm: ArmResult, rules: Rules) -> bool:
+    verdict = arm.verdict
+    undecided = verdict.word is Word.UNDECIDED and not verdict.withheld
+    apart = verdict.apart or verdict.reference_apart
+    return undecided and not apart and equivalence_withheld(arm.contrast, rules) is None
+
+
+def _needed(comparison: Comparison, noise: Noise, arm: ArmResult, rules: Rules) -> int | None:
+    if comparison.fit is None or noise.cell_sd_upper is None:
+        return None
+    spread = _spread(comparison, noise, arm.contrast)
+    needed = spread.blocks_to_tell(math.log1p(rules.margin))
+    return needed if needed is not None and needed > len(comparison.fit.grid.blocks) else None
+
+
+def _rests_on_pairs(item: Contrast) -> bool:
+    return item.inference is not None and item.inference.basis == "own"
+
+
+def _spread(comparison: Comparison, noise: Noise, item: Contrast | None) -> Spread:
+    """That of an arm; without one the pooled spread."""
+    own = item is not None and _rests_on_pairs(item)
+    sd = noise.cell_sd_upper or 0.0
+    if item is not None and own:
+        sd = math.sqrt(pilot_upper(statistics.variance(item.differences), item.boots - 1))
+    ms = comparison.fit.ms if comparison.fit else None
+    return Spread(
+        sd,
+        own,
+        2 * comparison.rounding.variance(ms or 0.0),
+        sum(other.boots > 0 for other in comparison.contrasts),
+        len(comparison.reference),
+    )
