@@ -48,8 +48,9 @@ def test_somebody_else_s_database_of_that_name_is_left_alone(lab: LabFactory) ->
     with connect(server_of(running)) as connection:
         run(connection, f"CREATE DATABASE {DATABASE}")
 
-        with pytest.raises(ForeignDatabase, match="not touched"):
+        with pytest.raises(ForeignDatabase, match="not touched") as refused:
             judge(server_of(running))
+        assert "dataset.database" not in str(refused.value)
 
         assert value(connection, "SELECT COUNT(*) AS n FROM sys.databases WHERE name = ?", DATABASE) == 1
 

@@ -187,9 +187,13 @@ def _rules_against(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
 def _too_large(vm: VmFacts, hosts: Sequence[HostFacts]) -> Iterator[str]:
     """Hosts that have less memory than the VM: no shape makes it fit."""
     wanted = vm.settings.get("memoryMB")
-    small = [host.name for host in hosts if isinstance(wanted, int) and 0 < host.memory_mb < wanted]
+    if not isinstance(wanted, int):
+        return
+    small = {host.name: host.memory_mb for host in hosts if 0 < host.memory_mb < wanted}
     if small:
-        yield _where("more memory than the host has", small, hosts)
+        least = min(small.values())
+        words = f"does not fit: {wanted / 1024:.4g} GB on a host of {least / 1024:.4g} GB"
+        yield _where(words, list(small), hosts)
 
 
 def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
@@ -214,8 +218,8 @@ def _against(one: Forecast, by_host: Mapping[str, int], most: int) -> Iterator[s
     if nodes > needed and smallest < SMALLEST_NODE:
         yield f"nodes of {smallest} vCPUs: MAXDOP within a node leaves a query {smallest}"
     if shape.sockets != nodes and (shape.cores_per_socket == 1 or shape.sockets < needed):
-        sockets = "1 socket says" if shape.sockets == 1 else f"{shape.sockets} sockets say"
-        yield f"{sockets} nothing of the {_nodes(nodes)}"
+        sockets = "1 socket does" if shape.sockets == 1 else f"{shape.sockets} sockets do"
+        yield f"{sockets} not match the {_nodes(nodes)}"
 
 
 def _nodes(count: int) -> str:

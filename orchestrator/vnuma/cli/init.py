@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,47 +17,136 @@ from vnuma.cli.screen import say
 def init(
     folder: Annotated[Path, typer.Option("--folder", help="Where to write.")] = Path("inventory"),
     vcenter: Annotated[
-        str,
-        typer.Option(
-            prompt="vCenter or ESXi host", help="Its name or address; vc1:8443 for another port than 443."
-        ),
-    ] = "",
+        str | None, typer.Option(help="Its name or address; vc1:8443 for another port than 443.")
+    ] = None,
     proxy: Annotated[
         str,
         typer.Option("--proxy", metavar="HOST:PORT", help="A proxy to it by HTTP CONNECT, without a login."),
     ] = "",
-    user: Annotated[str, typer.Option(prompt="User", help="As in vnuma@vsphere.local.")] = "",
+    user: Annotated[str | None, typer.Option(help="As in vnuma@vsphere.local.")] = None,
     ca_file: Annotated[
-        str, typer.Option(prompt="File with the CA certificate (empty: the system's)", help="PEM file.")
-    ] = "",
-    vm: Annotated[str, typer.Option(prompt="VM, by name or inventory path", help="A test clone.")] = "",
+        str | None, typer.Option(help="PEM file with the CA of vCenter's certificate; default: the system's.")
+    ] = None,
+    vm: Annotated[str | None, typer.Option(help="Name or inventory path of a test clone.")] = None,
     sql_host: Annotated[
-        str, typer.Option(prompt="SQL Server in it (host name)", help="Host name or address.")
-    ] = "",
+        str | None, typer.Option(help="Its SQL Server: HOST, HOST:PORT or HOST\\INSTANCE.")
+    ] = None,
     sql_user: Annotated[
-        str, typer.Option(prompt="SQL login", help="A login with VIEW SERVER STATE.")
-    ] = "vnuma",
+        str | None, typer.Option(help="A login with VIEW SERVER STATE; default: vnuma.")
+    ] = None,
     sql_ca_file: Annotated[
-        str,
-        typer.Option(
-            prompt="File with the CA of SQL Server's certificate (empty: the system's)", help="PEM file."
-        ),
-    ] = "",
+        str | None,
+        typer.Option(help="PEM file with the CA of SQL Server's certificate; default: the system's."),
+    ] = None,
     test_clone: Annotated[
-        bool,
-        typer.Option("--test-clone/--no-test-clone", prompt="Is the VM a test clone", help="Not production."),
-    ] = False,
+        bool | None, typer.Option("--test-clone/--no-test-clone", help="Not production; default: no.")
+    ] = None,
 ) -> None:
     """Write an inventory with references to passwords, never passwords themselves.
 
-    Examples: vnuma init; vnuma init --vcenter vc1 --user u --vm sql16 --sql-host sql16 --test-clone
-    """
-    from vnuma.engine.access.new_inventory import Answers, write_inventory
+    On a terminal it asks for what is not given. Elsewhere defaults hold, and what has none is required.
 
-    answers = Answers(vcenter, user, ca_file, vm, sql_host, sql_user, test_clone, sql_ca_file, proxy)
+    Examples: vnuma init; vnuma init --vcenter vc1 --user u --vm sql16 --sql-host sql16 --test-clone;
+    vnuma init --vcenter vc1:8443 --user u --vm sql16 --sql-host 'sql16\\PROD' --folder site2
+    """
+    from vnuma.engine.access.new_inventory import Answers, free_place, write_inventory
+
+    free_place(folder)
+    told = _answers(
+        {
+            "vcenter": vcenter,
+            "user": user,
+            "ca-file": ca_file,
+            "vm": vm,
+            "sql-host": sql_host,
+            "sql-user": sql_user,
+            "sql-ca-file": sql_ca_file,
+        }
+    )
+    if test_clone is None:
+        test_clone = _asks() and typer.confirm("Is the VM a test clone", default=False, err=True)
+    answers = Answers(
+        told["vcenter"],
+        told["user"],
+        told["ca-file"],
+        told["vm"],
+        told["sql-host"],
+        told["sql-user"],
+        test_clone,
+        told["sql-ca-file"],
+        proxy,
+    )
     path = write_inventory(folder, answers)
     typer.echo(f"Wrote {path}.")
     typer.echo("Passwords are read from the environment:")
     typer.echo("  read -rs VNUMA_VCENTER_PASSWORD && export VNUMA_VCENTER_PASSWORD")
     typer.echo("  read -rs VNUMA_SQL_PASSWORD && export VNUMA_SQL_PASSWORD")
     say(f"Next: vnuma doctor -i {shlex.quote(str(folder))}")
+
+
+@dataclass(frozen=True)
+class _Question:
+    text: str
+    default: str | None = None
+    """What an empty answer means; None: an answer is required."""
+    read: Callable[[str], object] = str
+    """Reads the answer. Raises InputError."""
+
+
+def _questions() -> dict[str, _Question]:
+    """By option, in the order in which they are asked."""
+    from vnuma.engine.access.new_inventory import sql_address, vcenter_address
+
+    ca_file = "File with the CA certificate (empty: the system's)"
+    return {
+        "vcenter": _Question("vCenter or ESXi host", read=vcenter_address),
+        "user": _Question("User"),
+        "ca-file": _Question(ca_file, ""),
+        "vm": _Question("VM, by name or inventory path"),
+        "sql-host": _Question("SQL Server in it (HOST, HOST:PORT or HOST\\INSTANCE)", read=sql_address),
+        "sql-user": _Question("SQL login", "vnuma"),
+        "sql-ca-file": _Question("File with the CA of SQL Server's certificate (empty: the system's)", ""),
+    }
+
+
+def _asks() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
+    """An answer to each question: as given, asked for, or the default. Raises UsageError."""
+    from vnuma.errors import InputError, UsageError
+
+    questions = _questions()
+    for option, value in given.items():
+        if value is not None:
+            try:
+                questions[option].read(value)
+            except InputError as error:
+                raise UsageError(f"--{option}: {error.what}", fix=error.fix) from error
+    if _asks():
+        return {
+            option: _ask(questions[option]) if value is None else value for option, value in given.items()
+        }
+    missing = [f"--{name}" for name, one in questions.items() if given[name] is None and one.default is None]
+    if missing:
+        raise UsageError(
+            f"Missing, and there is no terminal to ask on: {', '.join(missing)}.", fix="vnuma init --help"
+        )
+    return {
+        name: str(one.default) if given[name] is None else str(given[name]) for name, one in questions.items()
+    }
+
+
+def _ask(question: _Question) -> str:
+    """Ask until the answer can be read."""
+    from vnuma.errors import InputError
+
+    def read(text: str) -> str:
+        try:
+            question.read(text)
+        except InputError as error:
+            raise typer.BadParameter(error.what) from error
+        return text
+
+    return str(typer.prompt(question.text, default=question.default, value_proc=read, err=True))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -103,6 +104,10 @@ def run(
         _start(path, inventory, store, permit, follow, create_only=create_only, ask=not (yes or create_only))
 
 
+_RUN = re.compile(r"[\w-]+\.\d+|latest")
+"""How a run is named, where a study file is expected."""
+
+
 def _start(
     path: Path,
     inventory: Path | None,
@@ -122,6 +127,8 @@ def _start(
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
 
+    if _RUN.fullmatch(str(path)) and not path.exists():
+        raise UsageError(f"{path} is a run, not a study file.", fix=f"vnuma run --resume {path}")
     parsed, text = read_study(path)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)

@@ -105,10 +105,20 @@ VERBS = (
 _NAMED = re.compile(rf"(?<![\w./=-])vnuma (?=(?:{'|'.join(VERBS)})\b)")
 
 
+_PLAYBOOK = re.compile(r"(?<![\w./=-])ansible-playbook (?=-i |vnuma\.vnuma\.)")
+
+
 def runnable(text: str) -> str:
-    """A text whose commands this shell finds: `.venv/bin/vnuma plan` where `vnuma plan` is not on PATH."""
+    """A text whose commands this shell finds: `.venv/bin/vnuma plan` where `vnuma plan` is not on PATH, and
+    Ansible beside it.
+    """
     here = command()
-    return text if here == "vnuma" else _NAMED.sub(lambda _: f"{here} ", text)
+    if here == "vnuma":
+        return text
+    playbook = Path(here).with_name("ansible-playbook")
+    if not shutil.which("ansible-playbook") and playbook.exists():
+        text = _PLAYBOOK.sub(lambda _: f"{playbook} ", text)
+    return _NAMED.sub(lambda _: f"{here} ", text)
 
 
 def command() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,12 +19,24 @@ if TYPE_CHECKING:
     from vnuma.domain.vm.facts import HostFacts
     from vnuma.domain.vm.setting import Value
 
+_MEMORY = re.compile(r"(?P<gb>[1-9]\d{0,5}) ?(?:GB?|GiB)?", re.IGNORECASE)
+
+
+def _gigabytes(text: str) -> int:
+    found = _MEMORY.fullmatch(text.strip())
+    if not found:
+        raise typer.BadParameter(f"'{text}' is not a number of GB: write 256 or 256GB.")
+    return int(found["gb"])
+
+
 VcpusOption = Annotated[
     int | None, typer.Option("--vcpus", min=1, max=768, help="vCPUs of the VM; as it is, with --vm.")
 ]
 MemoryOption = Annotated[
     int | None,
-    typer.Option("--memory", min=1, metavar="GB", help="Memory of the VM in GB; as it is, with --vm."),
+    typer.Option(
+        "--memory", parser=_gigabytes, metavar="GB", help="Memory of the VM in GB; as it is, with --vm."
+    ),
 ]
 ClusterOption = Annotated[
     str | None, typer.Option("--cluster", metavar="NAME", help="Every host of this cluster, as it is.")

@@ -21,7 +21,7 @@ class VersionFormat(StrEnum):
 def version(
     format_: Annotated[VersionFormat, typer.Option("--format", help="text or json.")] = VersionFormat.TEXT,
 ) -> None:
-    """Show what this machine has: vnuma, Python, the lab's program, the ODBC driver.
+    """Show what this machine has: vnuma, Python, the lab's program, the ODBC driver, store and audit log.
 
     JSON also has the method of analysis, the store's schema, SQLite, and the packages that matter.
 

@@ -62,7 +62,7 @@ def _joined(vcenter: VCenter, transport: Transport) -> Session:
     if not key:
         raise AccountRefused(
             f"The session given for {vcenter.address} has ended, or was opened elsewhere.",
-            fix="Open a session there, and give its cookie vmware_soap_session as vcenter.session.",
+            fix="Open a session there, and give its cookie vmware_soap_session as vnuma_vcenter.session.",
         )
     return SharedSession(transport, content, key, _about(content, transport))
 

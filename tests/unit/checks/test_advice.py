@@ -47,12 +47,30 @@ def test_the_best_shape_has_a_socket_for_each_node_it_needs(
 
 
 def test_what_trips_a_rule_is_avoided_and_names_it() -> None:
-    """30 vCPUs in one socket cannot stay whole on nodes of 20."""
-    advice = advice_for(30, 256, "2x20/384@7.0")
-    (wide,) = [one for one in advice.candidates if str(one.topology) == "1x30"]
+    """31 vCPUs cannot be spread evenly over two nodes."""
+    advice = advice_for(31, 256, "2x20/384@7.0")
+    (wide,) = [one for one in advice.candidates if str(one.topology) == "1x31"]
 
     assert wide.worth is Worth.AVOIDING
-    assert any(reason.startswith("T05") for reason in wide.reasons)
+    assert any(reason.startswith("T08") for reason in wide.reasons)
+
+
+@pytest.mark.parametrize("vcpus", [24, 30])
+def test_an_even_split_is_not_called_uneven(vcpus: int) -> None:
+    """One socket that is wider than a node is split 12+12 or 15+15; it only does not match."""
+    advice = advice_for(vcpus, 256, "2x20/384@7.0")
+    (wide,) = [one for one in advice.candidates if one.topology.sockets == 1]
+
+    assert wide.worth is Worth.AVOIDING
+    assert wide.forecasts[0].prediction.node_sizes == (vcpus // 2, vcpus // 2)
+    assert [reason for reason in wide.reasons if "uneven" in reason] == []
+
+
+def test_more_memory_than_the_host_has_does_not_fit() -> None:
+    """Both sizes are said: the host's is the one to look at."""
+    advice = advice_for(16, 900, "2x20/384@7.0")
+
+    assert all("does not fit: 900 GB on a host of 768 GB" in one.reasons for one in advice.candidates)
 
 
 def test_an_edition_rules_out_sockets_that_it_does_not_use() -> None:
@@ -124,7 +142,7 @@ def test_a_host_that_is_too_small_is_named_with_every_shape() -> None:
     by_memory = advice_for(16, 200, "2x16/96@7.0", "2x16/256@7.0")
     assert (by_memory.nodes_needed, by_memory.other_vcpus) == (2, ())
     assert by_memory.worth(Worth.HAVING, Worth.TESTING) == ()
-    words = "more memory than the host has (2x16/96@7.0)"
+    words = "does not fit: 200 GB on a host of 192 GB (2x16/96@7.0)"
     assert all(words in one.reasons for one in by_memory.candidates)
     by_cores = advice_for(40, 256, "2x16/256@7.0", "2x24/384@7.0")
     assert (by_cores.nodes_needed, by_cores.other_vcpus) == (2, ())

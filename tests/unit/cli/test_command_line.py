@@ -92,6 +92,24 @@ def test_commands_in_messages_are_what_this_shell_finds(
     text = "vnuma reads it (CN=vnuma lab CA). Next: vnuma plan x.yml; see /opt/vnuma run"
 
     assert runnable(text) == text.replace("vnuma plan", f"{tmp_path}/vnuma plan")
+    playbook = tmp_path / "ansible-playbook"
+    playbook.touch()
+    assert runnable("ansible-playbook vnuma.vnuma.dataset -i x") == f"{playbook} vnuma.vnuma.dataset -i x"
+
+
+def test_a_run_in_a_studys_place_is_met_with_resume() -> None:
+    """Names of runs end with a number: no study is called so."""
+    ran = vnuma_here("run", "mine.1")
+
+    assert (ran.code, "--resume mine.1" in ran.err) == (2, True)
+
+
+def test_version_says_where_store_and_audit_log_lie(vnuma_home: Path) -> None:
+    """Whoever backs up, or moves to another machine, needs both."""
+    told = vnuma_here("version").out
+
+    assert str(vnuma_home / "vnuma.db") in told
+    assert str(vnuma_home / "vnuma.audit.jsonl") in told
 
 
 def test_stop_names_a_command_that_this_shell_finds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")
 
@@ -101,3 +101,12 @@ def test_a_sweep_that_cannot_be_is_refused(options: tuple[str, ...]) -> None:
 
     assert refused.code == 2
     assert "--sweep" in refused.err
+
+
+@pytest.mark.parametrize(("given", "code"), [("64GB", 0), ("64 gib", 0), ("lots", 2)])
+def test_memory_may_have_its_unit(given: str, code: int) -> None:
+    """GB is what is meant; anything else is refused in plain words."""
+    ran = vnuma_here("predict", "--vcpus", "16", "--memory", given, "--host-nodes", "2x16/96")
+
+    assert ran.code == code
+    assert ("64 GB" in ran.out and "2x16/96@8.0" in ran.out) if code == 0 else "256GB" in ran.err

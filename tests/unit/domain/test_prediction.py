@@ -166,3 +166,16 @@ def test_the_key_that_stands_for_a_typed_field_is_no_doubt() -> None:
 def test_there_are_golden_cases() -> None:
     """An empty file would let everything pass."""
     assert len(CASES) > 20
+
+
+@pytest.mark.parametrize(("nodes", "vcpus", "sure"), [(2, 6, "high"), (8, 6, "low"), (8, 64, "high")])
+def test_how_far_a_small_vm_is_spread_over_many_nodes_is_not_known(nodes: int, vcpus: int, sure: str) -> None:
+    """With numa.consolidate FALSE it is both of two, or all that the vCPUs need; else memory decides."""
+    seen = predict(
+        HostShape((6, 7), nodes, 8),
+        {"numCPUs": vcpus, "numCoresPerSocket": 1, "numa.consolidate": "FALSE"},
+        14,
+    )
+
+    assert seen.confidence == sure
+    assert ("memory decides" in seen.because) == (sure == "low")

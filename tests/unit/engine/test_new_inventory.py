@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ruamel.yaml import YAML
 
-from tests.support.cli import vnuma_here
+from tests.support.cli import on_terminal, vnuma, vnuma_here
 from vnuma.engine.access.new_inventory import Answers, write_inventory
 from vnuma.errors import InputError
 
@@ -32,6 +32,60 @@ def test_a_port_may_stand_behind_the_vcenters_name(tmp_path: Path) -> None:
 
     vcenter = document["all"]["children"]["vnuma_vms"]["vars"]["vnuma_vcenter"]
     assert (vcenter["host"], vcenter["port"]) == ("vc1.example", 8443)
+
+
+@pytest.mark.parametrize(
+    ("given", "fields"),
+    [
+        ("sql16.example", {"host": "sql16.example"}),
+        ("10.0.0.7:1434", {"host": "10.0.0.7", "port": 1434}),
+        ("sql16,1434", {"host": "sql16", "port": 1434}),
+        ("sql16\\PROD", {"host": "sql16", "instance": "PROD"}),
+        ("fe80::1", {"host": "fe80::1"}),
+    ],
+)
+def test_a_port_or_an_instance_may_stand_behind_sql_servers_name(
+    tmp_path: Path, given: str, fields: dict[str, object]
+) -> None:
+    """As people write it; each becomes a field of its own."""
+    answers = Answers("vc1", "u", "", "sql16", given, "vnuma", True)
+
+    document = YAML(typ="safe").load(write_inventory(tmp_path / "new", answers))
+
+    sql = document["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]["vnuma_sql"]
+    assert {key: sql[key] for key in ("host", "port", "instance") if key in sql} == fields
+
+
+def test_at_the_prompts_a_bad_answer_is_asked_for_again(tmp_path: Path) -> None:
+    """A URL is refused at its own question; the answers before and after it count."""
+    folder = tmp_path / "new"
+    typed = ["https://vc1/ui", "vc1", "u", "", "sql16", "sql16:x", "sql16:1434", "", "", "y"]
+
+    said = "\n".join(on_terminal(100, "init", "--folder", folder, typed="".join(f"{one}\n" for one in typed)))
+
+    document = YAML(typ="safe").load(folder / "hosts.yml")
+    group = document["all"]["children"]["vnuma_vms"]
+    assert "https://vc1/ui" in said.split("User")[0]
+    assert group["vars"]["vnuma_vcenter"]["host"] == "vc1"
+    assert group["hosts"]["sql16"]["vnuma_sql"]["port"] == 1434
+    assert group["hosts"]["sql16"]["vnuma_test_clone"] is True
+
+
+def test_without_a_terminal_defaults_hold_and_what_has_none_is_named(tmp_path: Path) -> None:
+    """The documented example writes; one that lacks something says all of it at once."""
+    folder = tmp_path / "new"
+    example = ("--vcenter", "vc1", "--user", "u", "--vm", "sql16", "--sql-host", "sql16", "--test-clone")
+
+    written = vnuma("init", "--folder", folder, *example)
+    lacking = vnuma("init", "--folder", tmp_path / "other", "--user", "u")
+    invalid = vnuma("init", "--folder", tmp_path / "other", *example, "--sql-host", "a b")
+
+    assert (written.code, (folder / "hosts.yml").exists()) == (0, True)
+    assert "user: vnuma" in (folder / "hosts.yml").read_text(encoding="utf-8")
+    assert lacking.code == 2
+    assert all(option in lacking.err for option in ("--vcenter", "--vm", "--sql-host"))
+    assert (invalid.code, "--sql-host" in invalid.err) == (2, True)
+    assert not (tmp_path / "other").exists()
 
 
 def test_a_proxy_is_checked_before_it_is_written(tmp_path: Path) -> None:

@@ -84,3 +84,19 @@ def test_what_a_connection_string_would_say_is_told_in_our_words(sql: dict[str, 
 def test_an_instance_needs_no_port() -> None:
     """Its port is asked for at each login."""
     assert _target(instance="SQL2019").sql.instance == "SQL2019"
+
+
+def test_a_misspelt_field_is_met_with_the_one_that_was_meant() -> None:
+    """With the host and the variable it stands in."""
+    with pytest.raises(InputError, match=r"sql16: vnuma_sql\.usr: unknown field. Did you mean user\?"):
+        _target(usr="sa")
+
+
+def test_a_misspelt_variable_is_refused_and_others_are_the_sites_own() -> None:
+    """Ignored, vnuma_testclone would leave a clone a production VM."""
+    sql = {"host": "sql16", "user": "sa", "password": {"env": "SQL"}}
+    given = {"vnuma_vcenter": VCENTER, "vnuma_sql": sql, "vnuma_sql_password": "for a template"}
+    target_from("sql16", given, "hosts.yml")
+
+    with pytest.raises(InputError, match=r"sql16.*vnuma_testclone.*vnuma_test_clone"):
+        target_from("sql16", {**given, "vnuma_testclone": True}, "hosts.yml")

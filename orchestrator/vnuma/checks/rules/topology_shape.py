@@ -26,7 +26,6 @@ from vnuma.checks.rules.sources import (
 )
 from vnuma.domain.arm.recipe import DECOUPLED_SINCE
 from vnuma.domain.topology.prediction import DEFAULT_MINIMUM_VCPUS
-from vnuma.domain.topology.release import SOCKETS_WHOLE_SINCE
 from vnuma.domain.topology.topology import topologies
 
 
@@ -65,7 +64,7 @@ def t01(facts: Facts) -> Fail | None:
     Severity.WARN,
     "vCPUs split unevenly over nodes",
     condition="the VM is wider than a host NUMA node and cores per socket (above 1, not automatic) do not "
-    "divide the vCPUs of a node; a note before ESXi 7 where the split is even all the same",
+    "divide the vCPUs of a node; a note where the predicted split is even all the same",
     consequence="ESXi 7 and later keep sockets whole when they spread vCPUs, so one node gets more of them "
     "than another (30 vCPUs on 2 x 20 cores: 16 and 14 with 2 cores per socket, 18 and 12 with 6).",
     fix="Set cores per socket to the vCPUs of one node: vCPUs divided by the nodes used.",
@@ -89,7 +88,7 @@ def t05(facts: Facts) -> Fail | None:
     per_node = ceil(facts.vcpus / nodes)
     if per_node % facts.per_socket == 0 and facts.vcpus % nodes == 0:
         return None
-    even = facts.release < SOCKETS_WHOLE_SINCE and len(set(facts.prediction.node_sizes)) == 1
+    even = len(set(facts.prediction.node_sizes)) == 1
     return Fail(
         {
             **shape_of(facts),

@@ -12,7 +12,7 @@ _SPEC = re.compile(
 
 
 def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
-    """The host that `text` describes; `release` holds where it names none.
+    """The host that `text` describes; `release` holds where it names none, and stands in the host's name.
 
     Memory that is not given is 0, which counts as not known. Raises ValueError with a sentence.
     """
@@ -26,7 +26,7 @@ def parse_host(text: str, release: str, threads_per_core: int = 2) -> HostFacts:
     width = cores * threads_per_core
     return HostFacts(
         moid=text,
-        name=text,
+        name=text if match["release"] else f"{text}@{release}",
         release=Release(match["release"] or release),
         vendor="",
         model="",

@@ -12,10 +12,15 @@ from pydantic import ValidationError
 from ruamel.yaml import YAML
 
 from vnuma.domain.vm.validation import messages
-from vnuma.engine.access.target import VCenterTarget
+from vnuma.engine.access.target import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
 
 _HOST_AND_PORT = re.compile(r"(?P<host>[^:]+):(?P<port>[1-9]\d{0,4})")
+_SQL_ADDRESS = re.compile(
+    r"(?P<host>[^\s/{}@?#\\,:]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"
+    r"(?:[:,](?P<port>[1-9]\d{0,4})|\\(?P<instance>[^\s\\:,]{1,16}))?"
+)
+_LAST_PORT = 65535
 
 
 @dataclass(frozen=True)
@@ -28,34 +33,66 @@ class Answers:
     ca_file: str
     vm: str
     sql_host: str
+    """Its name or address, with a port or a named instance: sql16:1434, sql16\\PROD."""
     sql_user: str
     test_clone: bool
     sql_ca_file: str = ""
     proxy: str = ""
 
 
-def write_inventory(folder: Path, answers: Answers) -> Path:
-    """Write FOLDER/hosts.yml. Raises InputError when it is there already: it is never overwritten."""
+def vcenter_address(text: str) -> dict[str, Any]:
+    """A vCenter's host, and its port where one is given. Raises InputError for anything else, as a URL."""
+    found = _HOST_AND_PORT.fullmatch(text)
+    where: dict[str, Any] = {"host": found["host"], "port": int(found["port"])} if found else {"host": text}
+    _validated(VCenterTarget, where | {"user": "u", "password": {"env": "P"}}, "vCenter")
+    return where
+
+
+def sql_address(text: str) -> dict[str, Any]:
+    """SQL Server's host, and the port or the instance behind it: HOST:PORT, HOST,PORT, HOST\\INSTANCE.
+
+    Raises InputError for anything else.
+    """
+    found = _SQL_ADDRESS.fullmatch(text)
+    if not found or int(found["port"] or 1) > _LAST_PORT:
+        raise InputError(
+            f"'{text}' is not a valid address of SQL Server.", fix="Give HOST, HOST:PORT or HOST\\INSTANCE."
+        )
+    where: dict[str, Any] = {"host": found["host"]}
+    if found["port"]:
+        where["port"] = int(found["port"])
+    if found["instance"]:
+        where["instance"] = found["instance"]
+    _validated(SqlTarget, where | {"kerberos": True}, "SQL Server")
+    return where
+
+
+def _validated(kind: type[VCenterTarget | SqlTarget], fields: dict[str, Any], name: str) -> None:
+    try:
+        kind.model_validate(fields)
+    except ValidationError as error:
+        raise InputError(f"{name}: {messages(error, 'the address')}.", fix="vnuma init --help") from None
+
+
+def free_place(folder: Path) -> Path:
+    """FOLDER/hosts.yml. Raises InputError when it is there already: it is never overwritten."""
     path = folder / "hosts.yml"
     if path.exists():
         raise InputError(f"{path} is there already.", fix="Edit it, or choose another place: --folder PATH")
+    return path
+
+
+def write_inventory(folder: Path, answers: Answers) -> Path:
+    """Write FOLDER/hosts.yml. Raises InputError when it is there already, and for an invalid answer."""
+    path = free_place(folder)
     name = answers.vm.rstrip("/").rpartition("/")[2]
     if not name:
         raise InputError("The VM has no name.", fix="vnuma init --vm NAME")
-    found = _HOST_AND_PORT.fullmatch(answers.vcenter)
-    where: dict[str, Any] = {"host": found["host"], "port": int(found["port"])} if found else {}
-    where = where or {"host": answers.vcenter}
-    vcenter = where | ({"proxy": answers.proxy} if answers.proxy else {})
+    vcenter = vcenter_address(answers.vcenter) | ({"proxy": answers.proxy} if answers.proxy else {})
     vcenter |= {"user": answers.user, "password": {"env": "VNUMA_VCENTER_PASSWORD"}}
-    try:
-        VCenterTarget.model_validate(vcenter)
-    except ValidationError as error:
-        raise InputError(f"vCenter: {messages(error, 'the address')}.", fix="vnuma init --help") from None
-    sql = {
-        "host": answers.sql_host,
-        "user": answers.sql_user,
-        "password": {"env": "VNUMA_SQL_PASSWORD"},
-    }
+    _validated(VCenterTarget, vcenter, "vCenter")
+    sql = sql_address(answers.sql_host)
+    sql |= {"user": answers.sql_user, "password": {"env": "VNUMA_SQL_PASSWORD"}}
     for section, ca_file in ((vcenter, answers.ca_file), (sql, answers.sql_ca_file)):
         if ca_file:
             section["ca_file"] = str(Path(ca_file).expanduser().resolve())

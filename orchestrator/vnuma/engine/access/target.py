@@ -5,6 +5,7 @@ Secrets stand here as references only; `vnuma.engine.access.secrets` turns a ref
 
 from __future__ import annotations
 
+import difflib
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -12,6 +13,7 @@ from enum import Enum
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from vnuma.domain.arm.arm import Strict
 from vnuma.domain.vm.endpoint import Identity, plain
@@ -295,11 +297,40 @@ def target_of_task(document: Mapping[str, Any]) -> AnyTarget:
     return Machine.model_validate({"name": document.get("name")})
 
 
+_VARIABLES = ("vnuma_vm", "vnuma_vcenter", "vnuma_sql", "vnuma_test_clone", "vnuma_require_tag")
+_ALIKE = 0.9
+"""How like one of them (difflib's ratio) a variable is that was meant to be it; others are the site's own."""
+
+
+def _refuse_misspelt(name: str, variables: Mapping[str, object], where: str) -> None:
+    """Raise InputError for a variable that is almost one of vnuma's: it would be ignored without a word."""
+    for variable in sorted(set(variables) - set(_VARIABLES)):
+        close = difflib.get_close_matches(variable, _VARIABLES, n=1, cutoff=_ALIKE)
+        if close:
+            raise InputError(
+                f"{where}: host {name}: unknown variable {variable}. Did you mean {close[0]}?",
+                fix="Rename it; inventories/example shows every variable.",
+            )
+
+
+def _what(item: ErrorDetails) -> str:
+    """What is wrong with a field; of an unknown one the field that was probably meant."""
+    if item["type"] != "extra_forbidden":
+        return f"{message(item)}."
+    sections: dict[object, type[Strict]] = {"vcenter": VCenterTarget, "sql": SqlTarget}
+    known = sections.get(item["loc"][0], Target).model_fields
+    close = difflib.get_close_matches(str(item["loc"][-1]), known, n=1)
+    return (
+        f"unknown field. Did you mean {close[0]}?" if close else f"unknown field (known: {', '.join(known)})."
+    )
+
+
 def target_from(name: str, variables: Mapping[str, object], where: str) -> Target:
     """Build a target from inventory variables vnuma_vcenter, vnuma_sql and vnuma_vm.
 
     Raises InputError naming the host, the variable and what is wrong with it.
     """
+    _refuse_misspelt(name, variables, where)
     fields = {
         "name": name,
         "vm": variables.get("vnuma_vm", name),
@@ -314,5 +345,5 @@ def target_from(name: str, variables: Mapping[str, object], where: str) -> Targe
         lines = []
         for item in error.errors():
             path = ".".join(f"vnuma_{step}" if i == 0 else str(step) for i, step in enumerate(item["loc"]))
-            lines.append(f"{where}: host {name}: {path}: {message(item)}.")
+            lines.append(f"{where}: host {name}: {path}: {_what(item)}")
         raise InputError("\n".join(lines), fix="inventories/example shows every variable.") from None

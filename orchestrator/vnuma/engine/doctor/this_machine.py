@@ -11,7 +11,10 @@ from typing import Any
 
 from vnuma import __version__, lab
 from vnuma.domain.study.declaration import METHOD
+from vnuma.engine.lease.audit import audit_file
+from vnuma.engine.lease.context import store_url
 from vnuma.errors import DriverMissing, EnvironmentProblem
+from vnuma.store.place import parse_place
 from vnuma.store.schema import HEAD
 
 PACKAGES = ("ansible-core", "ansible-runner", "pyvmomi", "pyodbc", "SQLAlchemy", "numpy", "scipy", "pandas")
@@ -52,14 +55,16 @@ def _installed(name: str) -> str | None:
 
 
 def machine_lines() -> list[str]:
-    """Python, lab and ODBC driver in a line each."""
-    has = machine_document()
+    """Python, lab and ODBC driver, the store and its audit log, in a line each."""
+    has, place = machine_document(), parse_place(store_url())
     odbc = has["odbc"]
     driver = f"none: {odbc['reason']}" if odbc["reason"] else f"{odbc['name']} {odbc['version']}"
     return [
         f"vnuma   {has['vnuma']}, Python {has['python']}",
         f"lab     {has['lab'] or 'not built yet: vnuma lab build'}",
         f"ODBC    {driver}",
+        f"store   {place}",
+        f"audit   {audit_file(place)}",
     ]
 
 

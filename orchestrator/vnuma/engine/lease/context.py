@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -150,7 +151,12 @@ def supervisor_token(name: str) -> int | None:
 
 
 def holder() -> str:
-    """Who holds a lease: user, host and process, for people to find each other."""
-    uname = os.uname().nodename
-    user = os.environ.get("USER") or os.environ.get("LOGNAME") or str(os.getuid())
-    return f"{user}@{uname}"
+    """Who holds a lease: user and host, for people to find each other. The user is the one that the process
+    runs as, whatever the environment says; one without a name, as in a container, is a number.
+    """
+    uid = os.getuid()
+    try:
+        user = pwd.getpwuid(uid).pw_name
+    except KeyError:
+        user = str(uid)
+    return f"{user}@{os.uname().nodename}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -150,14 +149,15 @@ class VmPlan:
 
     @property
     def touched(self) -> dict[str, tuple[Value, tuple[Value, ...]]]:
-        """Every setting that some arm changes: its value now, and the values it will take."""
-        now: dict[str, Value] = {}
-        during: dict[str, list[Value]] = defaultdict(list)
-        for arm in self.arms:
-            for edit in arm.change or ():
-                now[edit.setting] = edit.before
-                if edit.after not in during[edit.setting]:
-                    during[edit.setting].append(edit.after)
+        """Every setting that some arm changes: its value now, and its value in each arm, each once."""
+        changes = [{edit.setting: edit for edit in arm.change} for arm in self.arms if arm.change is not None]
+        now = {name: edit.before for change in changes for name, edit in change.items()}
+        during: dict[str, list[Value]] = {name: [] for name in now}
+        for change in changes:
+            for name, before in now.items():
+                value = change[name].after if name in change else before
+                if value not in during[name]:
+                    during[name].append(value)
         return {name: (now[name], tuple(during[name])) for name in now}
 
 

@@ -243,7 +243,7 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
                 "Correct vnuma_sql.host.",
             )
             if answer
-            else _not_looked_at(vm.name, "it is powered off.")
+            else _not_looked_at(vm.name, "it is powered off.", "Power it on")
         ]
     try:
         with connect(server) as connection:
@@ -251,7 +251,7 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
     except DriverMissing:  # it is this machine's, and no cell could do without
         raise
     except EnvironmentProblem as error:
-        return [_not_looked_at(vm.name, error.what)]
+        return [_not_looked_at(vm.name, error.what, error.fix)]
     known_by = target.sql.known_by
     findings = around_server(vm.name, seen.guest_name, found, test_clone=target.test_clone, identity=known_by)
     if seen.running is None or found.side is None:
@@ -281,13 +281,14 @@ def unencrypted_connection(target: Target) -> Iterator[Finding]:
         )
 
 
-def _not_looked_at(name: str, why: str) -> Finding:
-    """SQL Server could not be asked who else uses it."""
+def _not_looked_at(name: str, why: str, fix: str | None) -> Finding:
+    """SQL Server could not be asked who else uses it; `fix` is what would let it be asked."""
+    remedy = (fix or "Put that right").rstrip(".")
     return Finding(
         "P20",
         "warn",
         f"Who else uses SQL Server on {name} is not evaluated: {why}",
-        "Put that right (power the VM on, if it is off) and start again, if anybody may depend on it.",
+        f"{remedy}. Then start again, if anybody may depend on it.",
     )
 
 

@@ -23,7 +23,7 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
     Raises DriverMissing.
     """
     if vm.power is not Power.ON:
-        return [_not_asked(study, f"{vm.name} is powered off.")]
+        return [_not_asked(study, f"{vm.name} is powered off.", "Power it on")]
     workload = workload_named(study.workload.name)
     found: list[Obstacle] = []
     try:
@@ -36,14 +36,15 @@ def workload_findings(study: Study, target: Target, vm: VmFacts) -> list[Finding
     except DriverMissing:
         raise
     except EnvironmentProblem as error:
-        return [_not_asked(study, error.what)]
+        return [_not_asked(study, error.what, error.fix)]
     return [Finding(WORKLOAD, "block", one.what, one.fix) for one in found]
 
 
-def _not_asked(study: Study, why: str) -> Finding:
+def _not_asked(study: Study, why: str, fix: str | None) -> Finding:
+    remedy = (fix or "Put that right").rstrip(".")
     return Finding(
         WORKLOAD,
         "warn",
         f"Whether the workload {study.workload.name} can run is not evaluated: {why}",
-        "Power the VM on and start again: else the first cell tells.",
+        f"{remedy}. Then start again: otherwise the first cell shows it.",
     )

@@ -37,8 +37,14 @@ def default_path(loaded: LoadedRun) -> Path:
 
 
 def export_run(store: Store, loaded: LoadedRun, path: Path) -> Manifest:
-    """Write the archive. InputError for a run that is still going, or a file that cannot be written."""
+    """Write the archive. InputError for a run that is still going, and for a file that is there already or
+    cannot be written.
+    """
     refuse_unfinished(loaded)
+    if path.exists():
+        raise InputError(
+            f"The archive {path} exists already.", fix="Name another file (-o FILE), or remove it."
+        )
     try:
         with tempfile.TemporaryDirectory() as temporary:
             folder = Path(temporary)

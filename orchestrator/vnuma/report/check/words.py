@@ -44,7 +44,8 @@ def headline(result: CheckResult) -> str:
     parts.append(f"{count.get(None, 0):,} pass")
     return (
         f"{counted(len(result.vms), 'VM')}: {', '.join(parts)}\n"
-        f"({result.not_evaluated:,} of {counted(result.checks, 'check')} not evaluated)"
+        f"(each VM by its worst finding; {result.not_evaluated:,} of {counted(result.checks, 'check')} "
+        "not evaluated)"
     )
 
 

@@ -54,8 +54,10 @@ def _own_database(connection: pyodbc.Connection) -> Iterator[str]:
         _drop(connection)  # what an earlier run that was killed has left
         ownership.create(connection, DATABASE)
         made = True
-    except ownership.ForeignDatabase:
-        raise
+    except ownership.ForeignDatabase as error:
+        raise ownership.ForeignDatabase(
+            error.what, fix=f"Rename or drop it yourself, then ask again: only {DATABASE} is used."
+        ) from error
     except VnumaError:  # the right is missing, or the server is of another make: master has to do
         pass
     try:
