@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
 
@@ -25,9 +25,9 @@ def test_the_advised_study_is_planned_and_measures_what_was_advised(tmp_path: Pa
     running = lab()
     inventory, file = write_inventory(tmp_path, running), tmp_path / "advised.yml"
     before = settings_now(running)
-    advised = vnuma("advise", "--vm", "sql16", "-i", inventory, "--write", file, "--format", "json")
+    advised = vnuma_here("advise", "--vm", "sql16", "-i", inventory, "--write", file, "--format", "json")
     assert advised.code == 0, advised.text
-    planned = vnuma("plan", file, "-i", inventory)
+    planned = vnuma_here("plan", file, "-i", inventory)
     assert planned.code == 0, planned.text
     assert "0 block" in planned.out
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.domain.study.hours import AllowedHours
@@ -68,17 +68,19 @@ def test_production_needs_a_flag_and_a_ticket_which_every_line_then_has(
     inventory.write_text(text.replace('"vnuma_test_clone": true', '"vnuma_test_clone": false'))
     study = write_study(tmp_path)
 
-    refused = vnuma("run", study, "-i", inventory)
+    refused = vnuma_here("run", study, "-i", inventory)
     assert (refused.code, "P07" in refused.err, "Nothing was changed." in refused.err) == (5, True, True)
-    assert vnuma("run", study, "-i", inventory, "--production").code == 3
+    assert vnuma_here("run", study, "-i", inventory, "--production").code == 3
 
-    created = vnuma("run", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--create-only")
+    created = vnuma_here(
+        "run", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--create-only"
+    )
     assert created.code == 0, created.text
-    plan = vnuma("plan", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--checks")
+    plan = vnuma_here("plan", study, "-i", inventory, "--production", "--ticket", "CHG0031", "--checks")
     assert (plan.code, "under change ticket CHG0031" in plan.out) == (0, True)
     assert f"Start: vnuma run {study} -i {inventory} --production --ticket CHG0031\n" in plan.out
     assert "in full:" not in plan.out  # it is
-    results = json.loads(vnuma("results", created.out.strip(), "--format", "json").out)
+    results = json.loads(vnuma_here("results", created.out.strip(), "--format", "json").out)
     assert results["ticket"] == "CHG0031"
 
 
@@ -130,7 +132,7 @@ def test_a_study_does_not_start_outside_its_hours(lab: LabFactory, tmp_path: Pat
     ran = vnuma("run", study, "-i", inventory)
 
     assert (ran.code, "allowed hours" in ran.err) == (PreflightBlocked.exit_code, True)
-    assert "No run yet" in vnuma("status").out
+    assert "No run yet" in vnuma_here("status").out
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.site import write_study
 
 
@@ -32,7 +32,7 @@ def test_a_wrong_study_is_refused_with_its_line_and_exit_3(
     """File, line and sentence on standard error; standard output stays empty."""
     study = write_study(tmp_path, **changes)
 
-    ran = vnuma("run", study)
+    ran = vnuma_here("run", study)
 
     assert ran.code == 3
     assert sentence in ran.err
@@ -45,7 +45,7 @@ def test_broken_yaml_names_file_and_line(tmp_path: Path) -> None:
     study = tmp_path / "broken.yml"
     study.write_text("name: a\narms: [1x16\nvcpus: 16\n", encoding="utf-8")
 
-    ran = vnuma("plan", study)
+    ran = vnuma_here("plan", study)
 
     assert ran.code == 3
     assert f"{study}:3: not valid YAML" in ran.err
@@ -53,14 +53,14 @@ def test_broken_yaml_names_file_and_line(tmp_path: Path) -> None:
 
 def test_a_study_that_is_not_there_says_so() -> None:
     """And shows where an example is."""
-    ran = vnuma("run", "no-such.yml")
+    ran = vnuma_here("run", "no-such.yml")
 
     assert (ran.code, "cannot be read" in ran.err, "studies/quick.yml" in ran.err) == (3, True, True)
 
 
 def test_neither_study_nor_resume_is_a_sentence() -> None:
     """A run needs one of the two."""
-    ran = vnuma("run")
+    ran = vnuma_here("run")
 
     assert ran.code == 2
     assert "Give a study file, or --resume RUN" in ran.err
@@ -68,7 +68,7 @@ def test_neither_study_nor_resume_is_a_sentence() -> None:
 
 def test_an_unknown_option_is_exit_2() -> None:
     """The command line itself is wrong."""
-    assert vnuma("run", "--no-such-option").code == 2
+    assert vnuma_here("run", "--no-such-option").code == 2
 
 
 def test_without_an_inventory_the_next_step_is_named(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_without_an_inventory_the_next_step_is_named(tmp_path: Path) -> None:
 
 def test_an_unknown_run_is_named(tmp_path: Path) -> None:
     """Results of a run that is not in the store."""
-    vnuma("status")
+    vnuma_here("status")
 
-    ran = vnuma("results", "nothing.7")
+    ran = vnuma_here("results", "nothing.7")
 
     assert ran.code == 3
     assert "no run 'nothing.7'" in ran.err

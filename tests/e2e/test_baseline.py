@@ -10,7 +10,7 @@ from pyVmomi import vim
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import change_by_hand
 
 
@@ -22,27 +22,27 @@ def test_a_baseline_is_shown_and_compared_with_the_vm(lab: LabFactory, tmp_path:
     store = ("--store", f"sqlite:///{home / 'vnuma.db'}")
     steps.shape(steps.take())
 
-    shown = json.loads(vnuma("baseline", "show", "sql16", "--format", "json", *store).out)
+    shown = json.loads(vnuma_here("baseline", "show", "sql16", "--format", "json", *store).out)
     assert (shown["run"], shown["at_baseline"]) == (steps.run.name, False)
     assert shown["settings"]["numCoresPerSocket"] == 4
-    text = vnuma("baseline", "show", "sql16", *store).out
+    text = vnuma_here("baseline", "show", "sql16", *store).out
     assert re.match(rf"sql16 \(.*\) as it was before {steps.run.name}, .* UTC; not put back yet\n", text)
     assert "numCoresPerSocket" in text
 
     shares = vim.SharesInfo(level="high", shares=0)
     change_by_hand(running, cpuAllocation=vim.ResourceAllocationInfo(shares=shares))
-    found = json.loads(vnuma("baseline", "diff", "sql16", "--format", "json", *store).out)
+    found = json.loads(vnuma_here("baseline", "diff", "sql16", "--format", "json", *store).out)
     by = {item["setting"]: item["by"] for item in found["differences"]}
     assert by["numCoresPerSocket"] == "us"
     assert by["cpuShares"] == "somebody else"
 
     steps.put_back("baseline")
-    assert f"as it was before {steps.run.name}" in vnuma("baseline", "diff", "sql16", *store).out
+    assert f"as it was before {steps.run.name}" in vnuma_here("baseline", "diff", "sql16", *store).out
 
 
 def test_a_vm_without_a_baseline_is_an_input_error(tmp_path: Path) -> None:
     """Exit code 3, with where to look."""
-    ran = vnuma("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    ran = vnuma_here("baseline", "show", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     assert (ran.code, "no baseline of sql16" in ran.err) == (3, True)
     ran = vnuma("restore", "sql16", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
     assert (ran.code, "Nothing to put back of sql16" in ran.err) == (3, True)

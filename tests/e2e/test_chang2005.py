@@ -10,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
 from vnuma.engine.lease.context import store_url
@@ -52,7 +52,7 @@ def shrunk(folder: Path, *arms: str) -> Path:
 
 def results() -> dict[str, Any]:
     """The newest run's results as JSON."""
-    document: dict[str, Any] = json.loads(vnuma("results", "latest", "--format", "json").out)
+    document: dict[str, Any] = json.loads(vnuma_here("results", "latest", "--format", "json").out)
     return document
 
 
@@ -96,7 +96,7 @@ def test_the_whole_study_finds_that_sixteen_ways_answer_less_than_half_of_four(
     ]
     assert [vcpus for vcpus, _rate in curve["points"]] == [1, 2, 4, 8, 16]
     assert curve["negative"] == [8, 16]
-    assert "Chang 2005" in vnuma("results", "latest", "--all").out
+    assert "Chang 2005" in vnuma_here("results", "latest", "--all").out
 
 
 @pytest.mark.long
@@ -136,7 +136,7 @@ def test_an_arm_is_in_its_own_shape_whatever_was_measured_before(tmp_path: Path,
     others = figure(document, "other schedulers, mean")
     assert others["16-way"] < 10
     assert "1-way" not in {arm for arm, median in others.items() if median is not None}
-    shown = vnuma("results", "latest", "--all").out
+    shown = vnuma_here("results", "latest", "--all").out
     assert "lower at 16 vCPUs: up to 5" in " ".join(shown.split())
     assert "not shown: words withheld, fixed order" in " ".join(shown.split())
     assert "noop: one CPU was saturated in" in shown
@@ -157,7 +157,7 @@ def test_windows_that_others_disturb_make_no_cell(tmp_path: Path, lab: LabFactor
     ran = vnuma("run", shrunk(tmp_path, "4-way", "16-way"), "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 6, ran.text
-    assert "measurement_failed" in vnuma("results", "latest", "--all").out
+    assert "measurement_failed" in vnuma_here("results", "latest", "--all").out
     store = open_store(store_url())
     with store.read() as connection:
         run = runs.get_run(connection, "latest")

@@ -13,7 +13,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory, write_study
 from tests.support.sshd import SshServer, ssh_server
@@ -158,7 +158,7 @@ def test_a_client_that_is_not_in_the_inventory_is_named(tmp_path: Path, lab: Lab
     """The study is refused with the host's name."""
     inventory = write_inventory(tmp_path, lab("paper"))
 
-    ran = vnuma("plan", study(tmp_path), "-i", inventory)
+    ran = vnuma_here("plan", study(tmp_path), "-i", inventory)
 
     assert ran.code == 3, ran.text
     assert f"has no host {NAME}, which workload.client names" in ran.text

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.site import write_inventory
 from vnuma.domain.vm.role import ELSEWHERE, ROLE
 from vnuma.sqlserver.client.driver import discover
@@ -20,7 +20,7 @@ HELPED = "Datastore.Browse"
 
 def checks(inventory: Path, subject: str) -> list[dict[str, object]]:
     """What the doctor says of one subject, as its JSON has it."""
-    ran = vnuma("doctor", "-i", inventory, "--format", "json")
+    ran = vnuma_here("doctor", "-i", inventory, "--format", "json")
     return [item for item in json.loads(ran.out)["checks"] if item["subject"] == subject]
 
 
@@ -31,7 +31,7 @@ def test_a_certificate_that_ends_soon_is_a_warning_with_its_name_and_day(
     soon = write_inventory(tmp_path, lab(certificate_days=20))
 
     (warned,) = checks(soon, "certificate")
-    ran = vnuma("doctor", "-i", soon)
+    ran = vnuma_here("doctor", "-i", soon)
 
     assert warned["state"] == "warn"
     assert "CN=vnuma lab (issuer CN=vnuma lab CA) of 127.0.0.1 expires on 20" in str(warned["what"])
@@ -66,7 +66,7 @@ def test_an_expired_certificate_fails_with_its_day(
     assert len(failed) == 1
     assert "expired on 20" in str(failed[0]["what"])
     assert failed[0]["more"]
-    assert vnuma("doctor", "-i", inventory).code == 4
+    assert vnuma_here("doctor", "-i", inventory).code == 4
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_an_optional_privilege_is_missed_by_name_with_what_does_not_work(
     assert missed["state"] == "warn"
     assert str(missed["what"]).startswith(f"{privilege} missing on ")
     assert HELPS[privilege].without in str(missed["what"])
-    assert vnuma("doctor", "-i", inventory).code == 0
+    assert vnuma_here("doctor", "-i", inventory).code == 0
 
 
 def test_what_a_host_by_itself_does_not_have_is_not_asked_of_it(tmp_path: Path, lab: LabFactory) -> None:
@@ -118,7 +118,7 @@ def test_the_connection_to_sql_server_is_told_as_the_inventory_has_it(
         "driver": str(library),
     }
     inventory.write_text(json.dumps(document), encoding="utf-8")
-    ran = json.loads(vnuma("doctor", "-i", inventory, "--format", "json").out)["checks"]
+    ran = json.loads(vnuma_here("doctor", "-i", inventory, "--format", "json").out)["checks"]
 
     told = {item["subject"]: item for item in ran}
     assert str(library) in told["driver"]["what"]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.store import runs, samples
@@ -80,7 +80,7 @@ def test_a_guest_that_does_not_shut_down_is_left_running_and_its_cells_end(
     assert ran.code == 7, ran.text
     assert "did not shut down" in ran.err
     assert settings_now(running)["power"] == "poweredOn"
-    assert "VMs not at baseline: 1" in vnuma("status").out
+    assert "VMs not at baseline: 1" in vnuma_here("status").out
 
 
 @pytest.mark.long
@@ -94,7 +94,7 @@ def test_a_guest_whose_tools_never_come_up_cannot_be_shut_down_and_is_left(
 
     assert ran.code == 7, ran.text
     assert "VMware Tools did not run in sql16" in ran.err
-    assert "VMs not at baseline: 1" in vnuma("status").out
+    assert "VMs not at baseline: 1" in vnuma_here("status").out
 
 
 def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, lab: LabFactory) -> None:
@@ -107,7 +107,7 @@ def test_a_refused_mark_ends_the_run_before_anything_is_changed(tmp_path: Path, 
     assert ran.code == 6, ran.text
     assert "refused the change" in ran.err
     assert settings_now(running) == before
-    assert "VMs not at baseline: 0" in vnuma("status").out
+    assert "VMs not at baseline: 0" in vnuma_here("status").out
 
 
 @pytest.mark.long
@@ -138,7 +138,7 @@ def test_too_many_failed_cells_stop_the_vm(tmp_path: Path, lab: LabFactory) -> N
     )
     assert "cells have no valid attempt" in ran.err
     assert settings_now(running) == before
-    assert "0/2" in vnuma("status").out
+    assert "0/2" in vnuma_here("status").out
 
 
 def test_a_full_disk_ends_the_run_with_the_vm_put_back(

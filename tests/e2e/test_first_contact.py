@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.site import write_inventory
 from tools.lab_learn import learn
 
@@ -19,7 +19,7 @@ def test_a_recording_names_nobody_and_becomes_a_golden_case(lab: LabFactory, tmp
     inventory = write_inventory(tmp_path, running)
     file = tmp_path / "contact.yml"
 
-    ran = vnuma("doctor", "payroll-db", "-i", inventory, "--record", file)
+    ran = vnuma_here("doctor", "payroll-db", "-i", inventory, "--record", file)
 
     assert (ran.code, "Nothing was changed" in ran.out) == (0, True), ran.text
     text = file.read_text(encoding="utf-8")

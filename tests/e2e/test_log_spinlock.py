@@ -17,7 +17,7 @@ import yaml
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
 from tests.sqlserver.support import server_of
-from tests.support.cli import command, vnuma
+from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import SMALL, write_inventory, write_study
 from tests.support.studies import LOG
@@ -64,7 +64,7 @@ def verdicts(folder: Path, running: LabHandle) -> dict[str, tuple[str, float]]:
 
 def document() -> dict[str, Any]:
     """The latest run's results, as programs read them."""
-    found: dict[str, Any] = json.loads(vnuma("results", "latest", "--format", "json").out)
+    found: dict[str, Any] = json.loads(vnuma_here("results", "latest", "--format", "json").out)
     return found
 
 
@@ -206,7 +206,7 @@ def test_after_kill_9_in_a_load_everything_of_the_instance_is_put_back(
         here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
         subprocess.run(["bash", "-c", drop[1]], check=True, stdout=subprocess.DEVNULL, timeout=60, env=here)
     assert left_on(running) == before
-    assert "VMs not at baseline: 0" in vnuma("status").out
+    assert "VMs not at baseline: 0" in vnuma_here("status").out
 
 
 def amid_a_load(running: LabHandle) -> bool:

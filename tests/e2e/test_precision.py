@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.site import write_inventory, write_study
 
 
@@ -45,19 +45,19 @@ def test_a_play_ends_by_its_precision_and_its_archive_is_enough_to_do_it_again(
 
     assert ran.code == 0, ran.text
     assert "Ended     sql16, precise: after 8 blocks every 95% half-width is at most 90%" in ran.err
-    document = json.loads(vnuma("results", "small.1", "--format", "json").out)
+    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
     (primary,) = (item for item in document["analyses"] if item["primary"])
     assert (primary["blocks"], primary["missing_cells"]) == (8, [])
     assert primary["ended_by_rule"].startswith("precise: after 8 blocks")
 
     archive = tmp_path / "small.zip"
-    assert vnuma("export", "small.1", "-o", archive).code == 0
+    assert vnuma_here("export", "small.1", "-o", archive).code == 0
     monkeypatch.setenv("VNUMA_HOME", str(tmp_path / "elsewhere"))
     imported = vnuma("import", archive)
     assert "analysed again: the same as in the archive" in imported.out
     with zipfile.ZipFile(archive) as opened:
         again = tmp_path / "again.yml"
         again.write_bytes(opened.read("study.yml"))
-    planned = vnuma("plan", again, "-i", inventory)
+    planned = vnuma_here("plan", again, "-i", inventory)
     assert planned.code == 0, planned.text
     assert "at most 9 blocks in random order (seed " in planned.out

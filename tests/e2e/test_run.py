@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.lease.context import store_url
@@ -61,12 +61,12 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
     left = [path for path in vnuma_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
     assert left == []
 
-    table = vnuma("results", "small.1")
+    table = vnuma_here("results", "small.1")
     assert table.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
-    document = json.loads(vnuma("results", "small.1", "--format", "json").out)
+    document = json.loads(vnuma_here("results", "small.1", "--format", "json").out)
     assert document["simulated"] is True
     assert (document["declared"]["as_declared"], document["declared"]["earlier_runs"]) == (True, [])
-    assert vnuma("results", "small.1", "--format", "csv").out.count("\n") > 2
+    assert vnuma_here("results", "small.1", "--format", "csv").out.count("\n") > 2
 
     for sample in stored_samples():
         assert isinstance(sample.execution, dict)
@@ -84,7 +84,7 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
         "SIMULATED"
     ) > 1
 
-    status = vnuma("status").out
+    status = vnuma_here("status").out
     assert "small.1" in status
     assert "2/2" in status
     assert "max_hours: " in status
@@ -111,14 +111,14 @@ def test_a_dry_run_changes_nothing_and_stores_no_run(tmp_path: Path, lab: LabFac
 
     study, inventory = write_study(tmp_path), write_inventory(tmp_path, running)
 
-    ran = vnuma("run", study, "-i", inventory, "--dry-run")
+    ran = vnuma_here("run", study, "-i", inventory, "--dry-run")
 
     assert ran.code == 0, ran.text
     assert f"Nothing was changed.  Start: vnuma run {study} -i {inventory}\n" in ran.out
     assert "in full: vnuma plan STUDY --checks" in ran.out
     assert "Design   1 block in random order (seed 3); no A/A, no sentinel, no positive control" in ran.out
     assert settings_now(running) == before
-    assert "No run yet" in vnuma("status").out
+    assert "No run yet" in vnuma_here("status").out
 
 
 def test_a_vm_that_was_off_is_off_again(tmp_path: Path, lab: LabFactory) -> None:

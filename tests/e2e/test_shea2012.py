@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 from tests.conftest import LabFactory
-from tests.support.cli import command, vnuma
+from tests.support.cli import command, vnuma, vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.looking import settings_now
 from tests.support.site import SMALL, write_inventory
@@ -55,7 +55,7 @@ def verdict(folder: Path, running: LabHandle, path: Path) -> dict[str, Any]:
     ran = vnuma("run", path, "-i", write_inventory(folder, running))
     assert ran.code == 0, ran.text
     assert (settings_now(running), port_setting(folder, running)) == before
-    document = json.loads(vnuma("results", "latest", "--format", "json").out)
+    document = json.loads(vnuma_here("results", "latest", "--format", "json").out)
     arm: dict[str, Any] = document["analyses"][0]["arms"][0]
     return arm
 
@@ -66,14 +66,14 @@ def test_remote_pages_are_slower_by_the_published_ratio_and_both_stand_in_the_re
 ) -> None:
     """50 million rows and 32 streams: 5% fewer queries an hour."""
     running, path = lab("shea2012"), study(tmp_path, **WHOLE)
-    planned = vnuma("plan", path, "-i", write_inventory(tmp_path, running)).out
+    planned = vnuma_here("plan", path, "-i", write_inventory(tmp_path, running)).out
     arm = verdict(tmp_path, running, path)
 
     assert "Told apart inside the guest: local, remote" in planned
     assert "SQL Server: TcpPort in its registry" in planned
     assert arm["verdict"] == "slower"
     assert 1 / arm["ratio"] == pytest.approx(1.05, abs=0.01)
-    table = vnuma("results", "latest", "--all").out
+    table = vnuma_here("results", "latest", "--all").out
     assert "Shea 2012" in table
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
@@ -103,7 +103,7 @@ def test_cells_that_are_not_what_they_say_make_no_result(tmp_path: Path, lab: La
     ran = vnuma("run", path, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 6, ran.text
-    assert "placement_not_proven" in vnuma("results", "latest", "--all").out
+    assert "placement_not_proven" in vnuma_here("results", "latest", "--all").out
     assert (settings_now(running), port_setting(tmp_path, running)) == before
 
 
@@ -130,12 +130,12 @@ def test_a_search_says_that_its_largest_difference_is_a_maximum(
     ran = vnuma("run", path, "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 0, ran.text
-    as_json = vnuma("results", "latest", "--format", "json").out
+    as_json = vnuma_here("results", "latest", "--format", "json").out
     analysis = json.loads(as_json)["analyses"][0]
     assert [measured["size"] for measured in analysis["sizes"]] == tried
     assert vnuma("report", "latest", cwd=tmp_path).code == 0
     page = next((tmp_path / "reports").glob("*.html")).read_text(encoding="utf-8")
-    for shown in (vnuma("results", "latest", "--all").out, as_json, page):
+    for shown in (vnuma_here("results", "latest", "--all").out, as_json, page):
         assert "maximum over a search" in " ".join(shown.split())
 
 
@@ -166,4 +166,4 @@ def test_after_kill_9_of_the_engine_the_ports_come_back(
 
     assert ran.code == 0, ran.text
     assert (settings_now(running), port_setting(tmp_path, running)) == before
-    assert "VMs not at baseline: 0" in vnuma("status").out
+    assert "VMs not at baseline: 0" in vnuma_here("status").out

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.e2e.steps import Steps
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import mark_by_hand, settings_now
 from tests.support.site import write_inventory, write_study
 from vnuma.engine.cell.evidence import SCOPE
@@ -36,7 +36,7 @@ def test_a_study_runs_on_an_esxi_host_by_itself(tmp_path: Path, lab: LabFactory,
     before = settings_now(running)
     study = write_study(tmp_path)
 
-    planned = vnuma("plan", study, "-i", inventory)
+    planned = vnuma_here("plan", study, "-i", inventory)
     ran = vnuma("run", study, "-i", inventory)
 
     assert planned.code == 0, planned.text
@@ -77,7 +77,7 @@ def test_the_mark_alone_keeps_the_vm_where_there_are_no_custom_attributes(
 
     mark = json.loads(settings_now(running)["keys"]["vnuma.run"])
     study = write_study(tmp_path, name="second")
-    refused = vnuma("run", study, "-i", write_inventory(tmp_path, running))
+    refused = vnuma_here("run", study, "-i", write_inventory(tmp_path, running))
     first.put_back()
 
     assert mark["run"] == "small.1"
@@ -91,7 +91,7 @@ def test_a_mark_that_another_controller_wrote_is_respected(tmp_path: Path, lab: 
     running = lab(standalone=True)
     mark_by_hand(running, json.dumps(OTHERS_MARK))
 
-    refused = vnuma("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
+    refused = vnuma_here("run", write_study(tmp_path), "-i", write_inventory(tmp_path, running))
 
     assert refused.code == 8
     assert "ann@elsewhere" in refused.err
@@ -101,7 +101,7 @@ def test_doctor_calls_the_host_by_its_name(tmp_path: Path, lab: LabFactory) -> N
     """Every check that a vCenter has, and no word of a vCenter."""
     running = lab(standalone=True, esxi={"version": "7.0.3"})
 
-    ran = vnuma("doctor", "-i", write_inventory(tmp_path, running))
+    ran = vnuma_here("doctor", "-i", write_inventory(tmp_path, running))
 
     assert ran.code == 0, ran.text
     assert "ok    ESXi        127.0.0.1 VMware ESXi 7.0.3" in ran.out
@@ -116,8 +116,8 @@ def test_the_free_licence_is_one_sentence_in_doctor_and_blocks_in_preflight(
     inventory = write_inventory(tmp_path, running)
     before = settings_now(running)
 
-    checked = vnuma("doctor", "-i", inventory)
-    refused = vnuma("run", write_study(tmp_path), "-i", inventory)
+    checked = vnuma_here("doctor", "-i", inventory)
+    refused = vnuma_here("run", write_study(tmp_path), "-i", inventory)
 
     sentence = "P18 esx01 has the free hypervisor's licence, whose API only reads (RestrictedVersion)."
     assert checked.code == 4

@@ -6,14 +6,16 @@ import json
 from pathlib import Path
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 
 
 def test_a_live_vm_is_predicted_and_said_to_be_simulated(shared_lab: LabHandle, tmp_path: Path) -> None:
     """As it is, on its own host; the lab says that it is one."""
-    shown = vnuma("predict", "--vm", "sql16", "-i", write_inventory(tmp_path, shared_lab), "--format", "json")
+    shown = vnuma_here(
+        "predict", "--vm", "sql16", "-i", write_inventory(tmp_path, shared_lab), "--format", "json"
+    )
 
     assert shown.code == 0, shown.text
     document = json.loads(shown.out)
@@ -28,7 +30,7 @@ UNLIKE = {"name": "unlike", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": 60,
 def test_a_whole_cluster_of_unlike_hosts_is_predicted(lab: LabFactory, tmp_path: Path) -> None:
     """Hosts that give the same share a row; the one that is not like the others has its own."""
     site = write_inventory(tmp_path, lab(UNLIKE))
-    shown = vnuma(
+    shown = vnuma_here(
         *(
             "predict",
             "--vcpus",
@@ -58,7 +60,7 @@ def test_a_whole_cluster_of_unlike_hosts_is_predicted(lab: LabFactory, tmp_path:
 def test_advice_for_unlike_hosts_holds_on_each_of_them(lab: LabFactory, tmp_path: Path) -> None:
     """A shape that gives other nodes on another host of the cluster is to be avoided, and says so."""
     site = write_inventory(tmp_path, lab(UNLIKE))
-    shown = vnuma("advise", "--vcpus", "24", "--memory", "160", "--cluster", "cluster03", "-i", site)
+    shown = vnuma_here("advise", "--vcpus", "24", "--memory", "160", "--cluster", "cluster03", "-i", site)
 
     assert shown.code == 0, shown.text
     assert "Worth having" in shown.out

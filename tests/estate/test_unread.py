@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.conftest import LabFactory
 from tests.estate.build import document
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.site import write_inventory
 
 TOOLS = (
@@ -36,7 +36,7 @@ def test_every_rule_is_evaluated_where_all_is_given(lab: LabFactory, tmp_path: P
     site = write_inventory(tmp_path, running)
     screen = tmp_path / "esxtop.txt"
     screen.write_text(SCREEN, encoding="utf-8")
-    ran = vnuma("check", "--vm", "sql16", "--sql", "--evidence", screen, "-i", site, "--format", "json")
+    ran = vnuma_here("check", "--vm", "sql16", "--sql", "--evidence", screen, "-i", site, "--format", "json")
     assert ran.code == 0, ran.text
     assert unread(ran.out) == NEEDS_OTHER_CONNECTIONS
     found = {item["rule"]: item["observed"] for item in document(ran.out)["findings"]}
@@ -48,7 +48,7 @@ def test_a_text_without_esxtops_screen_is_refused(lab: LabFactory, tmp_path: Pat
     """The message names the file and how to save the screen; nothing is checked."""
     wrong = tmp_path / "wrong.txt"
     wrong.write_text("NUMA\n", encoding="utf-8")
-    ran = vnuma("check", "--all", "--evidence", wrong, "-i", write_inventory(tmp_path, lab()))
+    ran = vnuma_here("check", "--all", "--evidence", wrong, "-i", write_inventory(tmp_path, lab()))
     assert ran.code == 3
     assert str(wrong) in ran.err
     assert "esxtop" in ran.err
@@ -65,7 +65,7 @@ def test_tools_tell_windows_without_a_login(lab: LabFactory, tmp_path: Path) -> 
             },
         ]
     )
-    ran = vnuma("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
+    ran = vnuma_here("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
     found = document(ran.out)
     assert not {"W01", "W04"} & unread(ran.out)
     assert [item["object"]["name"] for item in found["findings"] if item["rule"] == "W04"] == ["client"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import on_terminal, vnuma
+from tests.support.cli import on_terminal, vnuma, vnuma_here
 
 STUDY = """
 name: here
@@ -33,7 +33,7 @@ def test_a_study_of_this_machine_runs_and_leaves_nothing_behind(tmp_path: Path) 
     study.write_text(STUDY.format(folder=tmp_path), encoding="utf-8")
 
     ran = vnuma("run", study)
-    shown = vnuma("results", "here.1", "--format", "json")
+    shown = vnuma_here("results", "here.1", "--format", "json")
 
     cells = 1 if ONE_NODE else 2
     assert f"{cells} of {cells} cells valid" in ran.text, ran.text
@@ -72,7 +72,7 @@ def test_a_vm_of_a_vcenter_is_refused_to_a_workload_of_linux_machines(tmp_path: 
         f"all: {{hosts: {{guest1: {{vnuma_vcenter: {vcenter}, vnuma_sql: {vcenter}}}}}}}\n", encoding="utf-8"
     )
 
-    planned = vnuma("plan", study, "-i", inventory)
+    planned = vnuma_here("plan", study, "-i", inventory)
 
     assert planned.code == 3
     assert "guest1 is a VM of a vCenter; page_cache measures a Linux machine as it is" in planned.text

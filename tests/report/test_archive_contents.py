@@ -18,7 +18,7 @@ import pytest
 
 from tests.report.build import ARMS, Story, build, study_text
 from tests.report.calls import Calls, calls_text, dict_of_kinds
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from vnuma.domain.study.order import plan_cells
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.access.inventory import read_targets
@@ -95,7 +95,7 @@ def test_the_command_prints_a_table_as_the_archive_has_it(
     _, loaded, path = exported
     place = f"sqlite:///{path.parent / 'vnuma.db'}"
 
-    ran = vnuma("results", loaded.run.name, "--format", "csv", "--table", table, "--store", place)
+    ran = vnuma_here("results", loaded.run.name, "--format", "csv", "--table", table, "--store", place)
 
     assert ran.code == 0, ran.text
     with zipfile.ZipFile(path) as archive:
@@ -104,7 +104,7 @@ def test_the_command_prints_a_table_as_the_archive_has_it(
 
 def test_a_table_of_another_format_is_refused() -> None:
     """The way to have it is in the message."""
-    ran = vnuma("results", "quick.1", "--table", "waits")
+    ran = vnuma_here("results", "quick.1", "--table", "waits")
 
     assert ran.code == 2
     assert "vnuma results quick.1 --format csv --table waits" in ran.err

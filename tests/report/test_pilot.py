@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from tests.report.build import Story, build, noisy, study_text
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from vnuma.domain.study.study_file import parse_study
 from vnuma.engine.preflight.pilot import read_pilot
 from vnuma.errors import InputError
@@ -49,9 +49,9 @@ def test_the_verb_plans_with_it_and_says_that_it_was_simulated(store: Store, tmp
     study.write_text(study_text(blocks=8).replace("blocks: 8", "precision: 2%"), encoding="utf-8")
     where = f"sqlite:///{tmp_path / 'vnuma.db'}"
 
-    shown = vnuma("power", study, "--pilot", run.name, "--store", where)
+    shown = vnuma_here("power", study, "--pilot", run.name, "--store", where)
     document = json.loads(
-        vnuma("power", study, "--pilot", "latest", "--store", where, "--format", "json").out
+        vnuma_here("power", study, "--pilot", "latest", "--store", where, "--format", "json").out
     )
 
     assert shown.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")
@@ -75,7 +75,7 @@ def test_an_effect_is_a_percentage(tmp_path: Path) -> None:
     study = tmp_path / "s.yml"
     study.write_text(study_text(), encoding="utf-8")
 
-    ran = vnuma("power", study, "--effect", "1")
+    ran = vnuma_here("power", study, "--effect", "1")
 
     assert ran.code == 3
     assert "'1' is not a percentage" in ran.err

@@ -12,7 +12,7 @@ import pytest
 from pyVmomi import vim
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma, vnuma_here
 from tests.support.looking import change_by_hand, settings_now
 from tests.support.playbook import Played, Result, Step, play, play_each
 from tests.support.site import write_inventory, write_study
@@ -51,7 +51,7 @@ def test_creating_a_run_stores_it_and_changes_no_vm(tmp_path: Path, lab: LabFact
 
     assert name == "small.1"
     assert settings_now(running) == before
-    status = vnuma("status").out
+    status = vnuma_here("status").out
     assert "planned" in status
     assert "VMs not at baseline: 0" in status
 
@@ -154,7 +154,7 @@ def test_a_study_by_hand_measures_every_cell_and_puts_the_vm_back(tmp_path: Path
     assert ended.code == 0, ended.text
     assert len(ended.all("sql_benchmark")) == 2
     assert settings_now(running) == before
-    status = vnuma("status").out
+    status = vnuma_here("status").out
     assert "finished" in status
     assert "2/2" in status
     again = by_hand(tmp_path, inventory, "study", run)
@@ -188,7 +188,7 @@ def test_one_cell_then_restore_then_the_rest(tmp_path: Path, lab: LabFactory) ->
     rest = by_hand(tmp_path, inventory, "study", run)
     assert len(rest.all("sql_benchmark")) == 1, rest.text
     assert settings_now(running) == before
-    assert "2/2" in vnuma("status").out
+    assert "2/2" in vnuma_here("status").out
 
 
 @pytest.mark.parametrize("power_at_start", ["on", pytest.param("off", marks=pytest.mark.long)])
@@ -277,7 +277,7 @@ def test_a_failed_step_does_not_end_the_study(tmp_path: Path, lab: LabFactory) -
     assert reasons == ["sql_timeout"]
     assert len(ended.all("sql_benchmark")) == 1
     assert settings_now(running) == before
-    assert "failed" in vnuma("status").out
+    assert "failed" in vnuma_here("status").out
 
 
 @pytest.mark.long

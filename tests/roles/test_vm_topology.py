@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import LabFactory
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.looking import change_by_hand, mark_by_hand, settings_now
 from tests.support.playbook import Played, Step, play_each, play_roles
 from tests.support.site import write_inventory
@@ -206,7 +206,7 @@ def test_with_a_ticket_a_production_vm_is_changed_and_every_audit_line_carries_i
     ended = play_roles(tmp_path, write_inventory(tmp_path, running), roles)
 
     assert ended.code == 0, ended.text
-    lines = [json.loads(line) for line in vnuma("audit", "--format", "jsonl").out.splitlines()]
+    lines = [json.loads(line) for line in vnuma_here("audit", "--format", "jsonl").out.splitlines()]
     assert [line["action"] for line in lines] == ["power", "reconfigure", "power"]
     assert {line["ticket"] for line in lines} == {"CHG0031234"}
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import LabFactory
 from tests.estate.build import document
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
 from vnuma.lab.program import find_go
@@ -40,7 +40,7 @@ def test_govc_and_jq_count_what_the_check_finds(
     """Every rule that has a filter concerns the very objects that independent programs name."""
     running = lab(FLEET)
     wanted = _counted(running, programs)
-    ran = vnuma("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
+    ran = vnuma_here("check", "--all", "-i", write_inventory(tmp_path, running), "--format", "json")
     found: dict[str, set[str]] = {}
     for item in document(ran.out)["findings"]:
         found.setdefault(item["rule"], set()).add(item["object"]["key"].rpartition("/")[2])

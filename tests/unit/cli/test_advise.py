@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from vnuma.domain.study.study_file import parse_study
 
 PAPER = ("advise", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "7.0")
@@ -15,19 +15,19 @@ def test_advice_is_shown_and_its_study_written(tmp_path: Path) -> None:
     """Best first; the file names the VM and the advised reference, and is never overwritten."""
     file = tmp_path / "advised.yml"
 
-    shown = vnuma(*PAPER, "--vm", "sql16", "--write", file)
+    shown = vnuma_here(*PAPER, "--vm", "sql16", "--write", file)
 
     assert shown.code == 0, shown.text
     assert shown.out.index("Worth having\n  1x16") < shown.out.index("To avoid\n  16x1")
     study = parse_study(file.read_text(encoding="utf-8"), str(file))
     assert (study.vms, study.reference, study.labels) == (("sql16",), "1x16", ("1x16", "2x8", "4x4"))
-    again = vnuma(*PAPER, "--write", file)
+    again = vnuma_here(*PAPER, "--write", file)
     assert (again.code, "exists already" in again.err) == (3, True)
 
 
 def test_scripts_get_every_candidate_as_json() -> None:
     """With what has to be set for it."""
-    document = json.loads(vnuma(*PAPER, "--format", "json").out)
+    document = json.loads(vnuma_here(*PAPER, "--format", "json").out)
 
     candidates = {one["topology"]: one for one in document["candidates"]}
     assert document["schema"] == "vnuma/advise/1"

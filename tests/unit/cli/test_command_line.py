@@ -27,7 +27,7 @@ ROOT = Path(__file__).resolve().parents[3]
 @pytest.mark.parametrize("verb", [(), ("run",), ("lab", "up")])
 def test_h_is_help(verb: tuple[str, ...]) -> None:
     """On every verb, as on other command lines."""
-    short, long = vnuma(*verb, "-h"), vnuma(*verb, "--help")
+    short, long = vnuma_here(*verb, "-h"), vnuma_here(*verb, "--help")
 
     assert short.code == 0, short.text
     assert short.out == long.out
@@ -47,7 +47,7 @@ def test_h_is_help(verb: tuple[str, ...]) -> None:
 )
 def test_a_mistake_on_the_command_line_ends_with_2(arguments: tuple[str, ...], named: str) -> None:
     """Nothing is looked for before: no store, no study, no file of these is there."""
-    refused = vnuma(*arguments)
+    refused = vnuma_here(*arguments)
 
     assert refused.code == 2, refused.text
     assert named in refused.err
@@ -129,7 +129,7 @@ def test_every_verb_is_known_as_a_command() -> None:
 
 def test_versions_are_told_for_a_bug_report() -> None:
     """What figures and stores depend on, with a reason where something is missing."""
-    told = json.loads(vnuma("version", "--format", "json").out)
+    told = json.loads(vnuma_here("version", "--format", "json").out)
 
     assert told["schema"] == "vnuma/version/1"
     assert told["store"]["schema"] == HEAD
@@ -149,7 +149,7 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
     """And with the command that lists them."""
     build(new_store(tmp_path / "vnuma.db"), Story())
 
-    refused = vnuma("results", "quik.1", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
+    refused = vnuma_here("results", "quik.1", "--store", f"sqlite:///{tmp_path / 'vnuma.db'}")
 
     assert refused.code == 3
     assert "Did you mean quick.1?" in refused.err
@@ -158,7 +158,7 @@ def test_a_mistyped_run_is_met_with_the_one_that_was_meant(tmp_path: Path) -> No
 
 def test_verbs_stand_in_groups_each_with_the_same_manners() -> None:
     """What is done first stands first; every verb may be quiet, verbose or coloured."""
-    listed = vnuma("--help").out
+    listed = vnuma_here("--help").out
     places = [listed.index(f"{group}:") for group in ("Prepare", "Look ahead", "Measure", "Read")]
 
     assert places == sorted(places)

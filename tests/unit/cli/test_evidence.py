@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from tests.support.cli import vnuma
+from tests.support.cli import vnuma_here
 from tests.unit.logs.published import samples
 
 
@@ -19,7 +19,7 @@ def test_a_file_is_explained(tmp_path: Path) -> None:
     log = tmp_path / "vmware.log"
     log.write_text(text_of("vl-65-16v-cps2", "vmware_log.yml"), encoding="utf-8")
 
-    shown = vnuma("evidence", log)
+    shown = vnuma_here("evidence", log)
 
     assert shown.code == 0
     assert shown.out.startswith("vmware.log\n")
@@ -31,7 +31,7 @@ def test_scripts_get_json_whatever_the_encoding(tmp_path: Path) -> None:
     log = tmp_path / "ERRORLOG"
     log.write_text(text_of("el-express-2x4", "sql_errorlog.yml"), encoding="utf-16")
 
-    (reading,) = json.loads(vnuma("evidence", log, "--json").out)
+    (reading,) = json.loads(vnuma_here("evidence", log, "--json").out)
 
     assert (reading["sockets"], reading["cores_per_socket"], reading["using"]) == (2, 4, 4)
 
@@ -41,12 +41,12 @@ def test_a_text_of_no_known_kind_is_said_to_be_one(tmp_path: Path) -> None:
     other = tmp_path / "notes.txt"
     other.write_bytes(b"nothing \xff of interest")
 
-    assert vnuma("evidence", other).out == "Nothing about a topology was recognised in it.\n"
+    assert vnuma_here("evidence", other).out == "Nothing about a topology was recognised in it.\n"
 
 
 def test_a_file_that_is_not_there_is_the_callers_mistake(tmp_path: Path) -> None:
     """Exit code 3, with its name."""
-    shown = vnuma("evidence", tmp_path / "none.log")
+    shown = vnuma_here("evidence", tmp_path / "none.log")
 
     assert shown.code == 3
     assert "none.log cannot be read: No such file" in shown.err

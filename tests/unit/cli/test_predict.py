@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cli import vnuma, vnuma_here
+from tests.support.cli import vnuma_here
 
 PAPER = ("predict", "--vcpus", "16", "--memory", "64", "--host-nodes", "2x16/96", "--esxi", "6.0")
 
 
 def test_every_shape_is_predicted_with_its_confidence() -> None:
     """The paper's arms, under an edition that counts sockets."""
-    shown = vnuma(*PAPER, "--edition", "standard", "--sql", "2019")
+    shown = vnuma_here(*PAPER, "--edition", "standard", "--sql", "2019")
 
     assert shown.code == 0, shown.text
     assert "8x2    8 (8 x 2)    low, else 1  8/8, 4 online         8 of 16, else 16  local" in shown.out
@@ -23,7 +23,7 @@ def test_every_shape_is_predicted_with_its_confidence() -> None:
 
 def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
     """One shape, two hosts: 18 and 12, or three nodes."""
-    shown = vnuma(
+    shown = vnuma_here(
         *("predict", "--vcpus", "30", "--memory", "512", "--cores-per-socket", "6", "--format", "json"),
         *("--host-nodes", "2x20/384@7.0", "--host-nodes", "4x14/256@7.0"),
     )
@@ -48,7 +48,7 @@ def test_unlike_hosts_are_rows_of_their_own_in_json() -> None:
 )
 def test_a_wrong_option_is_refused_with_what_would_be_right(options: tuple[str, ...], sentence: str) -> None:
     """Exit code 2: the command line is wrong."""
-    refused = vnuma(*PAPER, *options)
+    refused = vnuma_here(*PAPER, *options)
 
     assert refused.code == 2
     assert sentence in refused.err
@@ -58,7 +58,7 @@ def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     """Its own shape on its own host; a host that was not read is named."""
     snapshot = Path(__file__).parents[2] / "estate" / "data" / "inventory-1.json"
 
-    shown = vnuma("predict", "--vm", "sql16", "--snapshot", snapshot)
+    shown = vnuma_here("predict", "--vm", "sql16", "--snapshot", snapshot)
 
     assert shown.code == 0, shown.text
     assert "on esx01; not read: esx02" in shown.out
@@ -70,7 +70,7 @@ SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
     """By ESXi's own choice of nodes on hosts of 20 cores a node."""
-    shown = vnuma(*SWEEP, "--sweep", "vcpus=4..80")
+    shown = vnuma_here(*SWEEP, "--sweep", "vcpus=4..80")
 
     assert shown.code == 0, shown.text
     assert "4-20   1            all         high          local" in shown.out
@@ -80,7 +80,7 @@ def test_a_sweep_shows_where_nodes_jump_and_which_sizes_are_even() -> None:
 
 def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
     """15 vCPUs fit a node of the one and not of the other."""
-    shown = vnuma(*SWEEP, "--host-nodes", "4x14/256@7.0", "--sweep", "vcpus=10..16")
+    shown = vnuma_here(*SWEEP, "--host-nodes", "4x14/256@7.0", "--sweep", "vcpus=10..16")
 
     assert "On 2x20/384@7.0:" in shown.out
     assert "On 4x14/256@7.0:" in shown.out
@@ -89,7 +89,7 @@ def test_hosts_of_other_node_sizes_have_a_sweep_each() -> None:
 
 def test_a_sweep_in_json_has_a_row_for_each_size() -> None:
     """With the cores per socket that were asked for, only sizes that they divide."""
-    shown = vnuma(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4", "--format", "json")
+    shown = vnuma_here(*SWEEP, "--sweep", "8..20", "--cores-per-socket", "4", "--format", "json")
 
     assert [row["vcpus"] for row in json.loads(shown.out)["rows"]] == [8, 12, 16, 20]
 
@@ -97,7 +97,7 @@ def test_a_sweep_in_json_has_a_row_for_each_size() -> None:
 @pytest.mark.parametrize("options", [("--sweep", "80..4"), ("--sweep", "4..20", "--vcpus", "8")])
 def test_a_sweep_that_cannot_be_is_refused(options: tuple[str, ...]) -> None:
     """With what would be right."""
-    refused = vnuma(*SWEEP, *options)
+    refused = vnuma_here(*SWEEP, *options)
 
     assert refused.code == 2
     assert "--sweep" in refused.err
