@@ -5,27 +5,40 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 _PROGRAM = """
-import os, signal, threading, types
+import os, signal, sys, threading, types
 from ansible.plugins.loader import init_plugin_loader, strategy_loader
 init_plugin_loader()
 from ansible.executor.task_queue_manager import FinalQueue
 from ansible.utils.multiprocessing import context
 
 kind = strategy_loader.get("vnuma.vnuma.watched", class_only=True)
-results = FinalQueue()
+sys.modules[kind.__module__].END_S = 0.2
+results, holding = FinalQueue(), context.Event()
 
 def die_while_sending():
     results._wlock.acquire()
-    os.kill(os.getpid(), signal.SIGKILL)
+    holding.set()
+    signal.pause()
 
 worker = context.Process(target=die_while_sending)
 worker.start()
-worker.join()
+holding.wait()
+
+def dead():
+    seen = bool(worker.exitcode)
+    worker.kill()
+    worker.join()
+    return seen
+
+if sys.argv[1] == "before":
+    dead()
 collecting = threading.Thread(target=results.get, daemon=True)
 collecting.start()
 strategy = object.__new__(kind)
-strategy._tqm = types.SimpleNamespace(has_dead_workers=lambda: bool(worker.exitcode))
+strategy._tqm = types.SimpleNamespace(has_dead_workers=dead)
 strategy._active_connections, strategy._final_q, strategy._results_thread = {}, results, collecting
 strategy.cleanup()
 print("ended")
@@ -33,10 +46,14 @@ print("ended")
 """A process of its own, since Ansible's loader changes how Python imports."""
 
 
-def test_a_worker_that_is_killed_as_it_sends_its_result_ends_the_play() -> None:
-    """It keeps the queue of results locked for ever: neither the play nor the run waits for that."""
+@pytest.mark.parametrize("dies", ["before", "meanwhile"])
+def test_a_worker_that_is_killed_as_it_sends_its_result_ends_the_play(dies: str) -> None:
+    """It keeps the queue of results locked for ever: neither the play nor the run waits for that.
+
+    An interrupted play begins to end before its workers have died.
+    """
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", _PROGRAM, dies], capture_output=True, text=True, check=False, timeout=120
     )
 
     assert done.stdout == "ended\n", done.stderr
