@@ -213,6 +213,17 @@ def test_a_vm_that_is_not_put_back_comes_first(store: Store, tmp_path: Path) -> 
     assert caught.value.fix == "vnuma restore sql16"
 
 
+def test_an_archive_that_is_there_is_not_overwritten(store: Store, tmp_path: Path) -> None:
+    """It may be the only copy of what a store has lost since."""
+    loaded, path = load_run(store, build(store, Story()).name), tmp_path / "kept.zip"
+    path.write_bytes(b"kept")
+
+    with pytest.raises(InputError, match="exists already"):
+        export_run(store, loaded, path)
+
+    assert path.read_bytes() == b"kept"
+
+
 def test_differences_are_told_by_their_place() -> None:
     """A figure that came out otherwise is named; keys that a newer product adds are not."""
     before = {"arms": [{"ratio": 1.01, "verdict": "slower"}], "recommended": [], "analyses": []}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from vnuma.engine.lease import locking
+from vnuma.engine.lease.context import holder
 from vnuma.engine.lease.locking import StillLocked, vm_lock
 
 
@@ -25,6 +27,18 @@ def test_who_waits_says_for_whom_and_gives_up_with_words(tmp_path: Path) -> None
     ):
         pass
     assert said == [f"waiting for process {os.getpid()} on this machine, which is changing sql16"]
+
+
+def test_the_holder_is_the_account_that_runs_and_not_what_the_environment_says(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """LOGNAME and USER are anybody's to set; an account without a name is a number."""
+    for name in ("LOGNAME", "USER"):
+        monkeypatch.setenv(name, "boss")
+    assert holder().startswith(f"{pwd.getpwuid(os.getuid()).pw_name}@")
+
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    assert holder().startswith(f"{2**31 - 7}@")
 
 
 HOLDS = """
