@@ -20,7 +20,7 @@ INPUTS: dict[str, Attempt] = {
     **{"study": files.study, "snapshot": files.inventory, "waivers": files.waiver_file},
     **{"earlier_check": files.earlier_check},
     **{"workbook": files.workbook, "design": files.design, "table": files.table, "password": files.password},
-    **{"audit": files.audit, "log": files.log, "timing": files.timing},
+    **{"site": files.site, "audit": files.audit, "log": files.log, "timing": files.timing},
     **{"archive": archives.archive, "answer": answers.answer},
 }
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from contextlib import redirect_stderr
 from functools import cache
+from io import StringIO
 from pathlib import Path
 
 from ruamel.yaml import YAML
@@ -17,6 +19,7 @@ from tests.hostile.mutate import changed, mutated, with_other_bytes
 from tests.hostile.studies import WELL
 from tools.fuzz.tried import tried
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.access.inventory import read_targets
 from vnuma.engine.access.secrets import Secret, resolve
 from vnuma.engine.design_check.check import Asked, run_check
 from vnuma.engine.design_check.earlier_check import earlier
@@ -141,6 +144,27 @@ def audit(dice: random.Random, folder: Path) -> str:
     text = "".join(json.dumps(changed(dict(made), dice)) + "\n" for _ in range(3))
     text = mutated(text, dice) if dice.random() < 0.5 else text
     return _read(folder / "vnuma.audit.jsonl", text, lambda path: list(read_audit_file(path)))
+
+
+def site(dice: random.Random, folder: Path) -> str:
+    """A site's inventory, in YAML; every variable of its VMs is read."""
+    with redirect_stderr(StringIO()):  # what Ansible warns of
+        return _read(folder / "hosts.yml", mutated(_SITE, dice), read_targets)
+
+
+_SITE = """
+all:
+  children:
+    vnuma_vms:
+      vars:
+        vnuma_vcenter: {host: vcenter.example.org, port: 443, user: study, password: {env: VNUMA_PASSWORD}}
+      hosts:
+        sql16:
+          vnuma_vm: /DC1/vm/sql16
+          vnuma_test_clone: true
+          vnuma_sql: {host: "{{ inventory_hostname }}", port: 1433, user: sa, password: {file: /tmp/none},
+                      node_ports: [1501, 1502], encrypt: mandatory, driver: freetds}
+"""
 
 
 def _read(path: Path, text: str, read: Callable[[Path], object]) -> str:
