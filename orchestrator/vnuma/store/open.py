@@ -156,7 +156,7 @@ def open_for_reading(url: str) -> Store:
     if place.is_sqlite:
         refuse_unsafe_sqlite(place.path)
         _prepare_file(place, create=False)
-    engine = sqlite_engine(place, mode="ro") if place.is_sqlite else _postgresql_engine(place)
+    engine = sqlite_engine(place, mode="ro") if place.is_sqlite else _postgresql_engine(place, _ONLY_READ)
     with translated(place):
         if needs_upgrade(engine, place, create=False):
             raise StoreError(
@@ -234,14 +234,17 @@ def _ensure_wal(engine: Engine) -> None:
         time.sleep(0.02)
 
 
-def _postgresql_engine(place: Place) -> Engine:
+_ONLY_READ = "-c default_transaction_read_only=on"
+
+
+def _postgresql_engine(place: Place, options: str = "") -> Engine:
     given = place.url.query
     settings: dict[str, object] = {
         "connect_timeout": _CONNECT_WAIT_S,
         "application_name": "vnuma",
     }
     settings = {name: value for name, value in settings.items() if name not in given}
-    settings["options"] = f"{given.get('options', '')} -c lock_timeout={LOCK_WAIT_S}s".strip()
+    settings["options"] = f"{given.get('options', '')} -c lock_timeout={LOCK_WAIT_S}s {options}".strip()
     try:
         return create_engine(place.url, poolclass=NullPool, hide_parameters=True, connect_args=settings)
     except ImportError as error:
