@@ -275,8 +275,11 @@ def test_what_is_shown_without_asking_ends_with_the_answer(loaded: Callable[[Sto
     brief, whole = brief_as_text(run), all_as_text(run)
     last = " ".join(brief[brief.index("Answer  ") :].split())
 
-    assert last.startswith("Answer " + "".join(words for words, _ in answer(run, run.result.primary[0])))
-    assert last in " ".join(whole.split())
+    said = "Answer " + "".join(words for words, _ in answer(run, run.result.primary[0]))
+    assert last.startswith(f"{said} Limits ")
+    assert "(Q06)" in last
+    assert " ".join(whole.split()).endswith(said)
+    assert "distance to memory shows little." in " ".join(whole.split())
     assert "Secondary" in whole
     assert "Secondary" not in brief
     assert "all sizes" in brief

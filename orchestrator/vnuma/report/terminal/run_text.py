@@ -79,26 +79,33 @@ def brief_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     """The first sentence of the report and what limits it; of several VMs, one each."""
-    several = len(loaded.study.vms) > 1
-    lines = []
+    lines = list(_answers(loaded, width))
     for found in loaded.result.primary:
-        where = f"{found.vm}: " if several else ""
-        said, vm = "".join(text for text, _ in answer(loaded, found)), loaded.vm(found.vm)
-        lines.append(f"Answer  {where}{said}")
-        limits_ = [item.short for item in limiting(loaded, vm, found)] if vm else []
-        if limits_:
-            more = f"vnuma results {loaded.run.name} --all"
-            lines.append(f"Limits  {where}{'; '.join(limits_)}. Details: {more}")
-    return "\n".join(_wrap(text, " " * 8, width) for text in lines)
+        vm = loaded.vm(found.vm)
+        said = [item.short for item in limiting(loaded, vm, found)] if vm else []
+        if said:
+            more = f"Details: vnuma results {loaded.run.name} --all"
+            lines.append(_wrap(f"Limits  {_of(loaded, found)}{'. '.join(said)}. {more}", " " * 8, width))
+    return "\n".join(lines)
+
+
+def _answers(loaded: LoadedRun, width: int) -> Iterator[str]:
+    for found in loaded.result.primary:
+        said = "".join(text for text, _ in answer(loaded, found))
+        yield _wrap(f"Answer  {_of(loaded, found)}{said}", " " * 8, width)
+
+
+def _of(loaded: LoadedRun, found: Analysis) -> str:
+    """The VM's name before what is said of it, where there are several."""
+    return f"{found.vm}: " if len(loaded.study.vms) > 1 else ""
 
 
 def _limits(loaded: LoadedRun, width: int) -> Iterator[str]:
     """What bounds the verdicts, in full."""
-    several = len(loaded.study.vms) > 1
     for found in loaded.result.primary:
         vm = loaded.vm(found.vm)
         for item in limiting(loaded, vm, found) if vm else ():
-            yield _wrap(f"{f'{found.vm}: ' if several else ''}{item.what} {item.text}", "  ", width)
+            yield _wrap(f"{_of(loaded, found)}{item.what} {item.text}", "  ", width)
 
 
 def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
@@ -111,7 +118,7 @@ def all_as_text(loaded: LoadedRun, width: int = WIDTH) -> str:
     plan = _wrap(f"Plan  {plan_check(loaded).words}", "  ", width)
     limits_ = "\n".join(["What limits the verdicts", *_limits(loaded, width)])
     limits_ += "" if "\n" in limits_ else ": nothing that is known"
-    end = "\n\n".join([plan, limits_, answer_text(loaded, width)])
+    end = "\n\n".join([plan, limits_, *_answers(loaded, width)])
     return "\n".join([as_text(loaded, width), *filter(None, parts), end]) + "\n"
 
 
