@@ -16,13 +16,13 @@ from tests.estate.designs import Design
 from tests.support.cli import vnuma_here
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.host_spec import parse_host
-from vnuma.domain.topology.vm_location import Sited
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import EstateVm
 from vnuma.engine.design_check.planned_host import on_hosts
 from vnuma.errors import InputError
 from vnuma.estate.design import read_design
 
-HOSTS = Sited((parse_host("2x16/256", "7.0", 2),))
+HOSTS = VmLocation((parse_host("2x16/256", "7.0", 2),))
 
 DESIGNS = st.builds(
     Design,

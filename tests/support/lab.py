@@ -133,7 +133,7 @@ class LabHandle:
         return {"succeeded": 0, "failed": 0, "locked": 0} | counted
 
     def clear_faults(self) -> None:
-        """Take every fault back."""
+        """Clear all faults."""
         faults.clear(self.state)
 
     def stop(self) -> None:

@@ -34,7 +34,7 @@ from vnuma.errors import InputError
 
 if TYPE_CHECKING:
     from vnuma.checks.advice import Advice, Candidate
-    from vnuma.domain.topology.vm_location import Sited
+    from vnuma.domain.topology.vm_location import VmLocation
 
 
 class AdviseFormat(StrEnum):
@@ -146,7 +146,7 @@ def _lines(one: Candidate) -> list[str]:
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
 
 
-def _document(advice: Advice, there: Sited) -> dict[str, Any]:
+def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
     return {
         "schema": "vnuma/advise/1",
         "simulated": there.simulated,

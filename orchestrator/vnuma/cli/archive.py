@@ -18,7 +18,7 @@ def export(
     ] = None,
     store: StoreOption = None,
 ) -> None:
-    """Put an ended run into one file: raw data (CSV, Parquet), tables, charts, report, and its store.
+    """Write a finished run into one file: raw data (CSV, Parquet), tables, charts, report, and its store.
 
     The archive names VMs, hosts and users; it holds no password.
 

@@ -26,7 +26,7 @@ def audit(
     run: Annotated[
         str | None,
         typer.Argument(
-            metavar="RUN", help="Only this run, as quick.4, or `latest`.", autocompletion=run_names
+            metavar="RUN", help="Only this run, such as quick.4, or `latest`.", autocompletion=run_names
         ),
     ] = None,
     format_: Annotated[AuditFormat, typer.Option("--format", help="text or jsonl.")] = AuditFormat.TEXT,

@@ -18,10 +18,11 @@ def calibrate(
     ] = 10_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 20190601,
     write: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Put the tables into this page, between its marks.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the tables into this page, between its markers."),
     ] = None,
 ) -> None:
-    """Run the analysis on thousands of simulated studies whose truth is known, and say how often it errs.
+    """Run the analysis on thousands of simulated studies whose truth is known, and show how often it errs.
 
     Nothing is measured and no VM is touched. Exit code 10 when a target is not met. 10,000 studies take about
     two minutes, 1,000 about 20 seconds, with errors three times as wide.

@@ -27,7 +27,7 @@ def check(
         typer.Option(
             "--explain",
             metavar="RULE",
-            help="What a rule looks at, why, and the fix; `all` lists the rules, `markdown` is their page.",
+            help="Explain a rule: what it checks, why, the fix; `all` lists rules, `markdown` is their page.",
         ),
     ] = None,
     vm: Annotated[
@@ -40,23 +40,24 @@ def check(
     all_: Annotated[bool, typer.Option("--all", help="Every VM of the vCenters in the inventory.")] = False,
     snapshot: Annotated[
         Path | None,
-        typer.Option("--snapshot", metavar="FILE", help="A snapshot (vnuma inventory save), no vCenter."),
+        typer.Option(
+            "--snapshot", metavar="FILE", help="A snapshot (vnuma inventory save) instead of a vCenter."
+        ),
     ] = None,
     rvtools: Annotated[
-        Path | None, typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx), no vCenter.")
+        Path | None,
+        typer.Option("--rvtools", metavar="FILE", help="An RVTools export (.xlsx) instead of a vCenter."),
     ] = None,
     design: Annotated[
         Path | None,
-        typer.Option(
-            "--design", metavar="FILE", help="VMs before they exist: terraform show -json, .vmx, .ovf, .ova."
-        ),
+        typer.Option("--design", metavar="FILE", help="Planned VMs: terraform show -json, .vmx, .ovf, .ova."),
     ] = None,
     inventory: InventoryOption = None,
     host_nodes: HostsOption = None,
     esxi: EsxiOption = "8.0",
     threads_per_core: ThreadsOption = 2,
     name: Annotated[
-        str, typer.Option("--name", metavar="PATTERN", help="Only VMs of such a name, as sql-*.")
+        str, typer.Option("--name", metavar="PATTERN", help="Only VMs whose name matches, such as sql-*.")
     ] = "",
     folder: Annotated[
         str, typer.Option("--folder", metavar="PATH", help="Only VMs in this folder and below.")
@@ -66,12 +67,12 @@ def check(
         typer.Option(
             "--cluster",
             metavar="PATTERN",
-            help="Only VMs of such clusters; with --design, where they are to run.",
+            help="Only VMs in these clusters; with --design, the clusters they will run in.",
         ),
     ] = "",
     tag: Annotated[
         str,
-        typer.Option("--tag", metavar="PATTERN", help="Only VMs with such a tag: category:name, or name."),
+        typer.Option("--tag", metavar="PATTERN", help="Only VMs with this tag: category:name, or name."),
     ] = "",
     sql: Annotated[
         bool, typer.Option("--sql", help="Log in to SQL Server too, where the inventory has a login.")
@@ -85,18 +86,20 @@ def check(
     ] = None,
     baseline: Annotated[
         Path | None,
-        typer.Option("--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot: what is new?"),
+        typer.Option(
+            "--baseline", metavar="FILE", help="An earlier check (JSON) or snapshot; show what is new."
+        ),
     ] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Write the findings into the store, to see how they change.")
     ] = False,
     history: Annotated[
         bool,
-        typer.Option("--history", help="Check nothing: what recorded checks found, and how long it stands."),
+        typer.Option("--history", help="Check nothing; show what recorded checks found, and since when."),
     ] = False,
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="DATE", help="With --history: from when on, as 2026-11-01."),
+        typer.Option("--since", metavar="DATE", help="With --history: since this date, such as 2026-11-01."),
     ] = None,
     store: StoreOption = None,
     format_: Annotated[CheckFormat, typer.Option("--format", help="What to write.")] = CheckFormat.TABLE,
@@ -104,7 +107,7 @@ def check(
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
     ] = None,
     fail_on: Annotated[
-        FailOn | None, typer.Option("--fail-on", help="Exit code 10 if anything that bad is found.")
+        FailOn | None, typer.Option("--fail-on", help="Exit with 10 if a finding is this severe or worse.")
     ] = None,
 ) -> None:
     """Check VMs, hosts and clusters against the design rules. Nothing is changed.

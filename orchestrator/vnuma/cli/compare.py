@@ -21,8 +21,8 @@ class CompareFormat(StrEnum):
 
 
 def compare(
-    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Name of a run, as quick.4.")],
-    after: Annotated[str, typer.Argument(metavar="AFTER", help="The run to hold against it.")],
+    before: Annotated[str, typer.Argument(metavar="BEFORE", help="Name of a run, such as quick.4.")],
+    after: Annotated[str, typer.Argument(metavar="AFTER", help="The run to compare it with.")],
     allow: Annotated[
         list[str] | None,
         typer.Option(metavar="KEY", help="Accept this difference; may be repeated."),
@@ -40,7 +40,7 @@ def compare(
     format_: Annotated[CompareFormat, typer.Option("--format", help="table or json.")] = CompareFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
-    """Say how each topology's gap to the reference changed from one run to another, if they may be compared.
+    """Show how each topology's gap to the reference changed between two runs, if they are comparable.
 
     --fail-if is met when the whole 95% interval of a gap lies beyond the limit, and never by an arm without
     a verdict. What changed for every topology alike, it does not see: its own figures show that.

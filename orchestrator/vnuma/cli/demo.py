@@ -10,7 +10,9 @@ import typer
 
 def demo(
     scenario: Annotated[str, typer.Option(help="The lab's scenario.")] = "paper",
-    study: Annotated[Path | None, typer.Option(help="Another study than studies/quick.yml.")] = None,
+    study: Annotated[
+        Path | None, typer.Option(help="The study to run; studies/quick.yml by default.")
+    ] = None,
 ) -> None:
     """Start a lab, run a study on it, show the results, write the report, stop the lab.
 

@@ -17,7 +17,7 @@ def evidence(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A text file; - reads standard input.")],
     json_: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Say what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo tells of the topology.
+    """Show what a vmware.log, sched-stats, esxtop, error log, Coreinfo, lscpu or lstopo says of the topology.
 
     Nothing is asked of a server. Examples: vnuma evidence vmware.log; vnuma evidence - --json < esxtop.txt
     """

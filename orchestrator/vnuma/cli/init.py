@@ -17,7 +17,7 @@ from vnuma.cli.screen import say
 def init(
     folder: Annotated[Path, typer.Option("--folder", help="Where to write.")] = Path("inventory"),
     vcenter: Annotated[
-        str | None, typer.Option(help="Its name or address; vc1:8443 for another port than 443.")
+        str | None, typer.Option(help="Name or address; with its port unless that is 443: vc1:8443.")
     ] = None,
     proxy: Annotated[
         str,

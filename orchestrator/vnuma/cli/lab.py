@@ -33,7 +33,7 @@ def up(
     ] = "paper",
     scenario_option: Annotated[str | None, typer.Option("--scenario", help="The same, as an option.")] = None,
     time_scale: Annotated[
-        float | None, typer.Option(help="1: statements take as long as they say; 0: no time at all.")
+        float | None, typer.Option(help="1: statements take as long as they report; 0: they take no time.")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the lab's noise.")] = None,
 ) -> None:
@@ -74,7 +74,7 @@ def _study_of(scenario: str) -> Path:
 @app.command()
 @verb
 def down(
-    yes: Annotated[bool, typer.Option("--yes", help="Also under a run that uses it.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Stop it even if a run uses it.")] = False,
 ) -> None:
     """Stop the lab. A run that uses it would lose its VMs: then it asks first.
 
@@ -105,7 +105,7 @@ def _refuse_under_a_run() -> None:
 @app.command()
 @verb
 def status() -> None:
-    """Say whether a lab runs, and where."""
+    """Show whether a lab is running, and where."""
     from vnuma import lab as labs
     from vnuma.errors import EnvironmentProblem
 
@@ -134,11 +134,11 @@ def fault(
     ] = None,
     vm: Annotated[str | None, typer.Option(help="Only this VM.")] = None,
     boot: Annotated[int | None, typer.Option(help="Only the power-on of this number.")] = None,
-    times: Annotated[int | None, typer.Option(help="How often; 0: always. Once when left out.")] = None,
+    times: Annotated[int | None, typer.Option(help="How often it strikes; 0: always; default: once.")] = None,
     set_: Annotated[
         list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="A field of this kind of fault.")
     ] = None,
-    clear: Annotated[bool, typer.Option("--clear", help="Take every fault back.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Clear all faults.")] = False,
 ) -> None:
     """Make the running lab fail: list, add or clear faults.
 

@@ -45,7 +45,9 @@ InventoryOption = Annotated[
 ]
 RunArgument = Annotated[
     str,
-    typer.Argument(metavar="RUN", help="Name of a run, as quick.4, or `latest`.", autocompletion=run_names),
+    typer.Argument(
+        metavar="RUN", help="Name of a run, such as quick.4, or `latest`.", autocompletion=run_names
+    ),
 ]
 ProductionOption = Annotated[
     bool,

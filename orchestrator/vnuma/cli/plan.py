@@ -111,7 +111,7 @@ def _command(verb: str, study: Path, inventory: Path | None, permit: Permit) -> 
 def _document(study: Study, plans: Sequence[TargetPlan]) -> dict[str, object]:
     of_kind: dict[str, list[dict[str, object]]] = {"vms": []}
     for plan in plans:
-        name, document = plan.either(
+        name, document = plan.by_kind(
             vm=lambda one: ("vms", _vm(one)), machine=lambda one: ("machines", _machine(one))
         )
         of_kind.setdefault(name, []).append(document)

@@ -72,7 +72,7 @@ def change_page(study: Study, text: str, plans: Sequence[TargetPlan], permit: Pe
     """The page of a study that was planned on these VMs, or on these machines."""
     from vnuma.engine.lease.context import holder
 
-    own = plans[0].either(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
+    own = plans[0].by_kind(vm=lambda _: _VMS, machine=lambda _: _MACHINES)
     simulated = next((plan.simulated for plan in plans if plan.simulated), None)
     hours = study.allowed_hours
     blocks = sorted({f.id for plan in plans for f in plan.findings if f.severity == "block"})
@@ -102,7 +102,7 @@ def change_page(study: Study, text: str, plans: Sequence[TargetPlan], permit: Pe
 
 
 def _change(study: Study, plan: TargetPlan, index: int, words: ChangeWords) -> VmChange:
-    own = plan.either(vm=partial(_vm, study), machine=partial(_machine, study))
+    own = plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study))
     cells = [cell for cell in plan_cells(study, index) if cell.arm not in plan.left_out]
     return VmChange(
         name=plan.name,

@@ -35,7 +35,7 @@ class _Lines:
 
 def plan_text(study: Study, plan: TargetPlan, start: str, checks: bool) -> str:
     """The plan of one VM or machine. `start` is the command that measures it."""
-    own = plan.either(vm=partial(_vm, study), machine=partial(_machine, study))
+    own = plan.by_kind(vm=partial(_vm, study), machine=partial(_machine, study))
     lines = [simulated_banner(plan.simulated)] if plan.simulated else []
     lines += [
         f"{study.name}  {own.head}",
@@ -56,7 +56,7 @@ def summary(study: Study, plans: Sequence[TargetPlan]) -> str:
     lines = [simulated_banner(plans[0].simulated)] if plans and plans[0].simulated else []
     lines += [f"{study.name}  {', '.join(study.labels)} on {counted(len(plans), 'VM')}"]
     for plan in plans:
-        lines += [f"  {line}" for line in plan.either(vm=_changed, machine=_measured)]
+        lines += [f"  {line}" for line in plan.by_kind(vm=_changed, machine=_measured)]
     total = in_all(study, plans)
     lines.append(f"Time     about {duration(total)} on real hardware (assumed), to {clock_time(total)}")
     warned = sum(finding.severity == "warn" for plan in plans for finding in plan.findings)

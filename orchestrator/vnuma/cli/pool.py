@@ -27,7 +27,7 @@ def pool(
     format_: Annotated[PoolFormat, typer.Option("--format", help="table or json.")] = PoolFormat.TABLE,
     store: StoreOption = None,
 ) -> None:
-    """Say what holds over many runs: each arm's mean difference, where runs agree, where one more would lie.
+    """Summarise many runs: each arm's mean difference, where runs agree, where one more would lie.
 
     The run is the replicate: a VM counts once, whatever its blocks. Runs without verdicts are left out and
     named. For two runs there is vnuma compare.

@@ -36,7 +36,7 @@ class PowerFormat(StrEnum):
 
 def power(
     study: StudyArgument,
-    effect: Annotated[str, typer.Option("--effect", help="The effect of interest, as 1%.")] = "1%",
+    effect: Annotated[str, typer.Option("--effect", help="The effect to detect, such as 1%.")] = "1%",
     pilot: Annotated[
         str | None, typer.Option("--pilot", metavar="RUN", help="An earlier run to plan with.")
     ] = None,

@@ -26,7 +26,7 @@ def reanalyse(
         ReanalyseFormat, typer.Option("--format", help="table or markdown.")
     ] = ReanalyseFormat.TABLE,
 ) -> None:
-    """Compute a published table of medians anew: percentages, what drift alone would do, what it shows.
+    """Re-analyse a published table of medians: percentages, what drift alone would do, what it shows.
 
     Examples: vnuma reanalyse studies/published/dakic2019.csv
     """

@@ -30,7 +30,7 @@ def restore(
     from_audit: Annotated[
         Path | None,
         typer.Option(
-            "--from-audit", metavar="FILE", help="Undo by this audit log what a lost store had changed."
+            "--from-audit", metavar="FILE", help="If the store is lost: undo the changes in this audit log."
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be put back.")] = False,

@@ -41,7 +41,7 @@ def run(
     study: Annotated[str | None, typer.Argument(metavar="STUDY", help="A study file.")] = None,
     resume: Annotated[
         str | None,
-        typer.Option("--resume", metavar="RUN", help="Go on with a run instead.", autocompletion=run_names),
+        typer.Option("--resume", metavar="RUN", help="Continue this run instead.", autocompletion=run_names),
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Check and plan only; the same as vnuma plan.")

@@ -19,7 +19,7 @@ def setup(
         Odbc | None, typer.Option("--odbc", help="wheel: Microsoft's driver from PyPI into this environment.")
     ] = None,
 ) -> None:
-    """Say what this machine has, or fetch what it lacks into this Python environment.
+    """Show what this machine has, or install what it lacks into this Python environment.
 
     Examples: vnuma setup; vnuma setup --odbc wheel
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from vnuma.domain.topology.forecast import Guest
-    from vnuma.domain.topology.vm_location import Sited
+    from vnuma.domain.topology.vm_location import VmLocation
     from vnuma.domain.vm.facts import HostFacts
     from vnuma.domain.vm.setting import Value
 
@@ -88,26 +88,26 @@ def site(
     cluster: str | None,
     file: Path | None,
     inventory: Path | None,
-) -> Sited:
+) -> VmLocation:
     """Where the VM is to run: as described, else a VM's or a cluster's hosts, read. Raises UsageError."""
-    from vnuma.domain.topology.vm_location import Sited
+    from vnuma.domain.topology.vm_location import VmLocation
 
     if host_nodes:
-        return Sited(tuple(hosts_of(host_nodes, esxi, threads_per_core)))
-    from vnuma.engine.design_check.vm_location import site_of_cluster, site_of_vm
+        return VmLocation(tuple(hosts_of(host_nodes, esxi, threads_per_core)))
+    from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
 
     found = None if file or not (vm or cluster) else find_inventory(inventory)
     if vm:
-        return site_of_vm(vm, file, found)
+        return location_of_vm(vm, file, found)
     if cluster:
-        return site_of_cluster(cluster, file, found)
+        return location_of_cluster(cluster, file, found)
     raise UsageError(
         "No host given.",
         fix="Describe a host (--host-nodes 2x16/96@8.0), or name a --cluster or a --vm to be read.",
     )
 
 
-def sized(vcpus: int | None, memory_gb: int | None, site: Sited) -> tuple[int, int]:
+def sized(vcpus: int | None, memory_gb: int | None, site: VmLocation) -> tuple[int, int]:
     """vCPUs and memory in MB: as given, else the VM's own. Raises UsageError."""
     own = site.vm.settings if site.vm else {}
     count, memory = vcpus or own.get("numCPUs"), memory_gb * 1024 if memory_gb else own.get("memoryMB")
@@ -118,7 +118,7 @@ def sized(vcpus: int | None, memory_gb: int | None, site: Sited) -> tuple[int, i
     return count, memory
 
 
-def where(site: Sited) -> str:
+def where(site: VmLocation) -> str:
     """The hosts for people, short, and what could not be read of them."""
     unread = f"; not read: {', '.join(site.unread)}" if site.unread else ""
     return some([host.name for host in site.hosts]) + unread
@@ -141,7 +141,7 @@ def hosts_of(specs: list[str], release: str, threads_per_core: int) -> list[Host
         ) from error
 
 
-def hardware_of(given: int | None, site: Sited) -> int:
+def hardware_of(given: int | None, site: VmLocation) -> int:
     """The hardware version that was given, the VM's own, or the one of the oldest release there."""
     from vnuma.domain.topology.release import hardware_version_of
 

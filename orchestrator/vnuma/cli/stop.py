@@ -13,7 +13,7 @@ from vnuma.cli.screen import say
 def stop(
     run: RunArgument,
     after_cell: Annotated[
-        bool, typer.Option("--after-cell", help="Let the present cell finish instead of only its iteration.")
+        bool, typer.Option("--after-cell", help="Finish the current cell, not only the current iteration.")
     ] = False,
     store: StoreOption = None,
 ) -> None:

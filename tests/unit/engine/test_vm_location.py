@@ -11,7 +11,7 @@ from tests.support.hosts import host_of, vm_of
 from vnuma.domain.topology.forecast import Guest, forecast_on
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.domain.vm.facts import ClusterFacts, VmFacts
-from vnuma.engine.design_check.vm_location import site_of_cluster, site_of_vm
+from vnuma.engine.design_check.vm_location import location_of_cluster, location_of_vm
 from vnuma.errors import InputError, VmNotFound
 from vnuma.estate.snapshot import save
 
@@ -29,7 +29,7 @@ def snapshot(folder: Path, *vms: VmFacts) -> Path:
 
 def test_a_vms_own_host_comes_first_and_what_was_not_read_is_named(tmp_path: Path) -> None:
     """On the second host of its cluster."""
-    site = site_of_vm("sql16", snapshot(tmp_path, replace(vm_of(), host_moid="host-2")), None)
+    site = location_of_vm("sql16", snapshot(tmp_path, replace(vm_of(), host_moid="host-2")), None)
 
     assert [host.name for host in site.hosts] == ["esx02", "esx01"]
     assert site.unread == ("esx03",)
@@ -44,7 +44,7 @@ def test_what_an_export_does_not_tell_of_a_vm_is_named(tmp_path: Path) -> None:
     made = Estate("vc", "rvtools", "2026-11-20T00:00:00+00:00", "RVTools", "4.7", (told,), (cluster,))
     save([made], tmp_path / "estate.json")
 
-    site = site_of_vm("sql16", tmp_path / "estate.json", None)
+    site = location_of_vm("sql16", tmp_path / "estate.json", None)
 
     assert site.unseen == ("extraConfig",)
     assert site.vm
@@ -58,8 +58,8 @@ def test_two_vms_of_one_name_are_told_apart_by_path(tmp_path: Path) -> None:
     file = snapshot(tmp_path, vm_of(), replace(vm_of(), path="/DC0/vm/old/sql16", instance_uuid="j"))
 
     with pytest.raises(VmNotFound, match="2 VMs are named sql16"):
-        site_of_vm("sql16", file, None)
-    assert site_of_vm("/DC0/vm/old/sql16", file, None).vm
+        location_of_vm("sql16", file, None)
+    assert location_of_vm("/DC0/vm/old/sql16", file, None).vm
 
 
 def test_an_unknown_vm_and_a_vm_without_a_host_are_refused(tmp_path: Path) -> None:
@@ -67,21 +67,21 @@ def test_an_unknown_vm_and_a_vm_without_a_host_are_refused(tmp_path: Path) -> No
     file = snapshot(tmp_path, replace(vm_of(), host_moid="host-9", host_name="esx09"))
 
     with pytest.raises(VmNotFound, match="No VM is named web1"):
-        site_of_vm("web1", file, None)
+        location_of_vm("web1", file, None)
     with pytest.raises(InputError, match="--host-nodes"):
-        site_of_vm("sql16", file, None)
+        location_of_vm("sql16", file, None)
 
 
 def test_a_cluster_gives_its_hosts_and_an_unknown_one_names_those_there_are(tmp_path: Path) -> None:
     """By its name."""
     file = snapshot(tmp_path)
 
-    assert len(site_of_cluster("SQL", file, None).hosts) == 2
+    assert len(location_of_cluster("SQL", file, None).hosts) == 2
     with pytest.raises(InputError, match="There are: SQL"):
-        site_of_cluster("WEB", file, None)
+        location_of_cluster("WEB", file, None)
 
 
 def test_without_a_source_the_way_to_name_one_is_said() -> None:
     """Neither snapshot nor inventory."""
     with pytest.raises(InputError, match="--snapshot FILE"):
-        site_of_vm("sql16", None, None)
+        location_of_vm("sql16", None, None)

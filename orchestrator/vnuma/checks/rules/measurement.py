@@ -48,9 +48,9 @@ def q01(facts: Facts) -> Fail | None:
     forms = _cross_join(facts).forms
     if forms[0] != "client":
         return None
-    beside = any(form != "client" for form in forms)
+    other_forms = any(form != "client" for form in forms)
     observed = {"forms": ", ".join(forms)}
-    if beside:
+    if other_forms:
         return Fail(observed, Fix("Read the form beside it, which sends no rows."), Severity.WARN)
     return Fail(observed)
 

@@ -12,7 +12,7 @@ from math import ceil
 
 from vnuma.domain.topology.layout import Confidence, HostShape, Prediction, host_shape
 from vnuma.domain.topology.power_on import PowerOn, false_of, int_of, true_of
-from vnuma.domain.topology.prediction_confidence import doubted
+from vnuma.domain.topology.prediction_confidence import with_confidence
 from vnuma.domain.topology.release import (
     AUTOSIZE_COOKIE,
     AUTOSIZE_MAX,
@@ -47,11 +47,11 @@ def predict(
 ) -> Prediction:
     """The vNUMA layout that a power-on with these settings gives on that host.
 
-    `unseen` names what of the VM nobody could look at: it counts as not set, and is doubted.
+    `unseen` names what of the VM nobody could look at: it counts as not set, and is with_confidence.
     """
     power_on = _Rules(host, settings, hardware_version)
     layout = power_on.layout()
-    return replace(doubted(layout, power_on, unseen), clients=power_on.clients(layout.node_sizes))
+    return replace(with_confidence(layout, power_on, unseen), clients=power_on.clients(layout.node_sizes))
 
 
 class _Rules(PowerOn):

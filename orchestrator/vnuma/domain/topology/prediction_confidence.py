@@ -41,7 +41,7 @@ class _Doubt:
     instead: int | None = None
 
 
-def doubted(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Prediction:
+def with_confidence(layout: Prediction, power_on: PowerOn, unseen: Collection[str]) -> Prediction:
     """The layout, less sure where there are doubts, with the other counts named."""
     doubts = [*_by_settings(layout, power_on), *_by_unseen(layout, power_on, unseen)]
     if not doubts:

@@ -8,7 +8,7 @@ from vnuma.domain.vm.facts import HostFacts, VmFacts
 
 
 @dataclass(frozen=True)
-class Sited:
+class VmLocation:
     """`hosts` begins with the VM's own; `unread` names hosts of its cluster that could not be read.
 
     `unseen` names what of the VM's settings is not known, as an export's.

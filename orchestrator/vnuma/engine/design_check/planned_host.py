@@ -7,14 +7,14 @@ from dataclasses import replace
 
 from vnuma.checks.subject import HARDWARE
 from vnuma.domain.topology.release import hardware_version_of
-from vnuma.domain.topology.vm_location import Sited
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import HOST_DECIDES, Estate, EstateVm, Unseen
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts
 
 _GIVEN = "hosts given"
 
 
-def on_hosts(estate: Estate, there: Sited, cluster: str | None) -> Estate:
+def on_hosts(estate: Estate, there: VmLocation, cluster: str | None) -> Estate:
     """The designed VMs on these hosts: each on the one with the smallest NUMA nodes, which it has to fit.
 
     A hardware version that the design leaves to the host is that of the oldest release, and `unseen` says so.

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from vnuma.domain.topology.vm_location import Sited
+from vnuma.domain.topology.vm_location import VmLocation
 from vnuma.domain.vm.estate import Estate, EstateVm
 from vnuma.engine.design_check import estates
 from vnuma.errors import InputError, VmNotFound
 from vnuma.estate import snapshot
 
 
-def site_of_vm(name: str, file: Path | None, inventory: Path | None) -> Sited:
+def location_of_vm(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
     """A VM, by name or inventory path, with its host's cluster: from a snapshot, or read from vCenter now.
 
     Raises VmNotFound, and InputError where its host could not be read.
@@ -27,7 +27,7 @@ def site_of_vm(name: str, file: Path | None, inventory: Path | None) -> Sited:
         )
     cluster = estate.cluster_of[own.moid]
     others = tuple(host for host in cluster.hosts if host.moid != own.moid)
-    return Sited((own, *others), vm, cluster.unread, estate.simulated, tuple(found.absent))
+    return VmLocation((own, *others), vm, cluster.unread, estate.simulated, tuple(found.absent))
 
 
 def _read(name: str, inventory: Path) -> tuple[Estate, EstateVm]:
@@ -53,7 +53,7 @@ def _in_snapshot(name: str, file: Path) -> tuple[Estate, EstateVm]:
     return matches[0]
 
 
-def site_of_cluster(name: str, file: Path | None, inventory: Path | None) -> Sited:
+def location_of_cluster(name: str, file: Path | None, inventory: Path | None) -> VmLocation:
     """A cluster's hosts: from a snapshot, or read from vCenter now. Raises InputError for an unknown one."""
     found: Iterable[Estate] = snapshot.load(file) if file else estates.read_all(_needed(inventory))
     known = [(estate, cluster) for estate in found for cluster in estate.clusters]
@@ -65,7 +65,7 @@ def site_of_cluster(name: str, file: Path | None, inventory: Path | None) -> Sit
         )
         raise InputError(f"'{name}' {what}.", fix=f"There are: {names}.")
     estate, cluster = matches[0]
-    return Sited(cluster.hosts, None, cluster.unread, estate.simulated)
+    return VmLocation(cluster.hosts, None, cluster.unread, estate.simulated)
 
 
 def _needed(inventory: Path | None) -> Path:

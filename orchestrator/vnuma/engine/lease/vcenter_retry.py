@@ -98,8 +98,8 @@ def report_retry(
     until = utc_now() + timedelta(seconds=patience.total_s)
 
     def tell(tries: int, error: EnvironmentProblem, pause: float) -> None:
-        again = utc_now() + timedelta(seconds=pause)
-        told = {"try": tries, "what": error.what, "again": iso(again), "until": iso(until)}
+        retry_at = utc_now() + timedelta(seconds=pause)
+        told = {"try": tries, "what": error.what, "again": iso(retry_at), "until": iso(until)}
         with suppress(StoreError), store.write() as connection:
             facts.add_vm_facts(connection, vm.id, RETRY, {doing: told})
         say(f"{doing} {vm.name}: {_retry_words(told)}")

@@ -43,11 +43,11 @@ def refuse_blocked(findings: Iterable[Finding]) -> None:
         raise PreflightBlocked("\n".join(lines) + "\nNothing was changed.")
 
 
-def refuse_shown(findings: Iterable[Finding], again: str) -> None:
-    """Raise PreflightBlocked that names what blocks and stands above. `again` is the command to repeat."""
+def refuse_shown(findings: Iterable[Finding], command: str) -> None:
+    """Raise PreflightBlocked that names what blocks and stands above. `command` is what to repeat."""
     ids = list(dict.fromkeys(finding.id for finding in blocking(findings)))
     if ids:
         raise PreflightBlocked(
             f"{', '.join(ids)} {'blocks' if len(ids) == 1 else 'block'} the study. Nothing was changed.",
-            fix=f"Apply the fixes listed above, then run: {again}",
+            fix=f"Apply the fixes listed above, then run: {command}",
         )

@@ -70,7 +70,7 @@ class MachinePlan:
     def refuse_if_held(self) -> None:
         """A machine carries no mark: its lease is the store's alone."""
 
-    def either(self, vm: Callable[..., T], machine: Callable[[MachinePlan], T]) -> T:
+    def by_kind(self, vm: Callable[..., T], machine: Callable[[MachinePlan], T]) -> T:
         """See `TargetPlan`."""
         del vm
         return machine(self)

@@ -87,7 +87,7 @@ class TargetPlan(Protocol):
     def refuse_if_held(self) -> None:
         """Raise VmHeld when another controller has it."""
 
-    def either(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
+    def by_kind(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
         """What `vm` makes of the plan of a VM, or `machine` of a machine's: for what only one of them has."""
 
 
@@ -142,7 +142,7 @@ class VmPlan:
         """Raise VmHeld when the VM carries another run's mark."""
         refuse_if_marked(self.vm)
 
-    def either(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
+    def by_kind(self, vm: Callable[[VmPlan], T], machine: Callable[[MachinePlan], T]) -> T:
         """See `TargetPlan`."""
         del machine
         return vm(self)

@@ -129,7 +129,7 @@ def progress_of(connection: Connection, run_name: str) -> Progress:
     failed = cells.used_up_cells(connection, run.id, **cells.attempts_rule(study))
     usual = _usual(every)
     rows = [
-        _put_back_again(
+        _restore_repeated(
             connection,
             vm,
             _vm(
@@ -222,7 +222,7 @@ def _cell_word(cell: Cell, failed: set[int]) -> CellWord:
     return "given up" if cell.id in failed else _CELL_WORDS[cell.state]
 
 
-def put_back_step(vm: VmProgress, why: str = "") -> VmProgress:
+def restoring(vm: VmProgress, why: str = "") -> VmProgress:
     """The VM as one that is being put back, and why that is repeated, whatever its last attempt was at."""
     if (vm.step or "").startswith(PUTTING_BACK):
         return vm
@@ -230,12 +230,12 @@ def put_back_step(vm: VmProgress, why: str = "") -> VmProgress:
     return replace(vm, label=None, step=step, since=None, waits_for=None)
 
 
-def _put_back_again(connection: Connection, vm: Vm, seen: VmProgress) -> VmProgress:
+def _restore_repeated(connection: Connection, vm: Vm, seen: VmProgress) -> VmProgress:
     """The VM with why putting it back is repeated, if it is."""
     if seen.at_baseline or seen.step:
         return seen
     why = retried_now(connection, vm, PUTTING_BACK)
-    return put_back_step(seen, why) if why else seen
+    return restoring(seen, why) if why else seen
 
 
 def _waits_for(connection: Connection, vm: Vm, study: Study) -> str | None:

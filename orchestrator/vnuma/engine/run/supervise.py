@@ -26,7 +26,7 @@ from vnuma.engine.restore.restoration import Restored, gave_up, possibly_changed
 from vnuma.engine.restore.restore_target import restoration_of
 from vnuma.engine.run.play import Played, play_study
 from vnuma.engine.run.play_order import PlayOrder, play_order
-from vnuma.engine.run.progress import Progress, progress_of, put_back_step
+from vnuma.engine.run.progress import Progress, progress_of, restoring
 from vnuma.engine.run.run_outcome import RunOutcome, naming_all, worst_of
 from vnuma.engine.run.spare_descriptors import spare_descriptors
 from vnuma.engine.run.start import take_all
@@ -138,7 +138,7 @@ def _show_put_back(store: Store, run: Run, name: str, watch: Watch, _words: str)
     """Show that a VM is being put back. A store or screen that is gone must not keep it from that."""
     with suppress(StoreError, OSError):
         seen = _look(store, run)
-        vms = (put_back_step(vm) if vm.name == name else vm for vm in seen.vms)
+        vms = (restoring(vm) if vm.name == name else vm for vm in seen.vms)
         watch(replace(seen, vms=tuple(vms)))
 
 

@@ -54,7 +54,7 @@ def import_run(store: Store, path: Path) -> Imported:
         manifest, archived = _unpack(path, Path(temporary))
         refuse_foreign_content(Path(temporary) / STORE, path.name, manifest.store_schema)
         inner = open_store(default_url(Path(temporary)), create=False)
-        again = _analysed(inner, path.name)
+        recomputed = _analysed(inner, path.name)
         with inner.read() as source, store.write() as target:
             run = _only_run(source, path.name)
             here = runs.same_run(target, run)
@@ -67,7 +67,7 @@ def import_run(store: Store, path: Path) -> Imported:
             new = copy_run(source, target, run.id, name=name, number=number)
             origin = {"file": path.name, "run": run.name, "product_version": manifest.product_version}
             facts.add_run_facts(target, new, IMPORTED, {"archive": origin})
-    return Imported(name, run.name, manifest, tuple(differences(archived, again)))
+    return Imported(name, run.name, manifest, tuple(differences(archived, recomputed)))
 
 
 def _only_run(source: Connection, archive: str) -> Run:
@@ -139,11 +139,11 @@ def _results(archive: zipfile.ZipFile, name: str) -> dict[str, Any]:
     return results
 
 
-def differences(archived: dict[str, Any], again: dict[str, Any]) -> list[str]:
+def differences(archived: dict[str, Any], recomputed: dict[str, Any]) -> list[str]:
     """Where two result documents do not give the same figures and verdicts, as paths into them."""
     found: list[str] = []
     for part in ("arms", "recommended", "analyses"):
-        _compare(part, archived.get(part), again.get(part), found)
+        _compare(part, archived.get(part), recomputed.get(part), found)
     return found
 
 

@@ -52,7 +52,7 @@ class RowPlots:
     title: str
     rows: tuple[PlotRow, ...]
     axis: Markup
-    sides: str
+    faster_side: str
     """Which way is faster: the heading of the drawn column."""
 
 

@@ -80,7 +80,7 @@ class FormPart:
     title: str
     measure: str
     direction: str
-    sides: str
+    faster_side: str
     boots: str
     published: bool
     """Whether somebody else's figures are drawn beside ours."""
@@ -111,7 +111,7 @@ class AnswerPart:
     analysis: Analysis
     answer: tuple[tuple[str, bool], ...]
     scope: str
-    sides: str
+    faster_side: str
     boots: str
     verdicts: tuple[VerdictRow, ...]
     footnotes: tuple[str, ...]
@@ -175,7 +175,7 @@ def _answer_part(loaded: LoadedRun, vm: Vm, analysis: Analysis, key: str) -> Ans
         analysis=analysis,
         answer=tuple(answer(loaded, analysis)),
         scope=scope(loaded, vm, analysis),
-        sides=faster_side(analysis.measure),
+        faster_side=faster_side(analysis.measure),
         boots=boots_words(analysis, loaded.study.reference),
         verdicts=tuple(verdict_rows(loaded.study.reference, analysis, plots)),
         footnotes=tuple(_footnotes(analysis)),
@@ -301,7 +301,7 @@ def _forms(loaded: LoadedRun, primary: Analysis, key: str) -> list[FormPart]:
                 title=f"{named(measure)}, {medians(analysis.replicate)}, {measure.unit}",
                 measure=named(measure),
                 direction=direction(measure),
-                sides=faster_side(measure),
+                faster_side=faster_side(measure),
                 boots=boots_words(analysis, loaded.study.reference),
                 published=any(size in published for size in loaded.study.workload.sizes),
                 primary=analysis.primary,
