@@ -5,4 +5,3 @@ from __future__ import annotations
 from pyVmomi import vim
 
 VmRef = vim.VirtualMachine
-HostRef = vim.HostSystem

@@ -12,8 +12,6 @@ from typing import Literal
 
 from vnuma.domain.vm.setting import EXTRA_CONFIG_PRIVILEGE, TYPED, privilege_for
 
-ROLE_NAME = "vnuma"
-
 POWER_ON = "VirtualMachine.Interact.PowerOn"
 POWER_OFF = "VirtualMachine.Interact.PowerOff"
 

@@ -108,11 +108,6 @@ class AskedVm:
             raise NotEvaluableError(f"the host's {path} is not shown")
         return found
 
-    def require_vcenter(self) -> None:
-        """Raise NotEvaluableError at an ESXi host by itself."""
-        if not self.session.about.is_vcenter:
-            raise NotEvaluableError("an ESXi host by itself")
-
     def require_topology_fields(self) -> None:
         """Raise NotEvaluableError where the VM has no automatic topology."""
         found = self.vm().hardware_version

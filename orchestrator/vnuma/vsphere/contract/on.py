@@ -17,7 +17,6 @@ from vnuma.vsphere.faults import fault_name
 from vnuma.vsphere.uptime import host_ahead_s, seconds_since_power_on, vcenter_clock
 from vnuma.vsphere.wait import wait_for_task
 
-_POWER_ON = f"{API}vim.VirtualMachine.html#powerOn"
 _TASK = f"{API}vim.TaskInfo.html"
 _TASK_S = 60.0
 """How long a task that is refused may take to end."""
