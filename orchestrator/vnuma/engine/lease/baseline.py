@@ -63,7 +63,7 @@ def take_over(
     guest: Guest,
     journal: Journal,
 ) -> int:
-    """Lease the VM to the run, mark it on vSphere, and commit its baseline. Returns the fencing token.
+    """Lease the VM to the run, commit its baseline, and mark it on vSphere. Returns the fencing token.
 
     The mark is written with the VM's changeVersion, so of two controllers only one succeeds. Whoever finds
     the VM changed since it was read reads it anew, and its baseline with it.
