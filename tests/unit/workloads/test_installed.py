@@ -16,7 +16,7 @@ from vnuma.errors import InputError, MeasurementFailed
 from vnuma.workloads.bench import Reading
 from vnuma.workloads.call_volume.settings import CallVolume
 from vnuma.workloads.declared import require_declared
-from vnuma.workloads.registry import workload_named
+from vnuma.workloads.find import workload_named
 
 STUDY = f"{GOOD}workload: {{name: tellers}}\n"
 

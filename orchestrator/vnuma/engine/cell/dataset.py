@@ -23,7 +23,7 @@ from vnuma.store import facts
 from vnuma.store.open import Store
 from vnuma.store.rows import Vm
 from vnuma.workloads.bench import Document
-from vnuma.workloads.registry import workload_named
+from vnuma.workloads.find import workload_named
 
 DATABASE = "sql.database"
 """The study's database in diffs and audit lines."""

@@ -8,7 +8,7 @@ from vnuma.engine.lease.attempt import Attempt, finish, step
 from vnuma.engine.lease.context import VmContext
 from vnuma.engine.lease.locking import vm_lock
 from vnuma.store.states import Outcome
-from vnuma.workloads.registry import machine_workload_named
+from vnuma.workloads.find import machine_workload_named
 from vnuma.workloads.shell import Shell
 
 

@@ -30,7 +30,7 @@ from vnuma.vsphere.refs import VmRef
 from vnuma.vsphere.session import Session
 from vnuma.workloads.bench import Bench, Reading
 from vnuma.workloads.declared import require_declared
-from vnuma.workloads.registry import workload_named
+from vnuma.workloads.find import workload_named
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.database import dataset
 from vnuma.sqlserver.instance import affinity, topology
 from vnuma.store import attempts, facts
-from vnuma.workloads.registry import workload_named
+from vnuma.workloads.find import workload_named
 
 SCOPE = "control"
 PROVEN_SHARE = 0.9

@@ -16,8 +16,8 @@ from vnuma.engine.access.target import MACHINE_KEY
 from vnuma.engine.preflight.findings import Finding, worst_first
 from vnuma.engine.preflight.preflight import measurement_findings
 from vnuma.errors import MachineUnreachable, PreflightBlocked
+from vnuma.workloads.find import machine_workload_named
 from vnuma.workloads.machine_question import machine_question
-from vnuma.workloads.registry import machine_workload_named
 from vnuma.workloads.shell import Output
 
 T = TypeVar("T")

@@ -12,7 +12,7 @@ from vnuma.engine.preflight.findings import Finding
 from vnuma.errors import DriverMissing, EnvironmentProblem, PrivilegeMissing
 from vnuma.sqlserver.client.connect import connect
 from vnuma.workloads.bench import Obstacle
-from vnuma.workloads.registry import workload_named
+from vnuma.workloads.find import workload_named
 
 WORKLOAD = "P29"
 

@@ -12,7 +12,7 @@ from vnuma.engine.lease.locking import vm_lock
 from vnuma.engine.restore.restoration import Difference, Held, Restoration, Restored, RestorePlan
 from vnuma.errors import RestoreConflict
 from vnuma.store.states import RestoreOutcome
-from vnuma.workloads.registry import machine_workload_named
+from vnuma.workloads.find import machine_workload_named
 from vnuma.workloads.shell import Shell
 
 
