@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -34,14 +35,33 @@ def stored_facts(scope: str, key: str) -> list[object]:
         return [fact.value for fact in facts.facts_of_run(connection, run.id, scope) if fact.key == key]
 
 
+SECRET_PATH = "s3cr3t-hook"
+
+
+def notifying(inventory: Path, folder: Path) -> Path:
+    """The file of a command that is told of each run; a webhook that nobody listens to is told too."""
+    with socket.socket() as unheard:
+        unheard.bind(("127.0.0.1", 0))
+        url = folder / "hook-url"
+        url.write_text(f"https://127.0.0.1:{unheard.getsockname()[1]}/{SECRET_PATH}\n", encoding="utf-8")
+    told = folder / "told.jsonl"
+    document = json.loads(inventory.read_text(encoding="utf-8"))
+    ways = [{"command": ["tee", "-a", str(told)]}, {"webhook": {"url": {"file": str(url)}}}]
+    document["all"]["vars"] = {"vnuma_notify": ways}
+    inventory.write_text(json.dumps(document), encoding="utf-8")
+    return told
+
+
 def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, vnuma_home: Path) -> None:
     """Every cell valid, the VM as it was, results in three formats, a page, a status.
 
     Its declared rule ends it after the first block, which is no cell missing. No password is left: not in the
-    store, not in logs, not in what was printed.
+    store, not in logs, not in what was printed. Notifications are sent; a webhook that fails does no harm and
+    is named.
     """
     running = lab()
     inventory = write_inventory(tmp_path, running)
+    told = notifying(inventory, tmp_path)
     before = settings_now(running)
     study = write_study(
         tmp_path,
@@ -58,8 +78,19 @@ def test_a_study_runs_is_put_back_and_reports(tmp_path: Path, lab: LabFactory, v
     assert settings_now(running) == before
     secret = running.vcenter.password
     assert secret not in ran.text
-    left = [path for path in vnuma_home.rglob("*") if path.is_file() and secret.encode() in path.read_bytes()]
-    assert left == []
+    files = [path.read_bytes() for path in vnuma_home.rglob("*") if path.is_file()]
+    assert [
+        content for content in files if secret.encode() in content or SECRET_PATH.encode() in content
+    ] == []
+
+    started, ended = map(json.loads, told.read_text(encoding="utf-8").splitlines())
+    assert (started["event"], ended["event"], ended["exit_code"]) == ("started", "ended", 0)
+    assert started["simulated"] is ended["simulated"] is True
+    assert "2 of 2 cells valid." in ended["words"]
+    assert ended["vms"][0]["at_baseline"] is True
+    assert ran.err.count("Not sent  ") == 2
+    assert SECRET_PATH not in ran.text
+    assert vnuma_here("audit", "small.1").out.count("notify failed") == 2
 
     table = vnuma_here("results", "small.1")
     assert table.out.startswith("SIMULATED (lab, scenario paper): not measured on hardware")

@@ -45,7 +45,7 @@ ALLOWED = {
 ROOMS = {
     "engine": [
         {"access"},
-        {"lease", "design_check"},
+        {"lease", "design_check", "notify"},
         {"instance"},
         {"cell"},
         {"preflight", "restore"},

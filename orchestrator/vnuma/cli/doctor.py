@@ -30,6 +30,9 @@ def doctor(
         Path | None,
         typer.Option("--record", metavar="FILE", help="Record how they answer, without names, to a file."),
     ] = None,
+    notify: Annotated[
+        bool, typer.Option("--notify", help="Send a test notification by each entry of vnuma_notify.")
+    ] = False,
     format_: Annotated[DoctorFormat, typer.Option("--format", help="text or json.")] = DoctorFormat.TEXT,
 ) -> None:
     """Check driver, vCenter, certificate, VM, privileges and SQL Server. Exit code 4 when one fails.
@@ -39,12 +42,13 @@ def doctor(
     --record asks harmless questions and changes nothing; read the file before you send it.
 
     Examples: vnuma doctor; vnuma doctor sql16 -i inventory; vnuma doctor sql16 --record contact.yml;
-    vnuma doctor localhost
+    vnuma doctor localhost; vnuma doctor --notify
     """
     from dataclasses import asdict
 
     from vnuma.engine.access.inventory import named_targets, read_targets
     from vnuma.engine.doctor.diagnose import diagnose
+    from vnuma.engine.doctor.diagnose_notify import diagnose_notify
     from vnuma.errors import EnvironmentProblem, UsageError
 
     where = inventory_of(inventory, vms) if vms else find_inventory(inventory)
@@ -57,7 +61,7 @@ def doctor(
         record_contact(next(iter(targets.values())).in_vcenter(), record)
         echo(f"Recorded {record}: names, addresses and accounts are left out. Nothing was changed.")
         return
-    findings = diagnose(targets, where)
+    findings = [*diagnose(targets, where), *diagnose_notify(where, targets, send=notify)]
     failed = sum(item.state == "FAIL" for item in findings)
     warned = sum(item.state == "warn" for item in findings)
     if format_ is DoctorFormat.JSON:

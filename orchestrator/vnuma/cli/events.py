@@ -4,43 +4,80 @@ from __future__ import annotations
 
 import json
 import sys
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from typing import TYPE_CHECKING, BinaryIO
 
 from vnuma.cli.screen import say
-from vnuma.errors import InputError
+from vnuma.domain.vm.plain_text import counted
+from vnuma.errors import InputError, VnumaError
 
 if TYPE_CHECKING:
+    from vnuma.engine.notify.message import Event
     from vnuma.engine.run.progress import Progress, VmProgress
-    from vnuma.engine.run.supervise import Watch
+    from vnuma.engine.run.run_outcome import End
+
+    Listener = Callable[[Event], None]
 
 
-class EventLog:
-    """One line for each cell that ended, each step, each wait and each VM that was put back.
-
-    A line that cannot be written ends the log and never the run.
-    """
+class JsonLines:
+    """Writes each event as a line. One that cannot be written ends the log and never the run."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self._seen: dict[tuple[str, str], object] = {}
         self._ended = False
 
-    def show(self, progress: Progress) -> None:
-        """Write what is new, as long as it can be written."""
+    def __call__(self, event: Event) -> None:
+        """Write it, as long as events can be written."""
         if self._ended:
             return
         try:
-            self._show(progress)
+            self._stream.write(json.dumps(event).encode() + b"\n")
+            self._stream.flush()
         except OSError as error:
             self._ended = True
             say(f"No more events are written ({error.strerror}); the run goes on.", sys.stderr)
 
-    def _show(self, progress: Progress) -> None:
+
+class EventLog:
+    """A run as events: its start and end, each cell that ended, each step, each wait, each VM that needs a
+    person, each that was put back.
+    """
+
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
+        self._seen: dict[tuple[str, str], object] = {}
+        self._latest: Progress | None = None
+
+    def start(self, progress: Progress) -> None:
+        """Before the first change. What an earlier part of the run met is no news any more."""
+        self._latest = progress
         for vm in progress.vms:
+            self._is_new(vm, "needs_person", vm.lasting)
+            self._is_new(vm, "not_back", vm.restore_words)
+        words = f"{counted(progress.total - progress.ended, 'cell')} to run on "
+        self._write_of_run("started", words + ", ".join(vm.name for vm in progress.vms) + ".")
+
+    def end(self, event: End, error: Exception | None, words: str = "") -> None:
+        """How the run ended: `error` decides the exit code."""
+        code, fix = 0, None
+        if isinstance(error, VnumaError):
+            words, code, fix = error.what, error.exit_code, error.fix
+        elif error:
+            words, code = f"A bug in vnuma ended it ({type(error).__name__}).", 1
+        self._write_of_run(event, words, exit_code=code, next=fix)
+
+    def show(self, progress: Progress) -> None:
+        """Tell what is new."""
+        self._latest = progress
+        for vm in progress.vms:
+            if vm.lasting and self._is_new(vm, "needs_person", vm.lasting):
+                what, _, fix = (vm.lasting.detail or str(vm.lasting.reason)).partition("\n")
+                self._write(progress, vm, "trouble", words=what, next=" ".join(fix.split()) or None)
+            if vm.restore_failed and self._is_new(vm, "not_back", vm.restore_words):
+                words = vm.restore_words or f"{vm.name} was not put back."
+                self._write(progress, vm, "trouble", words=words, next=None)
             if vm.last and self._is_new(vm, "cell", (vm.ended, vm.last)):
                 arm, outcome = vm.last[0]
                 self._write(progress, vm, "cell", arm=arm, outcome=outcome)
@@ -58,32 +95,38 @@ class EventLog:
         return True
 
     def _write(self, progress: Progress, vm: VmProgress, event: str, **more: object) -> None:
-        line = {
-            "schema": "vnuma/event/1",
-            "at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-            "run": progress.run.name,
-            "simulated": progress.run.simulated is not None,
-            "vm": vm.name,
-            "event": event,
-            **{name.rstrip("_"): value for name, value in more.items()},
-            "cells_ended": vm.ended,
-            "cells": vm.total,
-            "left_s": progress.left_s,
-        }
-        self._stream.write(json.dumps(line).encode() + b"\n")
-        self._stream.flush()
+        about = {name.rstrip("_"): value for name, value in more.items()}
+        self._tell(progress, event, vm=vm.name, **about, cells_ended=vm.ended, cells=vm.total)
+
+    def _write_of_run(self, event: str, words: str, **more: object) -> None:
+        progress = self._latest
+        if progress is None:
+            return
+        vms = [
+            {"name": vm.name, "at_baseline": vm.at_baseline, "words": vm.restore_words} for vm in progress.vms
+        ]
+        about = {"ticket": progress.run.ticket, "words": words, **more, "vms": vms}
+        self._tell(progress, event, **about, cells_ended=progress.ended, cells=progress.total)
+
+    def _tell(self, progress: Progress, event: str, **about: object) -> None:
+        from vnuma.engine.notify.message import event_line
+
+        simulated = progress.run.simulated is not None
+        line = event_line(event, progress.run.name, simulated=simulated, **about, left_s=progress.left_s)
+        for listener in self._listeners:
+            listener(line)
 
 
 @contextmanager
-def following(where: str | None) -> Iterator[Watch | None]:
-    """An event log's `show` on a file, or on standard output for `-`; None where none is wanted.
+def following(where: str | None) -> Iterator[list[Listener]]:
+    """What writes events to a file, or to standard output for `-`; empty where neither is wanted.
 
     Lines are added to a file that is there already. Raises InputError where it cannot be opened.
     """
     if where is None:
-        yield None
+        yield []
     elif where == "-":
-        yield EventLog(sys.stdout.buffer).show
+        yield [JsonLines(sys.stdout.buffer)]
     else:
         try:
             # Unbuffered: a line that could not be written is not tried again when the file is closed.
@@ -93,4 +136,4 @@ def following(where: str | None) -> Iterator[Watch | None]:
                 f"Events cannot be written to {where} ({error.strerror}).", fix="Name another file, or -"
             ) from error
         with file:
-            yield EventLog(file).show
+            yield [JsonLines(file)]

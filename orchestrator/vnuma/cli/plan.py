@@ -62,6 +62,7 @@ def plan(
     vnuma plan STUDY --document plan.html --ticket CHG0031234
     """
     from vnuma.engine.access.inventory import study_targets
+    from vnuma.engine.notify.ways import ways_of
     from vnuma.engine.preflight.findings import refuse_blocked, refuse_shown
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.plan import plan_all
@@ -70,6 +71,7 @@ def plan(
     parsed, text = read_study(study)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
+    ways = ways_of(where, targets)
     plans = list(plan_all(parsed, targets, permit, where).values())
     if format_ is PlanFormat.JSON:
         echo(json.dumps(_document(parsed, plans), indent=2))
@@ -80,6 +82,8 @@ def plan(
         if len(plans) > 1:
             say(f"In all   {duration(in_all(parsed, plans))} for {len(plans)} VMs: {_order(parsed)}")
         say(f"Reads    {reached_by(where, targets)}")
+        for line in dict.fromkeys(f"Notifies {way.name}: {', '.join(way.events)}" for way in ways):
+            say(line)
     if document:
         from vnuma.cli.plan_document import write_document
 

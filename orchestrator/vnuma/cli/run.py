@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vnuma.cli.events import following
+from vnuma.cli.events import EventLog, following
 from vnuma.cli.options import (
     InventoryOption,
     ProductionOption,
@@ -21,18 +22,19 @@ from vnuma.cli.options import (
     study_inventory,
 )
 from vnuma.cli.screen import echo, note, say
-from vnuma.errors import UsageError, VnumaError, of_system
+from vnuma.errors import StoreError, UsageError, VnumaError, of_system
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from vnuma.cli.events import Listener
     from vnuma.domain.study.study import Study
     from vnuma.engine.access.target import AnyTarget
+    from vnuma.engine.notify.notifier import Notifier
     from vnuma.engine.preflight.permit import Permit
     from vnuma.engine.preflight.plan import TargetPlan
     from vnuma.engine.run.run_outcome import RunOutcome
-    from vnuma.engine.run.supervise import Watch
     from vnuma.store.open import Store
     from vnuma.store.rows import Run
 
@@ -113,7 +115,7 @@ def _start(
     inventory: Path | None,
     url: str | None,
     permit: Permit,
-    follow: Watch | None,
+    follow: list[Listener],
     *,
     create_only: bool,
     ask: bool,
@@ -123,6 +125,8 @@ def _start(
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.lease.context import store_url
     from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify.ways import ready_ways
     from vnuma.engine.run.recover import restore_after_death
     from vnuma.engine.run.start import create_run, prepare
     from vnuma.store.open import open_store
@@ -132,6 +136,7 @@ def _start(
     parsed, text = read_study(path)
     where = study_inventory(inventory, parsed)
     targets = study_targets(where, parsed)
+    ways = ready_ways(where, targets)
     if not create_only:
         refuse_if_closed(parsed, datetime.now(UTC))
     address = store_url(url)
@@ -146,7 +151,7 @@ def _start(
         echo(created.name)
         say(_by_hand(created.name, where), sys.stderr)
         return
-    _supervise(opened, address, created, parsed, targets, where, follow)
+    _supervise(opened, address, created, parsed, targets, where, follow, Notifier(*ways))
 
 
 def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
@@ -158,13 +163,15 @@ def _ask(study: Study, plans: Sequence[TargetPlan], reached: str) -> None:
     typer.confirm("Start?", abort=True, err=True)
 
 
-def _resume(name: str, inventory: Path | None, url: str | None, follow: Watch | None) -> None:
+def _resume(name: str, inventory: Path | None, url: str | None, follow: list[Listener]) -> None:
     from datetime import UTC, datetime
     from pathlib import Path
 
     from vnuma.engine.access.inventory import study_targets
     from vnuma.engine.lease.context import open_run, store_url
     from vnuma.engine.lease.hours import refuse_if_closed
+    from vnuma.engine.notify.notifier import Notifier
+    from vnuma.engine.notify.ways import ready_ways
     from vnuma.engine.run.recover import reopen
 
     opened, row, parsed = open_run(name, url)
@@ -172,9 +179,10 @@ def _resume(name: str, inventory: Path | None, url: str | None, follow: Watch | 
     found = reopen(opened, row.name, inventory)
     where = Path(found.run.inventory) if found.run.inventory else study_inventory(None, parsed)
     targets = study_targets(where, parsed)
+    notifier = Notifier(*ready_ways(where, targets))
     say(f"Found     {row.name} was {row.state}: {found.words}", sys.stderr)
     say(f"Keeps     {found.progress.valid} valid cells of {found.progress.total}", sys.stderr)
-    _supervise(opened, store_url(url), found.run, parsed, targets, where, follow)
+    _supervise(opened, store_url(url), found.run, parsed, targets, where, follow, notifier)
 
 
 def _supervise(
@@ -184,28 +192,73 @@ def _supervise(
     study: Study,
     targets: dict[str, AnyTarget],
     inventory: Path,
-    follow: Watch | None,
+    follow: list[Listener],
+    notifier: Notifier,
 ) -> None:
+    """Run it, show how it ended, and notify people. Raises what decides the exit code."""
     from vnuma.cli.progress import watching
+    from vnuma.engine.run.progress import progress_of
+    from vnuma.engine.run.run_outcome import end_of
     from vnuma.engine.run.supervise import supervise
-    from vnuma.report.model.model import load_run
-    from vnuma.report.terminal.run_text import answer_text
 
+    events = EventLog(*follow, notifier.hear)
+    with store.read() as connection:
+        events.start(progress_of(connection, run_row.name))
+    notifier.wait()
+    _show_unsent(store, run_row, notifier)
     if sys.stderr.isatty():
         note("Ctrl-C stops and puts everything back.  Elsewhere: vnuma status")
     ended = None
     try:
-        with watching(follow) as watch:
-            ended = supervise(store, url, run_row, study, targets, inventory, watch)
-        _tell(ended)
-    except OSError as error:  # nobody hears it: what decides the exit code outranks that
-        if ended:
-            ended.raise_for_outcome()
-        raise of_system(error) from error
-    ended.raise_for_outcome()
-    say(f"{run_row.name}: {ended.progress.valid} of {ended.progress.total} cells valid.", sys.stderr)
-    say(answer_text(load_run(store, run_row.name)), sys.stderr)
-    note(f"Next      vnuma results {run_row.name}    vnuma report {run_row.name}")
+        try:
+            with watching(events.show) as watch:
+                ended = supervise(store, url, run_row, study, targets, inventory, watch)
+            events.show(ended.progress)
+            _tell(ended)
+        except OSError as error:  # nobody hears it: what decides the exit code outranks that
+            if ended:
+                ended.raise_for_outcome()
+            raise of_system(error) from error
+        ended.raise_for_outcome()
+        events.end("ended", None, _show_answer(store, ended))
+    except Exception as error:
+        if ended is None:
+            with suppress(VnumaError), store.read() as connection:
+                events.show(progress_of(connection, run_row.name))
+        events.end(end_of(ended, error), error)
+        raise
+    finally:
+        with suppress(KeyboardInterrupt):  # somebody who waits no longer does not change the exit code
+            notifier.wait()
+        _show_unsent(store, run_row, notifier)
+
+
+def _show_answer(store: Store, ended: RunOutcome) -> str:
+    """Show what a complete run says, and return it in a line."""
+    from vnuma.report.model.model import load_run
+    from vnuma.report.terminal.run_text import answer_sentences, answer_text
+
+    run = ended.progress.run.name
+    valid = f"{ended.progress.valid} of {ended.progress.total} cells valid."
+    loaded = load_run(store, run)
+    say(f"{run}: {valid}", sys.stderr)
+    say(answer_text(loaded), sys.stderr)
+    note(f"Next      vnuma results {run}    vnuma report {run}")
+    return " ".join([valid, *answer_sentences(loaded)])
+
+
+def _show_unsent(store: Store, run: Run, notifier: Notifier) -> None:
+    """Show which notifications failed, and write it into the audit log; neither ends the run."""
+    from vnuma.engine.lease.audit import note_of_run
+
+    for words in notifier.failures():
+        with suppress(OSError):
+            say(f"Not sent  {words}", sys.stderr)
+        try:
+            note_of_run(store, run, "notify failed", words)
+        except StoreError as error:
+            with suppress(OSError):
+                say(f"Note      {error.what}", sys.stderr)
 
 
 def _tell(ended: RunOutcome) -> None:

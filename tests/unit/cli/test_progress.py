@@ -13,11 +13,13 @@ import pytest
 from rich.console import Console
 from rich.text import Text
 
-from vnuma.cli.events import EventLog
+from vnuma.cli.events import EventLog, JsonLines
 from vnuma.cli.progress import LineLog, block_lines, detail_lines
+from vnuma.engine.notify.message import Event
 from vnuma.engine.run.progress import Progress, VmProgress
-from vnuma.store.rows import Run
-from vnuma.store.states import RunState, StopRequest
+from vnuma.errors import NotAtBaseline
+from vnuma.store.rows import AttemptLine, Run
+from vnuma.store.states import Outcome, RunState, StopRequest
 
 NOW = datetime(2026, 11, 17, 20, 45, tzinfo=UTC)
 RUN = Run(
@@ -181,7 +183,7 @@ def test_each_vm_of_several_has_a_bar() -> None:
 def test_events_are_json_lines_told_once() -> None:
     """A cell, the step, and nothing again while nothing changes."""
     stream = BytesIO()
-    log = EventLog(stream)
+    log = EventLog(JsonLines(stream))
     back = replace(VM, step=None, restore_words="sql16-clone: 31 of 31 settings read back equal")
     for vm in (VM, VM, replace(VM, step="dataset"), back):
         log.show(Progress(RUN, (vm,), 8))
@@ -193,6 +195,41 @@ def test_events_are_json_lines_told_once() -> None:
     assert (events[0]["arm"], events[0]["outcome"], events[0]["cells_ended"]) == ("2x8", "valid", 17)
 
 
+def lasting(number: int, detail: str) -> AttemptLine:
+    """An attempt that any other would repeat."""
+    return AttemptLine(
+        *(number, 1, 1, "4x4", 3, number, None, None, NOW, NOW, Outcome.FAILED, "privilege_missing", detail)
+    )
+
+
+def test_events_tell_the_run_from_its_start_to_its_end() -> None:
+    """What a person has to help with once, and nothing that an earlier part of the run met."""
+    heard: list[Event] = []
+    log = EventLog(heard.append)
+    old, new = (lasting(number, f"sql16-clone lacks it.\n  Grant {number}.") for number in (1, 2))
+    begun = replace(VM, step=None, last=(), lasting=old)
+    log.start(Progress(RUN, (begun,), 8))
+    for vm in (begun, replace(begun, lasting=new), replace(begun, lasting=new)):
+        log.show(Progress(RUN, (vm,), 8))
+    log.show(Progress(RUN, (replace(begun, lasting=new, restore_failed=True, restore_words="away"),), 8))
+    log.end("not_at_baseline", NotAtBaseline("sql16-clone is away.", fix="vnuma restore"))
+
+    assert [event["event"] for event in heard] == [
+        *("started", "trouble", "trouble", "put_back", "not_at_baseline")
+    ]
+    assert (heard[1]["vm"], heard[1]["words"], heard[1]["next"]) == (
+        "sql16-clone",
+        "sql16-clone lacks it.",
+        "Grant 2.",
+    )
+    assert (heard[-1]["exit_code"], heard[-1]["words"], heard[-1]["next"]) == (
+        7,
+        "sql16-clone is away.",
+        "vnuma restore",
+    )
+    assert heard[-1]["vms"] == [{"name": "sql16-clone", "at_baseline": False, "words": "away"}]
+
+
 class FullDisk(BytesIO):
     """A file on a disk that has filled up."""
 
@@ -202,7 +239,7 @@ class FullDisk(BytesIO):
 
 def test_events_that_cannot_be_written_do_not_end_the_run(capsys: pytest.CaptureFixture[str]) -> None:
     """It is said once, and the run is followed no further."""
-    log = EventLog(FullDisk())
+    log = EventLog(JsonLines(FullDisk()))
     for vm in (VM, replace(VM, step="dataset")):
         log.show(Progress(RUN, (vm,), 8))
 

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
-from vnuma.engine.run.run_outcome import naming_all, worst_of
-from vnuma.errors import NotAtBaseline, RestoreConflict, StoreError
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from vnuma.engine.lease.hours import Closed
+from vnuma.engine.run.progress import Progress
+from vnuma.engine.run.run_outcome import End, RunOutcome, end_of, naming_all, worst_of
+from vnuma.errors import CellsMissing, NotAtBaseline, RestoreConflict, StoreError
+from vnuma.store.rows import Run
+from vnuma.store.states import RunState
 
 
 def test_every_vm_that_is_away_is_named() -> None:
@@ -21,3 +30,33 @@ def test_every_vm_that_is_away_is_named() -> None:
 def test_a_vm_that_is_away_outranks_the_store() -> None:
     """Exit code 7 stands above every other."""
     assert worst_of([StoreError("full"), NotAtBaseline("a is away.")]).what == "a is away."  # type: ignore[attr-defined]
+
+
+RUN = Run(
+    *(1, 1, "small.1", "small", 1, 1, RunState.STOPPED, None, None, "0", None, None),
+    *(datetime(2026, 11, 25, tzinfo=UTC), None, None, None, None),
+)
+COMPLETE = RunOutcome(Progress(RUN, (), 1), (), (), interrupted=False)
+LEFT = CellsMissing("2 of 4 cells.")
+FULL = StoreError("full")
+
+
+@pytest.mark.parametrize(
+    ("outcome", "error", "end"),
+    [
+        (COMPLETE, None, "ended"),
+        (COMPLETE, LEFT, "ended"),
+        (replace(COMPLETE, interrupted=True), LEFT, "paused"),
+        (replace(COMPLETE, interrupted=True), None, "ended"),
+        (replace(COMPLETE, closed=Closed("over")), LEFT, "hours_missed"),
+        (replace(COMPLETE, closed=Closed("over"), problems=(FULL,)), FULL, "ended"),
+        (replace(COMPLETE, interrupted=True), NotAtBaseline("away"), "not_at_baseline"),
+        (None, NotAtBaseline("away"), "not_at_baseline"),
+        (None, ValueError(), "ended"),
+    ],
+)
+def test_people_are_told_the_gravest_end(
+    outcome: RunOutcome | None, error: Exception | None, end: End
+) -> None:
+    """A VM that is away first; a stop after the last cell is none."""
+    assert end_of(outcome, error) == end

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from ansible.parsing.dataloader import DataLoader
 
 _CONNECTIONS = ("vnuma_vcenter", "vnuma_sql")
-_SECRETS = frozenset({"password", "session", "token"})
+_WAYS = "vnuma_notify"
+_SECRETS = frozenset({"password", "session", "token", "url"})
 
 
 class HostVariables(Mapping[str, object]):
@@ -36,7 +37,25 @@ class HostVariables(Mapping[str, object]):
         if variable in _CONNECTIONS and isinstance(value, dict):
             raw = self._raw[variable]
             return with_secrets(value, self._name, variable, raw if isinstance(raw, Mapping) else {})
+        if variable == _WAYS and isinstance(value, list):
+            written = dict(_parts(self._raw[variable]))
+            return [
+                self._way(f"{variable}.{number}", way, written.get(number))
+                for number, way in enumerate(value)
+            ]
         return native(value)
+
+    def _way(self, path: str, way: object, written: object) -> object:
+        """A way to tell people, whose mail or webhook has a secret."""
+        if not isinstance(way, Mapping):
+            return native(way)
+        raw = {kind: part for kind, part in _parts(written) if isinstance(part, Mapping)}
+        return {
+            str(kind): with_secrets(given, self._name, f"{path}.{kind}", raw.get(kind))
+            if isinstance(given, Mapping)
+            else native(given)
+            for kind, given in way.items()
+        }
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._raw)

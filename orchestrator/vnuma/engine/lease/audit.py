@@ -34,6 +34,9 @@ from vnuma.store.types import iso, utc_now
 _BEGIN = '{"at": '
 """How each line of the file begins."""
 
+NO_VM = "-"
+"""In place of a VM, in a line that concerns the whole run."""
+
 _FAILED = " failed"
 """Ends the action's name in the second line of a change that failed."""
 
@@ -73,6 +76,10 @@ class Journal:
             raise
         self.made.extend(edits)
 
+    def note(self, action: str, detail: str) -> None:
+        """Write something down that changes nothing."""
+        self._write(action, [], detail)
+
     def _write(self, action: str, change: list[dict[str, Any]], detail: str | None) -> None:
         run = self.run
         line = AuditLine(
@@ -92,6 +99,11 @@ class Journal:
             _append(audit_file(self.store.place), as_json(line))
         except StoreError as error:
             self.lost(error)
+
+
+def note_of_run(store: Store, run: Run, action: str, detail: str) -> None:
+    """Write down what concerns a whole run and changed no VM. Raises StoreError."""
+    Journal(store, NO_VM, NO_VM, run).note(action, detail)
 
 
 def journal_of(context: VmContext) -> Journal:

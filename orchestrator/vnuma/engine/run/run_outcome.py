@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from vnuma.engine.lease.hours import LONGER, Closed
 from vnuma.engine.restore.restoration import Restored
@@ -56,6 +57,23 @@ class RunOutcome:
             raise ended(f"Stopped after {valid} of {total} cells.", fix=f"vnuma run --resume {run}")
         if valid < total:
             raise _missing(self.progress)
+
+
+End = Literal["ended", "paused", "hours_missed", "not_at_baseline"]
+
+
+def end_of(outcome: RunOutcome | None, error: Exception | None) -> End:
+    """What the end of a run is to people: the gravest of what can be said. `error` decides its exit code.
+
+    `paused` and `hours_missed`: cells are left, and `vnuma run --resume` goes on.
+    """
+    if isinstance(error, NotAtBaseline):
+        return "not_at_baseline"
+    if error is None or outcome is None or outcome.worst:
+        return "ended"
+    if outcome.closed:
+        return "hours_missed"
+    return "paused" if outcome.stopped else "ended"
 
 
 def worst_of(problems: Sequence[Exception]) -> Exception:

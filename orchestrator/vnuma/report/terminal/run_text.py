@@ -90,9 +90,14 @@ def answer_text(loaded: LoadedRun, width: int = WIDTH) -> str:
 
 
 def _answers(loaded: LoadedRun, width: int) -> Iterator[str]:
+    for said in answer_sentences(loaded):
+        yield _wrap(f"Answer  {said}", " " * 8, width)
+
+
+def answer_sentences(loaded: LoadedRun) -> Iterator[str]:
+    """The first sentence of the report; of several VMs, one each."""
     for found in loaded.result.primary:
-        said = "".join(text for text, _ in answer(loaded, found))
-        yield _wrap(f"Answer  {_of(loaded, found)}{said}", " " * 8, width)
+        yield _of(loaded, found) + "".join(text for text, _ in answer(loaded, found))
 
 
 def _of(loaded: LoadedRun, found: Analysis) -> str:

@@ -1,0 +1,32 @@
+"""Whether notifications of a run would arrive."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from vnuma.engine.doctor.diagnosis import Diagnosis
+from vnuma.engine.notify.message import TEST, event_line
+from vnuma.engine.notify.notifier import Notifier
+from vnuma.engine.notify.ways import VARIABLE, ready_ways
+
+_SUBJECT = "notify"
+
+
+def diagnose_notify(inventory: Path, names: Iterable[str], *, send: bool) -> Iterator[Diagnosis]:
+    """Each way of these hosts: its secret, and with `send` whether it takes a test. Raises InputError."""
+    ways, lacking = ready_ways(inventory, names)
+    for words in lacking:
+        yield Diagnosis("FAIL", _SUBJECT, words)
+    if send and not ways and not lacking:
+        yield Diagnosis("FAIL", _SUBJECT, f"the inventory has no {VARIABLE}", ("fix: see docs/notify.md",))
+    for ready in ways:
+        if not send:
+            yield Diagnosis("ok", _SUBJECT, f"{ready.name}, not tried (--notify sends a test)")
+            continue
+        notifier = Notifier([ready])
+        words = "This is a test. No run started or ended, and no VM was changed."
+        notifier.hear(event_line(TEST, None, simulated=False, words=words))
+        notifier.wait()
+        failed = notifier.failures()
+        yield Diagnosis("FAIL" if failed else "ok", _SUBJECT, failed[0] if failed else f"{ready.name}: sent")

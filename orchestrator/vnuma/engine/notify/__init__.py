@@ -1,0 +1,1 @@
+"""Notifications of a run: mail, webhooks, commands."""

@@ -1,0 +1,70 @@
+"""Telling a run's events beside the run: nothing here can fail it, and nothing keeps it for long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from threading import Thread
+
+from vnuma.engine.notify.message import TEST, Event
+from vnuma.engine.notify.send import send
+from vnuma.engine.notify.ways import Ready
+
+BOUND_S = 30.0
+"""How long `wait` waits for all that is under way."""
+
+
+@dataclass
+class _Delivery:
+    """One event by one way, in a thread that ends with the process at the latest."""
+
+    ready: Ready
+    event: Event
+    problem: str | None = None
+    thread: Thread = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.thread = Thread(target=self._send, name="notify", daemon=True)
+        try:
+            self.thread.start()
+        except RuntimeError:
+            self.problem = "no thread can be started"
+
+    def _send(self) -> None:
+        try:
+            send(self.ready, self.event)
+        except Exception as error:  # noqa: BLE001 - a notification never harms a run; it is told by `failures`
+            self.problem = str(error)
+
+    def failure(self) -> str | None:
+        """Why it was not told, as a sentence; None when it was."""
+        problem = "still under way, and not waited for any longer" if self.thread.is_alive() else self.problem
+        return f"{self.event['event']} by {self.ready.name}: {problem}." if problem else None
+
+
+class Notifier:
+    """Tells events by these ways. `lacking`: sentences about ways that cannot be used."""
+
+    def __init__(self, ways: Sequence[Ready], lacking: Sequence[str] = ()) -> None:
+        self._ways = ways
+        self._failures = list(lacking)
+        self._under_way: list[_Delivery] = []
+
+    def hear(self, event: Event) -> None:
+        """Begin to tell it by each way that wants it; returns at once."""
+        wanted = (ready for ready in self._ways if event["event"] in (TEST, *ready.way.events))
+        self._under_way += [_Delivery(ready, event) for ready in wanted]
+
+    def wait(self) -> None:
+        """Wait for what is under way, BOUND_S at most."""
+        until = time.monotonic() + BOUND_S
+        for delivery in self._under_way:
+            if delivery.thread.ident is not None:
+                delivery.thread.join(max(0.0, until - time.monotonic()))
+
+    def failures(self) -> list[str]:
+        """A sentence for each notification that failed or is still under way; each is given once."""
+        failures = [*self._failures, *filter(None, (one.failure() for one in self._under_way))]
+        self._failures, self._under_way = [], []
+        return failures

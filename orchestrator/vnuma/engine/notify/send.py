@@ -1,0 +1,132 @@
+"""Telling an event once: by mail, webhook or command, each within a bounded time."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import smtplib
+import ssl
+import subprocess
+from contextlib import suppress
+from http.client import HTTPMessage
+from typing import IO
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
+from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
+
+from vnuma import __version__
+from vnuma.engine.notify.message import SHAPES, Event, as_mail
+from vnuma.engine.notify.ways import Mail, Ready, Webhook
+from vnuma.errors import EnvironmentProblem, VnumaError
+
+ANSWER_S = 10.0
+"""How long a server may take for one answer."""
+
+COMMAND_S = 20.0
+"""How long a command may take."""
+
+
+def send(ready: Ready, event: Event) -> None:
+    """Tell it. Raises EnvironmentProblem; nothing that a server or program said is repeated in it."""
+    try:
+        if ready.way.mail:
+            _by_mail(ready.way.mail, ready.secret, event)
+        elif ready.way.webhook:
+            _by_webhook(ready.way.webhook, ready.secret or "", event)
+        else:
+            _by_command(ready.way.command or (), event)
+    except VnumaError:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it is, its own words may hold a secret
+        raise EnvironmentProblem(_why(error)) from None
+
+
+def _by_mail(mail: Mail, password: str | None, event: Event) -> None:
+    context = ssl.create_default_context(cafile=mail.ca_file)
+    where = (mail.host, mail.server_port)
+    connection = (
+        smtplib.SMTP_SSL(*where, timeout=ANSWER_S, context=context)
+        if mail.tls == "implicit"
+        else smtplib.SMTP(*where, timeout=ANSWER_S)
+    )
+    with connection as server:
+        if mail.tls == "starttls":
+            server.starttls(context=context)
+        if password:
+            server.login(mail.user, password)
+        refused = server.send_message(as_mail(mail, event), mail.sender, mail.to)
+    if refused:
+        raise EnvironmentProblem(f"the server refuses {', '.join(refused)}")
+
+
+class _NoRedirect(HTTPRedirectHandler):
+    """A redirect would take the event to a server that nobody has named."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        """Refuse it: urllib then raises HTTPError."""
+
+
+def _by_webhook(webhook: Webhook, url: str, event: Event) -> None:
+    schemes = ("https",) if webhook.tls == "verified" else ("https", "http")
+    parts = urlsplit(url)
+    if parts.scheme not in schemes or not parts.hostname or "@" in parts.netloc or re.search(r"[^!-~]", url):
+        raise EnvironmentProblem(f"its URL is not a valid {schemes[-1]}:// address")
+    context = ssl.create_default_context(cafile=webhook.ca_file)
+    headers = {"Content-Type": "application/json", "User-Agent": f"vnuma/{__version__}"}
+    body = json.dumps(SHAPES[webhook.shape](event)).encode()
+    request = Request(url, data=body, headers=headers, method="POST")
+    try:
+        with build_opener(HTTPSHandler(context=context), _NoRedirect).open(request, timeout=ANSWER_S):
+            pass
+    except HTTPError as error:
+        error.close()
+        raise
+
+
+def _by_command(command: tuple[str, ...], event: Event) -> None:
+    """Without a shell, and beyond the reach of Ctrl-C. Too slow, it is killed with its children."""
+    nothing = subprocess.DEVNULL
+    process = subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=nothing, stderr=nothing, start_new_session=True
+    )
+    try:
+        process.communicate(json.dumps(event).encode() + b"\n", timeout=COMMAND_S)
+    finally:
+        if process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command[0])
+
+
+def _why(error: BaseException) -> str:
+    """Why it failed, never in the error's own words: a server's answer may repeat what it was sent."""
+    match error:
+        case smtplib.SMTPAuthenticationError():
+            return f"the server refuses the login ({error.smtp_code})"
+        case smtplib.SMTPRecipientsRefused():
+            return "the server refuses every recipient"
+        case smtplib.SMTPNotSupportedError():
+            return "the server offers neither STARTTLS nor a login, or not the one that is needed"
+        case smtplib.SMTPResponseException():
+            return f"the server answers {error.smtp_code}"
+        case HTTPError():
+            return f"the server answers {error.code}"
+        case URLError(reason=BaseException() as reason):
+            return _why(reason)
+        case ssl.SSLCertVerificationError():
+            return f"its certificate is refused: {error.verify_message}"
+        case TimeoutError():
+            return f"no answer within {ANSWER_S:.0f} s"
+        case subprocess.TimeoutExpired():
+            return f"it did not end within {COMMAND_S:.0f} s"
+        case subprocess.CalledProcessError():
+            return f"it ended with exit status {error.returncode}"
+        case OSError(strerror=str() as words):
+            return words.lower()
+    return f"the conversation failed ({type(error).__name__})"

@@ -1,0 +1,158 @@
+"""Whom a run notifies, and how: `vnuma_notify` of the inventory, a list of mails, webhooks and commands."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+from urllib.parse import urlsplit
+
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
+
+from vnuma.domain.arm.arm import Strict
+from vnuma.domain.vm.validation import message
+from vnuma.engine.access.inventory import read_variables
+from vnuma.engine.access.secrets import Secret, resolve
+from vnuma.errors import InputError, VnumaError
+
+VARIABLE = "vnuma_notify"
+
+Told = Literal["started", "trouble", "ended", "paused", "hours_missed", "not_at_baseline"]
+"""The events of `vnuma/event/1` that people are told. Each run ends with one of the last four."""
+
+_ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]+@[A-Za-z0-9.-]+")
+_PORTS = {"starttls": 587, "implicit": 465, "none": 25}
+
+
+class Mail(Strict):
+    """A mail by a server that takes it; the server's certificate is verified."""
+
+    host: str = Field(pattern=r"^[^\s/{}@?#\\]+$")
+    port: int | None = Field(default=None, ge=1, le=65535)
+    tls: Literal["starttls", "implicit", "none"] = "starttls"
+    user: str = ""
+    password: Secret | None = None
+    sender: str = Field(alias="from")
+    to: tuple[str, ...] = Field(min_length=1)
+    ca_file: str | None = None
+
+    @field_validator("sender", "to")
+    @classmethod
+    def _are_addresses(cls, given: str | tuple[str, ...]) -> str | tuple[str, ...]:
+        for address in (given,) if isinstance(given, str) else given:
+            if not _ADDRESS.fullmatch(address):
+                raise ValueError(f"{address!r} is not a valid mail address: NAME@DOMAIN alone")
+        return given
+
+    @model_validator(mode="after")
+    def _logs_in_over_tls(self) -> Mail:
+        if bool(self.user) != bool(self.password):
+            raise ValueError("give user and password, or neither")
+        if self.password and self.tls == "none":
+            raise ValueError("a password is sent over TLS only: tls is starttls or implicit")
+        return self
+
+    @property
+    def server_port(self) -> int:
+        """The port given, or the usual one."""
+        return self.port or _PORTS[self.tls]
+
+
+class Webhook(Strict):
+    """An HTTPS address that takes JSON. Whoever knows the address may write there, so it is a secret."""
+
+    url: Secret
+    shape: Literal["json", "teams", "slack"] = "json"
+    tls: Literal["verified", "none"] = "verified"
+    ca_file: str | None = None
+
+
+class Way(Strict):
+    """One way to tell people, and the events that it tells."""
+
+    mail: Mail | None = None
+    webhook: Webhook | None = None
+    command: tuple[str, ...] | None = Field(default=None, min_length=1)
+    events: tuple[Told, ...] = Field(default=get_args(Told), min_length=1)
+
+    @model_validator(mode="after")
+    def _is_one_way(self) -> Way:
+        if sum(way is not None for way in (self.mail, self.webhook, self.command)) != 1:
+            raise ValueError("give one of mail, webhook, command")
+        return self
+
+    @property
+    def secret(self) -> Secret | None:
+        """What it needs beside itself."""
+        return self.webhook.url if self.webhook else self.mail.password if self.mail else None
+
+    @property
+    def name(self) -> str:
+        """How messages call it; without anything secret."""
+        if self.mail:
+            return f"mail to {', '.join(self.mail.to)}"
+        return f"webhook ({self.webhook.shape})" if self.webhook else f"command {(self.command or ('',))[0]}"
+
+
+@dataclass(frozen=True, repr=False)
+class Ready:
+    """A way with its secret's value."""
+
+    way: Way
+    secret: str | None = None
+
+    @property
+    def name(self) -> str:
+        """As `Way.name`, with a webhook's server."""
+        return f"{self.way.name} {shown_url(self.secret or '')}" if self.way.webhook else self.way.name
+
+
+def shown_url(url: str) -> str:
+    """A webhook's address without what must stay secret: user, path and query."""
+    try:
+        parts = urlsplit(url)
+        port = f":{parts.port}" if parts.port else ""
+    except ValueError:
+        return "(an invalid URL)"
+    return f"{parts.scheme}://{parts.hostname}{port}/..." if parts.hostname else "(an invalid URL)"
+
+
+def ways_of(inventory: Path, names: Iterable[str]) -> tuple[Way, ...]:
+    """The ways of these hosts, each once. Raises InputError that names what is wrong with one."""
+    hosts = read_variables(inventory)
+    found = (
+        way for name in names if name in hosts for way in _ways(inventory, name, hosts[name].get(VARIABLE))
+    )
+    return tuple({_identity(way, None): way for way in found}.values())
+
+
+def ready_ways(inventory: Path, names: Iterable[str]) -> tuple[tuple[Ready, ...], tuple[str, ...]]:
+    """The ways with their secrets, and a sentence for each that lacks its own. Raises as `ways_of` does."""
+    ready: dict[str, Ready] = {}
+    lacking = []
+    for way in ways_of(inventory, names):
+        try:
+            secret = resolve(way.secret) if way.secret else None
+        except VnumaError as error:
+            lacking.append(f"{way.name}: {error.what}")
+            continue
+        ready[_identity(way, secret)] = Ready(way, secret)
+    return tuple(ready.values()), tuple(lacking)
+
+
+def _identity(way: Way, secret: str | None) -> str:
+    """What two equal ways have in common: of a lookup, its result and not which host's it is."""
+    if secret is None:
+        return way.model_dump_json()
+    return way.model_dump_json(exclude={"mail": {"password"}, "webhook": {"url"}}) + secret
+
+
+def _ways(inventory: Path, host: str, given: object) -> tuple[Way, ...]:
+    try:
+        return TypeAdapter(tuple[Way, ...]).validate_python(given or ())
+    except ValidationError as error:
+        where = f"{inventory}: host {host}: {VARIABLE}"
+        lines = [f"{'.'.join(map(str, (where, *item['loc'])))}: {message(item)}." for item in error.errors()]
+        raise InputError("\n".join(lines), fix="docs/notify.md has an example of each way.") from None

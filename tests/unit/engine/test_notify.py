@@ -1,0 +1,361 @@
+"""People are told of a run: by real servers on loopback, and never at the cost of the run or of a secret."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from email import message_from_bytes
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.sqlserver.authority import Authority
+from tests.support.told import PASSWORD, USER, mail_server, web_server
+from vnuma.engine.doctor.diagnose_notify import diagnose_notify
+from vnuma.engine.notify import notifier as notifier_module
+from vnuma.engine.notify import send as send_module
+from vnuma.engine.notify.message import as_mail, as_slack, as_teams, event_line, text, title
+from vnuma.engine.notify.notifier import Notifier
+from vnuma.engine.notify.ways import Mail, Ready, Way, ready_ways, shown_url, ways_of
+from vnuma.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:aiosmtpd")
+
+TO = ["dba@example.com", "ops@example.com"]
+SECRET_PATH = "/hooks/T0/B0/s3cr3t"
+HOSTILE = "sql16\r\nBcc: evil@example.com\n=?utf-8?q?=0D=0ABcc:_evil@example.com?=\x85\u2028<!channel> [click](https://evil.example)"
+ENDED = event_line(
+    "ended",
+    "quick.4",
+    simulated=True,
+    words="10 of 10 cells valid. 4x4 is faster by 3.1%.",
+    exit_code=0,
+    next=None,
+    vms=[{"name": "sql16", "at_baseline": True, "words": "sql16: 31 of 31 settings read back equal"}],
+)
+TROUBLE = event_line(
+    "trouble", "quick.4", simulated=False, vm=HOSTILE, words=f"{HOSTILE} is away.", next=f"look at {HOSTILE}"
+)
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    """A CA that the tests trust by name."""
+    return Authority(tmp_path_factory.mktemp("ca"))
+
+
+@pytest.fixture(scope="module")
+def certificate(authority: Authority) -> Path:
+    """Of the servers on loopback."""
+    return authority.certificate()
+
+
+@pytest.fixture(autouse=True)
+def loopback_needs_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever this machine needs for the internet."""
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+
+
+def by_mail(port: int, **fields: Any) -> Way:
+    """A way by a mail server on loopback."""
+    mail = {"host": "127.0.0.1", "port": port, "from": "vnuma@example.com", "to": TO, **fields}
+    return Way.model_validate({"mail": mail})
+
+
+def by_webhook(shape: str = "json", **fields: Any) -> Way:
+    """A way by a webhook, whose address is told apart."""
+    return Way.model_validate({"webhook": {"url": {"env": "HOOK"}, "shape": shape, **fields}})
+
+
+def told(way: Way, secret: str | None = None, event: Any = ENDED) -> list[str]:
+    """The failures of telling one event."""
+    notifier = Notifier([Ready(way, secret)])
+    notifier.hear(event)
+    notifier.wait()
+    return notifier.failures()
+
+
+@pytest.mark.parametrize("tls", ["starttls", "implicit"])
+def test_a_mail_arrives_over_verified_tls_with_a_login(
+    tls: str, authority: Authority, certificate: Path
+) -> None:
+    """At each recipient: what ended, its answer, how the VM stands, and that it was simulated."""
+    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
+    with mail_server(certificate, implicit=tls == "implicit") as server:
+        assert told(by_mail(server.port, tls=tls, **login), PASSWORD) == []
+
+    ((recipients, mail),) = server.mails
+    assert recipients == TO
+    assert mail["Subject"] == "SIMULATED vnuma: quick.4 ended"
+    body = mail.get_content()
+    for part in ("SIMULATED", "4x4 is faster by 3.1%", "31 of 31 settings read back equal"):
+        assert part in body
+
+
+@pytest.mark.parametrize("tls", ["starttls", "implicit"])
+def test_no_mail_goes_to_a_server_of_another_ca(tls: str, certificate: Path, tmp_path: Path) -> None:
+    """Nor a login: it ends with the certificate, and the failure says so."""
+    other = Authority(tmp_path, "Other-CA")
+    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(other.ca_file)}
+    with mail_server(certificate, implicit=tls == "implicit") as server:
+        (failure,) = told(by_mail(server.port, tls=tls, **login), PASSWORD)
+
+    assert "certificate" in failure
+    assert server.senders == []
+
+
+def test_no_mail_goes_to_a_server_that_hides_starttls() -> None:
+    """Somebody in between may have taken the offer away."""
+    with mail_server(None) as server:
+        (failure,) = told(by_mail(server.port))
+
+    assert "STARTTLS" in failure
+    assert server.senders == []
+
+
+def test_a_refused_login_is_told_without_the_password(authority: Authority, certificate: Path) -> None:
+    """With the server's code, not with its words."""
+    login = {"user": USER, "password": {"env": "MAIL"}, "ca_file": str(authority.ca_file)}
+    with mail_server(certificate) as server:
+        (failure,) = told(by_mail(server.port, **login), "wrong-hunter3")
+
+    assert "535" in failure
+    assert "wrong-hunter3" not in failure
+    assert ", ".join(TO) in failure
+
+
+def test_a_name_adds_neither_header_nor_recipient_to_a_mail() -> None:
+    """A VM's name with line breaks stays in the one line of the subject."""
+    with mail_server(None) as server:
+        assert told(by_mail(server.port, tls="none"), event=TROUBLE) == []
+
+    ((recipients, mail),) = server.mails
+    assert recipients == TO
+    assert mail["Bcc"] is None
+    assert "\\x85" in mail["Subject"]
+
+
+@given(st.text(st.characters()))
+def test_any_name_gives_a_mail_of_its_own_headers_only(name: str) -> None:
+    """A title is one printable line, and the mail can be written, whatever the name."""
+    event = {**TROUBLE, "vm": name, "words": name}
+    mail = Mail.model_validate({"host": "h", "from": "a@b.example", "to": ["c@d.example"]})
+    made = as_mail(mail, event)
+
+    assert len(title(event).splitlines()) == 1
+    assert message_from_bytes(bytes(made)).keys() == as_mail(mail, ENDED).keys()
+
+
+def test_a_webhook_gets_the_event_itself(authority: Authority, certificate: Path) -> None:
+    """Over verified TLS, at the path that its address has."""
+    with web_server(certificate) as server:
+        failures = told(by_webhook(ca_file=str(authority.ca_file)), server.address + SECRET_PATH)
+
+    assert failures == []
+    assert server.posts == [(SECRET_PATH, ENDED)]
+
+
+def test_chats_get_words_in_which_names_are_no_markup() -> None:
+    """Slack's mention is written out; Teams gets text runs, which have no Markdown."""
+    assert "<!channel>" not in json.dumps(as_slack(TROUBLE))
+    assert "&lt;!channel&gt;" in json.dumps(as_slack(TROUBLE))
+    teams: Any = as_teams(TROUBLE)
+    card = teams["attachments"][0]["content"]
+    assert {block["type"] for block in card["body"]} == {"RichTextBlock"}
+    assert "TextBlock" not in {run["type"] for block in card["body"] for run in block["inlines"]}
+    assert "is away" in json.dumps(card)
+
+
+@contextmanager
+def refusing(certificate: Path) -> Iterator[str]:
+    """A web server that knows no such path."""
+    with web_server(certificate, status=404) as server:
+        yield server.address
+
+
+@contextmanager
+def redirecting(certificate: Path) -> Iterator[str]:
+    """A web server that leads to another, which is told nothing."""
+    with web_server(None) as other:
+        where = {"Location": f"{other.address}/elsewhere"}
+        with web_server(certificate, status=302, headers=where) as server:
+            yield server.address
+        assert other.posts == []
+
+
+@contextmanager
+def unknown_ca(_certificate: Path) -> Iterator[str]:
+    """A web server whose certificate is not of the CA that is trusted."""
+    folder = _certificate.parent / "other"
+    folder.mkdir(exist_ok=True)
+    with web_server(Authority(folder).certificate()) as server:
+        yield server.address
+        assert server.posts == []
+
+
+@contextmanager
+def in_the_clear(_certificate: Path) -> Iterator[str]:
+    """A web server without TLS."""
+    with web_server(None) as server:
+        yield server.address
+        assert server.posts == []
+
+
+@pytest.mark.parametrize(
+    ("server", "says"),
+    [(refusing, "404"), (redirecting, "302"), (unknown_ca, "certificate"), (in_the_clear, "https")],
+)
+def test_a_webhook_that_fails_is_told_by_its_server_alone(
+    server: Callable[[Path], AbstractContextManager[str]], says: str, authority: Authority, certificate: Path
+) -> None:
+    """Its path is a secret."""
+    with server(certificate) as address:
+        (failure,) = told(by_webhook(ca_file=str(authority.ca_file)), address + SECRET_PATH)
+
+    assert says in failure
+    assert "127.0.0.1" in failure
+    assert "s3cr3t" not in failure
+
+
+@pytest.mark.parametrize(
+    "url", ["https://u:pw@h.example/s", "https://h.example:99999/s", "https://[/s", "s", ""]
+)
+def test_what_is_shown_of_an_address_is_never_its_secret(url: str) -> None:
+    """User, path and query are left out, and an invalid one as a whole."""
+    shown = shown_url(url)
+
+    assert "pw" not in shown
+    assert not shown.endswith("/s")
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The run ends, and the failure is told once."""
+    monkeypatch.setattr(notifier_module, "BOUND_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        notifier = Notifier([Ready(by_mail(silent.getsockname()[1], tls="none"))])
+        notifier.hear(ENDED)
+        notifier.wait()
+        (failure,) = notifier.failures()
+
+    assert "under way" in failure
+    assert notifier.failures() == []
+
+
+def test_a_command_gets_the_event_and_no_shell(tmp_path: Path) -> None:
+    """On its standard input; an argument stays what it is."""
+    file = tmp_path / "$(id)"
+    assert told(Way(command=("tee", str(file)))) == []
+
+    assert json.loads(file.read_text(encoding="utf-8")) == ENDED
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        (("false",), "exit status 1"),
+        (("/nonexistent/hook",), "no such file"),
+        (("sleep", "60"), "did not end"),
+    ],
+)
+def test_a_command_that_fails_is_told(
+    command: tuple[str, ...], says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether it ends badly, is not there, or does not end."""
+    monkeypatch.setattr(send_module, "COMMAND_S", 0.2)
+
+    (failure,) = told(Way(command=command))
+
+    assert says in failure
+    assert command[0] in failure
+
+
+def test_a_command_that_takes_too_long_ends_with_its_children(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its group is killed: the pipe that a child has inherited is closed."""
+    pipe = tmp_path / "alive"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    monkeypatch.setattr(send_module, "COMMAND_S", 1.0)
+    child = "subprocess.run(['sleep', '60'], close_fds=False)"
+    script = f"import os, subprocess; os.set_inheritable(os.open({str(pipe)!r}, os.O_WRONLY), True); {child}"
+
+    told(Way(command=(sys.executable, "-c", script)))
+
+    os.set_blocking(reader, True)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+
+
+def test_an_event_that_a_way_does_not_name_is_not_told(tmp_path: Path) -> None:
+    """Each way tells its own events."""
+    file = tmp_path / "events"
+    assert told(Way(command=("tee", str(file)), events=("not_at_baseline",))) == []
+
+    assert not file.exists()
+
+
+def inventory(folder: Path, ways: object, **variables: Any) -> Path:
+    """An inventory of two hosts with these ways."""
+    path = folder / "hosts.yml"
+    hosts = {"a": {"own": "x"}, "b": {"own": "x"}}
+    document = {"all": {"vars": {"vnuma_notify": ways, **variables}, "hosts": hosts}}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+MAIL = {"host": "h.example", "from": "a@b.example", "to": ["c@d.example"]}
+
+
+@pytest.mark.parametrize(
+    ("way", "says"),
+    [
+        ({"webhook": {"url": "https://h.example/s3cr3t"}}, "reference"),
+        ({"webhook": "https://h.example/s3cr3t"}, "mapping"),
+        ({"mail": MAIL | {"user": "u", "password": "s3cr3t"}}, "reference"),
+        ({"mail": MAIL | {"user": "u", "password": {"env": "P"}, "tls": "none"}}, "TLS"),
+        ({"mail": MAIL | {"to": ["c@d.example\nBcc: e@f.example"]}}, "address"),
+        ({"mail": MAIL, "command": ["true"]}, "one of"),
+        ({"command": "true"}, "list"),
+        ({"mail": MAIL, "events": ["finished"]}, "not_at_baseline"),
+    ],
+)
+def test_what_is_wrong_with_a_way_is_said_by_its_place(tmp_path: Path, way: object, says: str) -> None:
+    """Before anything starts; a secret in the open is refused and not repeated."""
+    with pytest.raises(InputError) as raised:
+        ways_of(inventory(tmp_path, [way]), ["a"])
+
+    assert says in str(raised.value)
+    assert "host a: vnuma_notify.0" in str(raised.value)
+    assert "s3cr3t" not in str(raised.value)
+
+
+def test_hosts_with_the_same_way_are_told_of_once(tmp_path: Path) -> None:
+    """By a lookup too, whose result is a secret of each host."""
+    hook = {"webhook": {"url": "https://{{ own }}.example{{ lookup('env', 'HOME') }}"}}
+    ready, lacking = ready_ways(inventory(tmp_path, [hook]), ["a", "b"])
+
+    assert [one.name for one in ready] == ["webhook (json) https://x.example/..."]
+    assert lacking == ()
+
+
+def test_the_doctor_sends_a_test_where_it_is_asked_for(tmp_path: Path) -> None:
+    """Each way, and one whose secret is missing fails by the name of its variable."""
+    file = tmp_path / "events"
+    where = inventory(tmp_path, [{"command": ["tee", str(file)]}, by_webhook().model_dump(exclude_none=True)])
+
+    shown = list(diagnose_notify(where, ["a", "b"], send=False))
+    assert not file.exists()
+    sent = list(diagnose_notify(where, ["a", "b"], send=True))
+
+    assert [item.state for item in shown] == [item.state for item in sent] == ["FAIL", "ok"]
+    assert "HOOK" in shown[0].what
+    assert json.loads(file.read_text(encoding="utf-8"))["event"] == "test"
+    assert "test" in text(json.loads(file.read_text(encoding="utf-8")))
