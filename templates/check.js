@@ -3,15 +3,15 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const PER_PAGE = 100;
   const SIGNS = { block: "■", warn: "▲", info: "●" };
-  const [NAME, FOLDER, SHAPE, MEMORY, HOST, CLUSTER, RELEASE, GUEST, WORST, FINDINGS, UNSEEN, PASSED] = [...Array(12).keys()];
-  const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, VARIABLES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
+  const [NAME, FOLDER, SHAPE, MEMORY, HOST, CLUSTER, RELEASE, GUEST, WORST, FINDINGS, UNSEEN, PASSED, UUID] = [...Array(13).keys()];
+  const [RULE, SEVERITY, ABOUT, OBSERVED, FIX, PASTES, COMMANDS, MATTERS, FIRST, WAIVED, CHANGE, ARM] = [...Array(12).keys()];
   const at = (id) => document.getElementById(id);
   const rows = at("rows");
   // What is searched: a VM's own words, and those of its findings and reasons, which many VMs share.
   const haystacks = data.vms.map((vm) => [vm[NAME], vm[FOLDER], vm[SHAPE], vm[HOST], vm[CLUSTER], vm[RELEASE], vm[GUEST]].join("\n").toLowerCase());
   const evidence = data.findings.map((finding) => [
     finding[RULE], data.rules[finding[RULE]][0], finding[ABOUT], finding[OBSERVED].flat().join(" "), finding[FIX],
-    finding[VARIABLES], finding[COMMANDS], finding[MATTERS], finding[WAIVED], finding[ARM],
+    finding[PASTES].flat().join(" "), finding[COMMANDS], finding[MATTERS], finding[WAIVED], finding[ARM],
   ].join("\n").toLowerCase());
   const reasons = data.unseen.map((list) => list.flat(2).join("\n").toLowerCase());
   const says = (vm, index, word) => haystacks[index].includes(word)
@@ -51,7 +51,23 @@
     return made;
   };
 
-  const details = (finding) => {
+  // What a finding's fix is in a tool, folded, with a button that copies it.
+  const paste = ([tool, shared], vm) => {
+    const text = shared.replaceAll("VM-UUID", vm[UUID]);
+    const made = element("details", "paste");
+    const copy = element("button", "", "Copy");
+    copy.type = "button";
+    copy.hidden = !navigator.clipboard;
+    copy.setAttribute("aria-label", `Copy the fix for ${tool}`);
+    copy.addEventListener("click", () => navigator.clipboard.writeText(text).then(
+      () => { copy.textContent = "Copied"; },
+      () => { copy.textContent = "Select the text and copy it"; },
+    ));
+    made.append(element("summary", "", tool), element("pre", "", text), copy);
+    return made;
+  };
+
+  const details = (finding, vm) => {
     const [title, consequence, source] = data.rules[finding[RULE]];
     const made = element("div", `f ${finding[WAIVED] ? "waived" : finding[SEVERITY]}`);
     const heading = element("h3");
@@ -65,7 +81,7 @@
     const observed = element("dl");
     for (const [name, value] of finding[OBSERVED]) observed.append(element("dt", "", name), element("dd", "", value));
     const fix = part("Fix", element("p", "", finding[FIX]));
-    if (finding[VARIABLES]) fix.append(element("pre", "", finding[VARIABLES]));
+    for (const one of finding[PASTES]) fix.append(paste(one, vm));
     if (finding[COMMANDS]) fix.append(element("pre", "", finding[COMMANDS]));
     const grid = element("div", "fg");
     grid.append(part("Observed", observed), part("Consequence", element("p", "", consequence)), fix);
@@ -84,7 +100,7 @@
   const body = (vm) => {
     const made = element("div", "body");
     made.append(element("p", "mu", `${vm[FOLDER]}/${vm[NAME]} · ${vm[PASSED]} rules passed`));
-    for (const number of vm[FINDINGS]) made.append(details(data.findings[number]));
+    for (const number of vm[FINDINGS]) made.append(details(data.findings[number], vm));
     const unseen = data.unseen[vm[UNSEEN]];
     if (unseen.length) {
       const list = element("ul", "plain");
@@ -201,7 +217,7 @@
   // On paper nothing can be opened: what the list shows is printed open, and closed again afterwards.
   const opened = [];
   window.addEventListener("beforeprint", () => {
-    for (const made of rows.querySelectorAll("details:not([open])")) {
+    for (const made of rows.querySelectorAll("details.vm:not([open])")) {
       unfold(made, shown.get(made));
       opened.push(made);
     }

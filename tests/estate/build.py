@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import Any
+from uuid import NAMESPACE_DNS, uuid5
 
 from vnuma.checks.result import CheckResult
 from vnuma.domain.vm.estate import Estate, EstateVm
@@ -31,7 +32,7 @@ def estate_of(*names: str, **settings: Value) -> Estate:
                 moid=f"vm-{number}",
                 name=name,
                 path=f"/DC1/vm/Prod/{name}",
-                instance_uuid=f"uuid-{name}",
+                instance_uuid=str(uuid5(NAMESPACE_DNS, name)),
                 settings={**vm.facts.settings, **settings},
             ),
             vm.absent,

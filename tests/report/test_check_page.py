@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from uuid import NAMESPACE_DNS, uuid5
 
 import pytest
 from playwright.sync_api import Browser
@@ -143,3 +144,15 @@ def test_a_reader_of_the_screen_hears_severities_as_words(browser: Browser, addr
     assert "block T11" in spoken
     assert not set("\u25a0\u25b2\u25cf") & set(spoken)
     assert page.get_by_label("Find", exact=True).count() == 1
+
+
+def test_a_fix_is_copied_for_the_vm_that_it_stands_at(browser: Browser, address: str) -> None:
+    """Each tool's text names this VM by its UUID, though thousands of VMs share the text."""
+    page, _, complaints = opened(browser, f"{address}#find=sql-01711", 1040)
+    page.locator("#rows > details > summary").click()
+    fix = page.locator(".f", has_text="explain T11").locator(".paste", has_text="govc vm.change")
+    fix.locator("summary").click()
+    uuid = str(uuid5(NAMESPACE_DNS, "sql-01711"))
+    assert f"govc vm.change -vm.uuid={uuid} -cpu-hot-add-enabled=false" in fix.locator("pre").inner_text()
+    assert fix.get_by_role("button", name="Copy the fix for govc").is_visible()
+    assert complaints == []

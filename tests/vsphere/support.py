@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import os
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
@@ -67,3 +68,17 @@ def vm(name: str = "sql16", **fields: Any) -> dict[str, Any]:
 def fault(kind: str, **fields: Any) -> dict[str, Any]:
     """A fault of a scenario."""
     return {"kind": kind, **fields}
+
+
+def govc_environment(lab: LabHandle) -> dict[str, str]:
+    """What tells govc the lab's vCenter, its login and its certificate."""
+    end = lab.vcenter
+    return {
+        **os.environ,
+        "GOVC_URL": f"https://{end.host}:{end.port}/sdk",
+        "GOVC_USERNAME": end.user,
+        "GOVC_PASSWORD": end.password,
+        "GOVC_TLS_CA_CERTS": str(end.ca_file),
+        "GOVC_PERSIST_SESSION": "false",
+        "GOMAXPROCS": "2",
+    }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -14,23 +13,10 @@ from tests.estate.build import document
 from tests.support.cli import vnuma_here
 from tests.support.lab import LabHandle
 from tests.support.site import write_inventory
-from vnuma.lab.program import find_go
+from tests.vsphere.support import govc_environment
 
 ROOT = Path(__file__).parents[2]
 FLEET = {"name": "counted", "esxi": {"version": "8.0.2"}, "fleet": {"hosts": 64, "vms": 1100}}
-PROGRAMS = {"govc": "github.com/vmware/govmomi/govc", "jq": "github.com/itchyny/gojq/cmd/gojq"}
-
-
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """govc and a jq, built from the modules that tools/counting pins; Go keeps what it compiled."""
-    go = find_go()
-    assert go is not None, "Go builds the lab, govc and jq"
-    folder = tmp_path_factory.mktemp("counting")
-    for name, package in PROGRAMS.items():
-        build = [str(go.program), "build", "-o", str(folder / name), package]
-        subprocess.run(build, cwd=ROOT / "tools" / "counting", check=True)
-    return {name: folder / name for name in PROGRAMS}
 
 
 @pytest.mark.long
@@ -52,18 +38,10 @@ def test_govc_and_jq_count_what_the_check_finds(
 
 def _counted(lab: LabHandle, programs: dict[str, Path]) -> dict[str, set[str]]:
     """The objects by rule, from another process with nothing of the product in it."""
-    end = lab.vcenter
-    environment = {
-        **os.environ,
-        "GOVC_URL": f"https://{end.host}:{end.port}/sdk",
-        "GOVC_USERNAME": end.user,
-        "GOVC_PASSWORD": end.password,
-        "GOVC_TLS_CA_CERTS": str(end.ca_file),
-        "GOVC_PERSIST_SESSION": "false",
-        "GOMAXPROCS": "2",
-    }
     counting = [sys.executable, "-m", "tools.count_findings"]
     counting += [f"--{name}={program}" for name, program in programs.items()]
-    ran = subprocess.run(counting, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        counting, cwd=ROOT, env=govc_environment(lab), capture_output=True, text=True, check=False
+    )
     assert ran.returncode == 0, ran.stderr
     return {rule: set(objects) for rule, objects in document(ran.stdout).items()}

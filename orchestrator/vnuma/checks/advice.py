@@ -8,7 +8,7 @@ from enum import IntEnum
 from math import ceil
 
 from vnuma.checks.evaluate import evaluate
-from vnuma.checks.finding import Severity
+from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
@@ -49,6 +49,19 @@ class Candidate:
     def nodes(self) -> int:
         """vNUMA nodes on the first host."""
         return self.forecasts[0].prediction.vnuma_nodes
+
+    def fix(self, vm: VmFacts | None) -> Fix:
+        """The way to this shape from the VM as it is; without a VM from nothing."""
+        shape = self.topology
+        settings: Settings = {
+            "numCPUs": shape.vcpus,
+            "numCoresPerSocket": shape.cores_per_socket,
+            **self.settings,
+        }
+        nodes = {"vnuma_nodes": self.nodes} if self.nodes == shape.sockets else {}
+        arm = {"topology": str(shape), "vcpus": shape.vcpus, **nodes}
+        current = vm.settings if vm else dict.fromkeys(settings)
+        return Fix(f"Use {shape}.", arm=arm, settings=settings, current=current)
 
 
 @dataclass(frozen=True)

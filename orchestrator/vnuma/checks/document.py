@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from vnuma.checks.finding import Fix, Severity
+from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.fixes.tool import fix_in_tools
 from vnuma.checks.result import SCHEMA, CheckResult, Group
 
 
@@ -54,7 +55,7 @@ def finding(group: Group) -> dict[str, Any]:
         "arm": it.arm,
         "observed": dict(it.observed),
         "consequence": it.consequence,
-        "fix": _fix(it.fix),
+        "fix": _fix(it),
         "source": it.source,
         "unconfirmed": it.unconfirmed,
         "superseded_by": it.superseded_by,
@@ -70,7 +71,8 @@ def _declared(group: Group, result: CheckResult) -> dict[str, Any]:
     return {"declared": {"file": at.file, "line": at.line}} if at else {}
 
 
-def _fix(fix: Fix | None) -> Mapping[str, Any] | None:
+def _fix(it: Finding) -> Mapping[str, Any] | None:
+    fix = it.fix
     if fix is None:
         return None
     return {
@@ -78,6 +80,7 @@ def _fix(fix: Fix | None) -> Mapping[str, Any] | None:
         "arm": dict(fix.arm),
         "settings": dict(fix.settings),
         "ansible": fix.ansible,
+        "as": {tool.value: text for tool, text in fix_in_tools(it).items()},
         "commands": fix.commands,
     }
 

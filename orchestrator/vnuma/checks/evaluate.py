@@ -155,12 +155,18 @@ def _finding(subject: Subject, rule: Rule, answer: Answer, failed: set[str]) -> 
         arm,
         observed=answer.observed,
         consequence=rule.consequence,
-        fix=replace(answer.fix, topology=_shape(subject)) if answer.fix else Fix(rule.fix),
+        fix=_fix(answer.fix, subject) if answer.fix else Fix(rule.fix),
         source=source,
         superseded_by=first,
         matters=rule.yields_to.get(first, "") or answer.matters,
         unconfirmed=rule.unconfirmed,
     )
+
+
+def _fix(fix: Fix, subject: Subject) -> Fix:
+    """The fix with the VM that it changes. In a study it is the arm that changes, and no VM."""
+    current = subject.vm.settings if subject.vm and subject.study is None else {}
+    return replace(fix, topology=_shape(subject), current=current)
 
 
 def _of_its_vcenter(found: tuple[Kind, str, str], subject: Subject) -> tuple[Kind, str, str]:

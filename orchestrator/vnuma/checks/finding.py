@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Literal
 
-from vnuma.domain.vm.setting import Value
+from vnuma.domain.vm.change import Change, change_to
+from vnuma.domain.vm.setting import Settings, Value
 
 Kind = Literal["vm", "host", "cluster", "study", "vcenter"]
 
@@ -54,6 +56,13 @@ class Fix:
     commands: str = ""
     topology: str = ""
     """The VM's own shape, for a fix that keeps it: a whole arm names one. Empty: not known."""
+    current: Settings = field(default_factory=dict, repr=False)
+    """The VM's settings as they were read: what the fix changes. Empty for an arm of a study."""
+
+    @cached_property
+    def change(self) -> Change:
+        """The settings that the fix changes, before and after; empty where it changes no VM."""
+        return change_to(self.current, self.settings) if self.current else Change()
 
     @property
     def ansible(self) -> dict[str, object]:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vnuma.checks.fixes.tool import Tool, fix_as
+from vnuma.checks.fixes.wording import Target, in_comment
 from vnuma.cli.options import InventoryOption
 from vnuma.cli.screen import WIDEST, echo, say, simulated_banner, width
 from vnuma.cli.shape_options import (
@@ -69,6 +71,10 @@ def advise(
     cluster: ClusterOption = None,
     snapshot: SnapshotOption = None,
     inventory: InventoryOption = None,
+    fix_as_: Annotated[
+        Tool | None,
+        typer.Option("--fix-as", help="Print only the settings of the best shape, to paste into this tool."),
+    ] = None,
     format_: Annotated[AdviseFormat, typer.Option("--format", help="text or json.")] = AdviseFormat.TEXT,
 ) -> None:
     """Advise on topologies, best first, each with its reasons; --write makes the study that tests them.
@@ -87,6 +93,9 @@ def advise(
     )
     if write:
         _write(write, advice, vm or "sql-clone", memory_mb)
+    if fix_as_:
+        echo(_as_tool(fix_as_, advice.candidates[0], there, vm or "sql-clone"))
+        return
     if format_ is AdviseFormat.JSON:
         echo(json.dumps(_document(advice, there), indent=2))
         return
@@ -146,6 +155,17 @@ def _lines(one: Candidate) -> list[str]:
     return [(head if index == 0 else " " * len(head)) + line for index, line in enumerate(lines)]
 
 
+def _target(there: VmLocation, name: str) -> Target:
+    return Target.of_key(there.vm.name, there.vm.key) if there.vm else Target(name)
+
+
+def _as_tool(tool: Tool, best: Candidate, there: VmLocation, name: str) -> str:
+    """The settings of a shape for a tool, under the marker of a lab."""
+    text = fix_as(tool, best.fix(there.vm), _target(there, name))
+    marker = [f"# {in_comment(simulated_banner(there.simulated))}"] if there.simulated else []
+    return "\n".join([*marker, text or f"# The VM is {best.topology} already."])
+
+
 def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
     return {
         "schema": "vnuma/advise/1",
@@ -163,6 +183,7 @@ def _document(advice: Advice, there: VmLocation) -> dict[str, Any]:
                 "confidence": one.forecasts[0].confidence,
                 "reasons": list(one.reasons),
                 "settings": dict(one.settings),
+                "as": {tool: fix_as(tool, one.fix(there.vm), _target(there, "sql-clone")) for tool in Tool},
             }
             for one in advice.candidates
         ],

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vnuma.checks.fixes.tool import Tool
 from vnuma.cli.check_history import recorded, show
-from vnuma.cli.check_output import CheckFormat, FailOn, judge, write
+from vnuma.cli.check_output import CheckFormat, FailOn, judge, write, write_fixes
 from vnuma.cli.evidence import read_text
 from vnuma.cli.options import InventoryOption, StoreOption, find_inventory, read_study
 from vnuma.cli.shape_options import EsxiOption, HostsOption, ThreadsOption, site
@@ -103,6 +104,12 @@ def check(
     ] = None,
     store: StoreOption = None,
     format_: Annotated[CheckFormat, typer.Option("--format", help="What to write.")] = CheckFormat.TABLE,
+    fix_as: Annotated[
+        Tool | None,
+        typer.Option(
+            "--fix-as", help="Write only the fixes of VMs, to paste into this tool; see docs/check.md."
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="File; standard output by default.")
     ] = None,
@@ -114,7 +121,7 @@ def check(
 
     Examples: vnuma check --all --name 'sql-*'; vnuma check --rvtools export.xlsx --format html -o check.html;
     vnuma check --vm sql16 --sql --fail-on block; vnuma check --design plan.json --host-nodes 2x16/256@8.0;
-    vnuma check --explain T14
+    vnuma check --vm sql16 --fix-as govc; vnuma check --explain T14
     """
     if explain is not None:
         _explain(explain)
@@ -131,6 +138,8 @@ def check(
     _one_source(vm, study, all_, None if design else snapshot, rvtools, design)
     if host_nodes and not design:
         raise typer.BadParameter("--host-nodes says where a --design is to run; any other source has hosts.")
+    if fix_as and (study or format_ is not CheckFormat.TABLE):
+        raise typer.BadParameter("--fix-as goes neither with --study nor with --format.")
     if record and (study or baseline):
         raise typer.BadParameter("--record goes neither with --study nor with --baseline.")
     asked = Asked(
@@ -158,7 +167,10 @@ def check(
         then = earlier(baseline, asked)
         require_same_estate(result, then, baseline)
         result = compare(result, then)
-    write(result, format_, output)
+    if fix_as:
+        write_fixes(result, fix_as, output)
+    else:
+        write(result, format_, output)
     judge(result, fail_on)
 
 

@@ -11,6 +11,7 @@ from vnuma.domain.vm.plain_text import escaped
 from vnuma.errors import InputError
 
 if TYPE_CHECKING:
+    from vnuma.checks.fixes.tool import Tool
     from vnuma.checks.result import CheckResult
 
 
@@ -37,7 +38,17 @@ def write(result: CheckResult, format_: CheckFormat, output: Path | None) -> Non
     if format_ is CheckFormat.TABLE and output is None:
         _show(result)
         return
-    text = _text(result, format_)
+    _written(result, _text(result, format_), output)
+
+
+def write_fixes(result: CheckResult, tool: Tool, output: Path | None) -> None:
+    """The fixes of VMs in the words of a tool. Raises InputError where the file cannot be written."""
+    from vnuma.report.check.as_fixes import as_fixes
+
+    _written(result, as_fixes(result, tool), output)
+
+
+def _written(result: CheckResult, text: str, output: Path | None) -> None:
     if output is None:
         echo(text, nl=False)
         return

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import HOST_DECIDES, Estate, Unseen
@@ -27,13 +28,12 @@ _MOST_BYTES = 128_000_000
 
 _UNKNOWN = "Terraform knows it only after apply"
 _SENSITIVE = "Terraform marks it as sensitive, so it is not looked at"
-_NO_ATTRIBUTE = "the Terraform provider has no attribute for it"
 _NEVER = dict.fromkeys(
     (
         *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode"),
         *("autoCoresPerSocket", "exposeVnumaOnCpuHotadd"),
     ),
-    _NO_ATTRIBUTE,
+    NO_ATTRIBUTE,
 )
 _OTHER_KEYS = "Terraform shows only the keys that it sets itself"
 _TEMPLATE = "the template's own keys are not in the plan"
@@ -42,26 +42,30 @@ _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
 
 @dataclass(frozen=True)
 class _Attribute:
-    """An attribute, the setting that it is, and what the provider sets where the code says nothing."""
+    """The attribute of a setting, and what the provider sets where the code says nothing."""
 
-    name: str
     setting: str
     default: Value
     kind: type
 
+    @property
+    def name(self) -> str:
+        """As the provider calls it."""
+        return ATTRIBUTES[self.setting]
+
 
 _ATTRIBUTES = (
-    _Attribute("num_cpus", "numCPUs", 1, int),
-    _Attribute("num_cores_per_socket", "numCoresPerSocket", 1, int),
-    _Attribute("memory", "memoryMB", 1024, int),
-    _Attribute("memory_reservation", "memoryReservation", 0, int),
-    _Attribute("memory_reservation_locked_to_max", "memoryReservationLockedToMax", False, bool),
-    _Attribute("memory_limit", "memoryLimit", -1, int),
-    _Attribute("cpu_reservation", "cpuReservation", 0, int),
-    _Attribute("cpu_limit", "cpuLimit", -1, int),
-    _Attribute("cpu_hot_add_enabled", "cpuHotAddEnabled", False, bool),
-    _Attribute("memory_hot_add_enabled", "memoryHotAddEnabled", False, bool),
-    _Attribute("latency_sensitivity", "latencySensitivity", "normal", str),
+    _Attribute("numCPUs", 1, int),
+    _Attribute("numCoresPerSocket", 1, int),
+    _Attribute("memoryMB", 1024, int),
+    _Attribute("memoryReservation", 0, int),
+    _Attribute("memoryReservationLockedToMax", False, bool),
+    _Attribute("memoryLimit", -1, int),
+    _Attribute("cpuReservation", 0, int),
+    _Attribute("cpuLimit", -1, int),
+    _Attribute("cpuHotAddEnabled", False, bool),
+    _Attribute("memoryHotAddEnabled", False, bool),
+    _Attribute("latencySensitivity", "normal", str),
 )
 
 

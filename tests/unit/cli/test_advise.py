@@ -33,3 +33,12 @@ def test_scripts_get_every_candidate_as_json() -> None:
     assert document["schema"] == "vnuma/advise/1"
     assert candidates["2x8"]["settings"] == {"numa.vcpu.followcorespersocket": "1"}
     assert candidates["16x1"]["worth"] == "avoiding"
+
+
+def test_the_best_shape_is_printed_for_a_tool() -> None:
+    """Attributes to paste, nothing beside comments and them; JSON has every shape's."""
+    printed = vnuma_here(*PAPER, "--fix-as", "terraform").out
+    assert "num_cpus = 16\n" in printed
+    assert "num_cores_per_socket = 16\n" in printed
+    first = json.loads(vnuma_here(*PAPER, "--format", "json").out)["candidates"][0]
+    assert first["as"]["terraform"] == printed.rstrip("\n")

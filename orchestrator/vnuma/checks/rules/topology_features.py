@@ -115,11 +115,19 @@ def t13(facts: Facts) -> Fail | None:
             "hardware version": f"vmx-{facts.hardware}",
             "problem": wrong,
         },
-        Fix(
-            f"Set {even} cores per socket and {even} cores per NUMA node, on hardware version 20 or later.",
-            arm={"topology": f"{facts.vcpus // even}x{even}", "cores_per_numa_node": even},
-            settings={"numCoresPerSocket": even, "coresPerNumaNode": even},
-        ),
+        _node_size(facts, even),
+    )
+
+
+def _node_size(facts: Facts, size: int) -> Fix:
+    """Sockets and nodes of that size; older hardware has to be upgraded first, which no setting does."""
+    text = f"Set {size} cores per socket and {size} cores per NUMA node, on hardware version 20 or later."
+    if facts.hardware < 20:
+        return Fix(text)
+    return Fix(
+        text,
+        arm={"topology": f"{facts.vcpus // size}x{size}", "cores_per_numa_node": size},
+        settings={"numCoresPerSocket": size, "coresPerNumaNode": size},
     )
 
 

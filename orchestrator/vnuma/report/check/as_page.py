@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from markupsafe import Markup
 
 from vnuma import __version__
-from vnuma.checks.finding import Severity
+from vnuma.checks.finding import Finding, Severity
+from vnuma.checks.fixes.ansible import ansible
+from vnuma.checks.fixes.tool import Tool, fix_in_tools
+from vnuma.checks.fixes.wording import Target
 from vnuma.checks.result import CheckedVm, CheckResult, Judged
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.check.words import mixed_words, unseen_words
@@ -139,6 +142,7 @@ def _vm(vm: CheckedVm, findings: _Table[str], reasons: _Table[str]) -> list[Any]
         [findings.number(json.dumps(_finding(vm, item))) for item in vm.findings],
         reasons.number(json.dumps(_reasons(vm))),
         vm.passed,
+        Target.of_key(vm.name, vm.key).uuid,
     ]
 
 
@@ -146,14 +150,13 @@ def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
     it = item.finding
     about = "" if it.kind == "vm" else f"{it.kind} {it.name}"
     fix = it.fix
-    settings = dict(fix.ansible) if fix else {}
     return [
         it.rule,
         it.severity.value,
         about,
         list(it.observed.items()),
         fix.text if fix else "",
-        "\n".join(_variables(settings)) if settings else "",
+        [[tool.label, text] for tool, text in _pastes(it).items()],
         fix.commands if fix else "",
         it.matters,
         it.superseded_by,
@@ -163,10 +166,17 @@ def _finding(vm: CheckedVm, item: Judged) -> list[Any]:
     ]
 
 
-def _variables(settings: dict[str, Any]) -> Iterator[str]:
-    """Ansible variables as YAML lines (JSON is YAML)."""
-    for name, value in settings.items():
-        yield f"{name}: {json.dumps(value)}"
+def _pastes(it: Finding) -> Mapping[Tool, str]:
+    """The fix by tool, shared by many VMs: the UUID is filled in. Of a study's arm, Ansible's alone."""
+    target = Target.of(it)
+    written = fix_in_tools(it, Target("", _UUID) if target.uuid else target)
+    if written or not it.fix or not it.fix.ansible:
+        return written
+    return {Tool.ANSIBLE: "\n".join(ansible(it.fix, target).lines)}
+
+
+_UUID = "VM-UUID"
+"""Stands for the VM's own in a shared text; check.js puts it there."""
 
 
 def _reasons(vm: CheckedVm) -> Sequence[Any]:

@@ -1,0 +1,63 @@
+"""The tools that a fix is written for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+
+from vnuma.checks.finding import Finding, Fix
+from vnuma.checks.fixes.ansible import ansible
+from vnuma.checks.fixes.govc import govc
+from vnuma.checks.fixes.powercli import powercli
+from vnuma.checks.fixes.terraform import terraform
+from vnuma.checks.fixes.wording import Target, Written, in_comment
+
+
+class Tool(StrEnum):
+    """What a reader changes VMs with."""
+
+    TERRAFORM = "terraform"
+    ANSIBLE = "ansible"
+    POWERCLI = "powercli"
+    GOVC = "govc"
+
+    @property
+    def label(self) -> str:
+        """Its name for people."""
+        return _LABELS[self]
+
+
+_LABELS = {
+    Tool.TERRAFORM: "Terraform",
+    Tool.ANSIBLE: "Ansible",
+    Tool.POWERCLI: "PowerCLI",
+    Tool.GOVC: "govc",
+}
+
+_WRITERS: Mapping[Tool, Callable[[Fix, Target], Written]] = {
+    Tool.TERRAFORM: terraform,
+    Tool.ANSIBLE: ansible,
+    Tool.POWERCLI: powercli,
+    Tool.GOVC: govc,
+}
+
+
+def fix_as(tool: Tool, fix: Fix, target: Target) -> str:
+    """The fix as lines to paste; empty where it changes no setting of a VM. All know # for a comment."""
+    if not fix.change:
+        return ""
+    written = _WRITERS[tool](fix, target)
+    lines = list(written.lines)
+    if lines and fix.change.needs_power_off:
+        lines.insert(
+            0, f"# {'The VM is shut down for this' if written.shuts_down else 'Power the VM off first'}."
+        )
+    lines += [f"# {in_comment(name)}: {why}." for name, why in written.left_out.items()]
+    return "\n".join(lines)
+
+
+def fix_in_tools(finding: Finding, target: Target | None = None) -> dict[Tool, str]:
+    """The fix of a finding on a VM by tool; empty where it changes no setting of one."""
+    if finding.kind != "vm" or not finding.fix or not finding.fix.change:
+        return {}
+    return {tool: fix_as(tool, finding.fix, target or Target.of(finding)) for tool in Tool}

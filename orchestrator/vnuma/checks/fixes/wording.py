@@ -1,0 +1,60 @@
+"""What a tool is asked to change, and what it can be told of that."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from vnuma.checks.finding import Finding
+from vnuma.domain.vm.change import Edit
+from vnuma.domain.vm.setting import TYPED, Value
+
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
+
+
+@dataclass(frozen=True)
+class Target:
+    """The VM to change: by its instance UUID where it has one, else by its name."""
+
+    name: str
+    uuid: str = ""
+
+    @staticmethod
+    def of(finding: Finding) -> Target:
+        """The VM of a finding. A design's VM, and one of an export without UUIDs, has its name alone."""
+        return Target.of_key(finding.vm, finding.vm_key)
+
+    @staticmethod
+    def of_key(name: str, key: str) -> Target:
+        """A VM by its name and key."""
+        last = key.rpartition("/")[2]
+        return Target(name, last if _UUID.fullmatch(last) else "")
+
+
+@dataclass(frozen=True)
+class Written:
+    """Lines for a tool, and settings that it cannot change, each with the reason."""
+
+    lines: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
+    shuts_down: bool = False
+    """Whether the tool itself shuts the VM down for a setting that needs it off."""
+
+
+def explicit(edit: Edit) -> Value:
+    """The value to ask for; "not set" of a typed setting by its own name."""
+    spec = TYPED.get(edit.setting)
+    return spec.unset if spec and edit.after is None else edit.after
+
+
+def as_text(value: Value) -> str:
+    """A value of extraConfig or of a command line."""
+    if isinstance(value, bool):
+        return str(value).upper()
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def in_comment(text: str) -> str:
+    """The text within one line: nothing in it ends a comment, or moves a terminal."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
