@@ -252,8 +252,10 @@ def test_only_boots_seen_as_intended_count_as_effective(loaded: Load) -> None:
 
 def test_a_run_before_its_declared_end_says_how_far_it_is_and_no_word(loaded: Load) -> None:
     """Seven of eight blocks are complete: figures and intervals, and why there is no verdict."""
-    text = " ".join(as_text(loaded(Story(text=study_text(blocks=8), stop_after=42))).split())
+    run = loaded(Story(text=study_text(blocks=8), stop_after=42))
+    text, brief = (" ".join(made(run).split()) for made in (as_text, brief_as_text))
 
+    assert "Not every cell has shown its topology" in brief[brief.index("Limits ") :]
     assert "Words withheld: the run is not at its declared end" in text
     assert "1 of 8 declared blocks were not begun" in text
 

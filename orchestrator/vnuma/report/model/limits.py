@@ -199,7 +199,10 @@ def _a_a(loaded: LoadedRun, analysis: Analysis) -> Statement:
         kind: Kind = "not evaluated" if loaded.study.design.a_a else "not run"
         return Statement(kind, "The same against itself (A/A).", f"{words}.")
     floor = f"Two equal columns differ by {percent_up(check.noise_floor)} at most in 95% of such runs."
-    kind = "alarm" if check.state == "alarm" else "limits it" if check.state == "note" else "no alarm"
+    if check.state == "note":
+        what = "The reference differs a little from itself (A/A)."
+        return Statement("limits it", what, f"{words}. {floor}")
+    kind = "alarm" if check.state == "alarm" else "no alarm"
     return Statement(kind, "The same against itself (A/A).", f"{words}. {floor}")
 
 
@@ -222,7 +225,8 @@ def _order(loaded: LoadedRun, analysis: Analysis) -> Statement:
     blocks = counted(analysis.blocks, "block")
     order = ORDER_WORDS[design.order].removeprefix("in ")
     words = f"{blocks} in {order} (seed {loaded.run.seed}); {_lower(drift_words(analysis.drift))}"
-    return Statement(_alarming(analysis.drift), "Order and drift.", words)
+    kind = _alarming(analysis.drift)
+    return Statement(kind, "Times drifted." if kind == "limits it" else "Order and drift.", words)
 
 
 def _sentinel(analysis: Analysis) -> Statement:
@@ -231,7 +235,9 @@ def _sentinel(analysis: Analysis) -> Statement:
     if not isinstance(watched, Drift):
         kind: Kind = "not run" if watched == NOT_RUN else "not evaluated"
         return Statement(kind, what, f"{watched.reason[:1].upper()}{watched.reason[1:]}.")
-    return Statement(_alarming(watched), what, drift_words(watched))
+    kind = _alarming(watched)
+    what = "The host drifted (sentinel)." if kind == "limits it" else what
+    return Statement(kind, what, drift_words(watched))
 
 
 def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
@@ -239,7 +245,9 @@ def _contention(loaded: LoadedRun, vm: Vm) -> Statement:
     found, what = contention(loaded, vm), "Processor time on the host."
     if isinstance(found, str):
         return Statement("not evaluated", what, f"{found[:1].upper()}{found[1:]}.")
-    return Statement("limits it" if found.contended else "no alarm", what, f"{found.words}.")
+    if found.contended:
+        return Statement("limits it", "The VM waited for the host's processors.", f"{found.words}.")
+    return Statement("no alarm", what, f"{found.words}.")
 
 
 def _alarming(drift: Drift | NotEvaluated) -> Kind:
@@ -253,12 +261,14 @@ def _effective(loaded: LoadedRun, vm: Vm) -> Statement:
     lost = lost_words(loaded, vm)
     more = f" {lost}." if lost else ""
     if machine_of(loaded, vm):
-        kind: Kind = "holds" if found.as_intended == found.planned else "limits it"
-        return Statement(kind, "Placement.", f"{found.words}, by each node's FilePages.{more}")
+        text = f"{found.words}, by each node's FilePages.{more}"
+        if found.as_intended == found.planned:
+            return Statement("holds", "Placement.", text)
+        return Statement("limits it", "Not every cell has proven its placement.", text)
     if found.as_intended == found.planned:
         text = f"{found.words}: in vSphere's read-back, in the guest and in SQL Server.{more}"
         return Statement("holds", "Effective topology.", text)
-    return Statement("limits it", "Effective topology.", f"{found.words}.{more}")
+    return Statement("limits it", "Not every cell has shown its topology.", f"{found.words}.{more}")
 
 
 def _put_back(vm: Vm) -> Statement:
