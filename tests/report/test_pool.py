@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from typer.testing import CliRunner
 from tests.report.build import build, story, study_text
 from tests.support.stores import new_store
 from vnuma.analysis.compare import Contrast
+from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.pooling import heterogeneity, pool
 from vnuma.analysis.verdict import Rules, Word
 from vnuma.cli.main import app
@@ -133,6 +135,51 @@ def test_runs_that_contradict_each_other_are_said_to(runs: dict[str, LoadedRun])
     assert arm.heterogeneity.sd > 0.02
     assert "slower in 3, faster in 1: they contradict each other" in text
     assert "runs differ by more than their own errors explain" in text
+
+
+def test_beside_every_equivalent_stands_what_could_have_gone_unseen(runs: dict[str, LoadedRun]) -> None:
+    """In one VM 0 of 6 boots, over the runs 0 of 18; without a summary that of a VM. As text and as JSON."""
+    found = pooled(runs, "slower", "slower too", "slower as well")
+    arm = next(one for one in json.loads(as_json(found))["arms"] if one["arm"] == "2x8")
+    alone = " ".join(as_text(pooled(runs, "slower", "slower too", "few")).split())
+
+    assert (arm["verdict"], {one["verdict"] for one in arm["each"]}) == ("equivalent", {"equivalent"})
+    assert arm["unseen_share"] == pytest.approx(1 - 0.05 ** (1 / 18))
+    assert [one["unseen_share"] for one in arm["each"]] == pytest.approx([1 - 0.05 ** (1 / 6)] * 3)
+    assert "up to 16% of its boots may be in a state" in " ".join(as_text(found).split())
+    assert "2x8: no summary" in alone
+    assert "up to 40% of an arm's boots may be in another state" in alone
+
+
+@pytest.mark.parametrize(("slow_in", "word"), [(1, Word.EQUIVALENT), (3, Word.UNDECIDED)])
+def test_boots_in_another_state_are_counted_over_all_runs(slow_in: int, word: Word) -> None:
+    """1 of 24 boots stands apart and is named; 3 of 24 are a second state, and no mean over both is given."""
+    slow = OddCell("4x4", 2, 0.1, 0.02, 0.11)
+    means = [0.0, 0.0001, -0.0001]
+    made = [
+        Contrast("4x4", "4x4", 8, mean, None, None, (mean,) * 8, noticeable=0.02, paired=tuple(range(8)))
+        for mean in means
+    ]
+    runs = [replace(one, odd=(slow,)) for one in made[:slow_in]] + made[slow_in:]
+    verdict = pool("4x4", runs, 1, RULES).verdict
+
+    assert verdict is not None
+    assert (verdict.word, len(verdict.apart), verdict.other_boots) == (word, slow_in, 24 - slow_in)
+    if word is Word.EQUIVALENT:
+        assert verdict.unseen == pytest.approx(stats.beta.ppf(0.95, 2, 23))
+
+
+def test_what_varies_is_what_surrounds_the_vm(runs: dict[str, LoadedRun]) -> None:
+    """Hosts are listed; what the cells took is not, though no two runs agree in it."""
+    names = ("slower", "slower too", "slower as well")
+    took = [
+        replace(run, attempts=tuple(replace(one, timings={"measure": took}) for one in run.attempts))
+        for took, run in enumerate(map(runs.__getitem__, names), start=1)
+    ]
+    found = pool_runs(took)
+
+    assert list(found.varies) == ["Host, Name"]
+    assert "esx02 (" in as_text(found)
 
 
 def test_a_run_without_enough_boots_is_left_out_and_named(runs: dict[str, LoadedRun]) -> None:

@@ -11,10 +11,11 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from vnuma.analysis.compare import Contrast, Interval, bonferroni
 from vnuma.analysis.distributions import f_upper, t_quantile
+from vnuma.analysis.outliers import OddCell
 from vnuma.analysis.verdict import Rules, Verdict, decide
 
 FEWEST_RUNS = 3
@@ -34,7 +35,8 @@ class Heterogeneity:
 class Pooled:
     """One arm over runs. `prediction`: where what one more such run measures lies in 95% of cases.
 
-    `verdict` and `prediction` are None below 3 runs.
+    `verdict` and `prediction` are None below 3 runs. What the verdict says of single boots is of the boots of
+    all runs together.
     """
 
     arm: str
@@ -46,27 +48,49 @@ class Pooled:
 
 def pool(arm: str, runs: Sequence[Contrast], family: int, rules: Rules) -> Pooled:
     """`runs`: the arm's contrast in each; `family`: how many arms are summarised together."""
+    runs = [run for run in runs if run.log_ratio is not None]
     estimates = [run.log_ratio for run in runs if run.log_ratio is not None]
     if len(estimates) < FEWEST_RUNS:
         return Pooled(arm, len(estimates), None, None, None)
     mean, sd, n = statistics.fmean(estimates), statistics.stdev(estimates), len(estimates)
     sd = 0.0 if sd < 1e-12 else sd
-    summary = Contrast(
-        arm,
-        arm,
-        sum(run.boots for run in runs),
-        mean,
-        bonferroni(mean, sd / math.sqrt(n), n - 1, family, ALPHA),
-        None,
-        tuple(estimates),
-        step=max(run.step for run in runs),
-    )
+    error = bonferroni(mean, sd / math.sqrt(n), n - 1, family, ALPHA)
+    summary = _every_boot(replace(runs[0], arm=arm, label=arm, log_ratio=mean, inference=error), runs)
     return Pooled(
         arm,
         n,
         decide(summary, rules, ALPHA),
         Interval.around(mean, t_quantile(1 - ALPHA / 2, n - 1) * sd * math.sqrt(1 + 1 / n)),
         heterogeneity([run.differences for run in runs]),
+    )
+
+
+def _every_boot(summary: Contrast, runs: Sequence[Contrast]) -> Contrast:
+    """The summary with the boots of all runs, which decide what "equivalent" may hide; blocks renumbered."""
+    pairs: list[int] = []
+    odd: list[OddCell] = []
+    for run in runs:
+        first = max((*pairs, *(cell.block for cell in odd)), default=-1) + 1
+        pairs += [first + block for block in run.paired]
+        odd += [
+            replace(
+                cell,
+                label=summary.label if cell.label == run.label else cell.label,
+                block=first + cell.block,
+            )
+            for cell in run.odd
+        ]
+    seen = [run.noticeable for run in runs if run.noticeable is not None]
+    return replace(
+        summary,
+        boots=sum(run.boots for run in runs),
+        rank=None,
+        differences=tuple(one for run in runs for one in run.differences),
+        step=max(run.step for run in runs),
+        prediction=None,
+        odd=tuple(odd),
+        noticeable=max(seen) if len(seen) == len(runs) else None,
+        paired=tuple(pairs),
     )
 
 

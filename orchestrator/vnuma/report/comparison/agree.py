@@ -15,6 +15,9 @@ _MUST_GROUPS = frozenset({"SQL Server", "Dataset", "Client"})
 _MUST_OF_VM = frozenset({"Guest", "Memory"})
 _NEVER_SHOWN = frozenset({"Product and study", "VM before the run"})
 """Differs by nature (name, path, dates) or is set by the arms."""
+_MEASURED = frozenset({"Timed executions", "Time of a cell"})
+"""What the run itself gave: no two are alike."""
+_SURROUNDINGS_OF_VM = frozenset({"Hardware version", *_MUST_OF_VM})
 
 
 @dataclass(frozen=True)
@@ -38,11 +41,12 @@ def differences(before: LoadedRun, one: Vm, after: LoadedRun, other: Vm) -> list
     return sorted(found, key=lambda item: item.key is None)
 
 
-def may_differ(run: LoadedRun, vm: Vm) -> Iterator[tuple[str, str]]:
-    """Name and value of everything about a VM's surroundings that runs need not share."""
+def surroundings(run: LoadedRun, vm: Vm) -> Iterator[tuple[str, str]]:
+    """Name and value of all that a result may depend on: host, hardware, releases and settings."""
     for group, pairs in configuration(run, vm):
-        if group not in _MUST_GROUPS | _NEVER_SHOWN:
-            for name, value in pairs:
+        for name, value in pairs:
+            of_vm = group == "VM before the run" and name in _SURROUNDINGS_OF_VM
+            if of_vm or group not in _NEVER_SHOWN | _MEASURED:
                 yield f"{group}, {name}", value
 
 

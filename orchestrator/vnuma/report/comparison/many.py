@@ -12,7 +12,7 @@ from vnuma.analysis.pooling import FEWEST_RUNS, Pooled, pool
 from vnuma.analysis.result import Analysis, ArmResult
 from vnuma.analysis.verdict import Rules
 from vnuma.errors import InputError
-from vnuma.report.comparison.agree import differences, may_differ
+from vnuma.report.comparison.agree import differences, surroundings
 from vnuma.report.comparison.pair import refuse_idle
 from vnuma.report.model.model import LoadedRun
 from vnuma.store.rows import Vm
@@ -79,7 +79,7 @@ def pool_runs(runs: Sequence[LoadedRun], allowed: Collection[str] = ()) -> Pool:
         isinstance(unit.analysis.positive_control, ControlCheck) and not unit.analysis.positive_control.passed
         for unit in counted
     )
-    rules = Rules(design.equivalence, None, failed, better=first.measure.better)
+    rules = Rules(design.equivalence, None, failed, better=first.measure.better, replicate=first.replicate)
     held = {arm.arm: [found for unit in counted if (found := unit.arm(arm.arm))] for arm in first.arms}
     family = max(1, sum(len(found) >= FEWEST_RUNS for found in held.values()))
     arms = tuple(pool(arm, [one.contrast for one in found], family, rules) for arm, found in held.items())
@@ -120,6 +120,6 @@ def _refuse(units: Sequence[Unit], allowed: Collection[str]) -> None:
 def _varies(units: Sequence[Unit]) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
     for unit in units:
-        for name, value in may_differ(unit.run, unit.vm):
+        for name, value in surroundings(unit.run, unit.vm):
             found[name][value].append(unit.name)
     return {name: dict(values) for name, values in found.items() if len(values) > 1}

@@ -10,11 +10,11 @@ from typing import Any
 
 from vnuma.analysis.compare import Interval
 from vnuma.analysis.pooling import FEWEST_RUNS, Heterogeneity, Pooled
-from vnuma.analysis.verdict import Word
+from vnuma.analysis.verdict import Verdict, Word
 from vnuma.analysis.wording import limits, listed, percent, signed
 from vnuma.domain.vm.plain_text import counted
 from vnuma.report.comparison.many import Pool, Unit
-from vnuma.report.model.words import banner, direction, verdict_words
+from vnuma.report.model.words import banner, direction, unseen_states, verdict_words
 
 WIDTH = 80
 PLOT = 27
@@ -94,11 +94,13 @@ def _line(ratio: float | None, interval: Interval, low: float, high: float) -> s
 def summary(found: Pool, arm: Pooled) -> str:
     """The verdict over runs, whether they agree, and where one more would lie."""
     words = agreement(found, arm)
+    own = [one.verdict for unit in found.counted if (one := unit.arm(arm.arm))]
+    hidden = f" {unseen_states(own)}".rstrip()
     if arm.verdict is None or arm.prediction is None:
-        return f"no summary, {arm.runs} of {FEWEST_RUNS} VMs with enough boots; {words}."
+        return f"no summary, {arm.runs} of {FEWEST_RUNS} VMs with enough boots; {words}.{hidden}"
     return (
         f"over runs {verdict_words(arm.verdict)}; {words}; {scatter(arm.heterogeneity, arm.runs)}; "
-        f"one more run: {limits(arm.prediction, 1)}%."
+        f"one more run: {limits(arm.prediction, 1)}%.{'' if arm.verdict.unseen is not None else hidden}"
     )
 
 
@@ -158,6 +160,8 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
         "interval_95": _limits(verdict.interval if verdict else None),
         "verdict": str(verdict.word) if verdict else None,
         "withheld": str(verdict.withheld) if verdict and verdict.withheld else None,
+        "boots": sum(one.contrast.boots for _, one in own),
+        **_boots(verdict),
         "prediction_95": _limits(arm.prediction),
         "between_sd": seen.sd if seen else None,
         "between_p": seen.p if seen else None,
@@ -171,9 +175,21 @@ def _pooled(found: Pool, arm: Pooled) -> dict[str, Any]:
                 "unadjusted_95": _limits(_own(one.contrast.inference)),
                 "boots": one.contrast.boots,
                 "verdict": str(one.verdict.word),
+                **_boots(one.verdict),
             }
             for unit, one in own
         ],
+    }
+
+
+def _boots(verdict: Verdict | None) -> dict[str, Any]:
+    """What single boots show or hide, under the names that `vnuma results` uses."""
+    return {
+        "unseen_share": verdict.unseen if verdict else None,
+        "noticeable_shift": verdict.noticeable if verdict else None,
+        "boots_apart": list(verdict.apart) if verdict else [],
+        "reference_boots_apart": list(verdict.reference_apart) if verdict else [],
+        "ratio_of_others": verdict.others if verdict else None,
     }
 
 

@@ -139,7 +139,7 @@ def answer(loaded: LoadedRun, analysis: Analysis) -> list[tuple[str, bool]]:
     alone = [item for item in analysis.sizes_apart if item.arm != control]
     if alone:
         pieces.append((f" {apart_sentence(alone, loaded.result.design.size_word)}", False))
-    hidden = _unseen_states(analysis)
+    hidden = unseen_states([arm.verdict for arm in analysis.arms])
     pieces += [(f" {hidden}", False)] if hidden else []
     if not analysis.at_declared_end:
         pieces.insert(0, (f"{done_words(loaded, analysis)}. ", False))
@@ -154,9 +154,9 @@ def done_words(loaded: LoadedRun, analysis: Analysis) -> str:
     return f"{analysis.complete_blocks} of {planned} declared blocks are complete"
 
 
-def _unseen_states(analysis: Analysis) -> str:
+def unseen_states(verdicts: Iterable[Verdict]) -> str:
     """What "equivalent" does not speak of: boots in another state, of the arm that may have most of them."""
-    found = [arm.verdict for arm in analysis.arms if arm.verdict.unseen is not None]
+    found = [verdict for verdict in verdicts if verdict.unseen is not None]
     if not found:
         return ""
     most = max(found, key=lambda verdict: verdict.unseen or 0.0)
