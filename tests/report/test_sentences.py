@@ -3,33 +3,54 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import yaml
 
+from tests.conftest import LabFactory
 from tests.report.build import GOLDEN_STORY, Story, study_text
+from tests.support.cli import vnuma
+from tests.support.site import SMALL, write_inventory, write_machines
 from tests.unit.analysis.data import ARMS, Study, columns_of, study_of
 from vnuma.analysis import Analysis, NotEvaluated, analyse
 from vnuma.analysis.checks import AaCheck
 from vnuma.analysis.result import ArmResult, RunResult
 from vnuma.analysis.verdict import Word
 from vnuma.analysis.wording import sentence
+from vnuma.assets import asset
 from vnuma.domain.study.declaration import METHOD
 from vnuma.domain.study.study_file import parse_study
+from vnuma.engine.lease.context import store_url
 from vnuma.report.model.limits import how_far
 from vnuma.report.model.methods import methods, scope
-from vnuma.report.model.model import LoadedRun
+from vnuma.report.model.model import LoadedRun, load_run
 from vnuma.report.model.words import answer
 from vnuma.report.terminal.run_text import all_as_text
+from vnuma.store.open import open_store
 
 Load = Callable[[Story], LoadedRun]
 A_SHARE = 100
 SHARES = [0, *(pytest.param(share, marks=pytest.mark.long) for share in range(1, 5))]
 """Five hundred studies; the first hundred with every change."""
+SCENARIOS: dict[str, tuple[str, dict[str, Any]]] = {
+    "paper": ("", {}),
+    "null": ("", {}),
+    "esxi8-default": ("", {}),
+    "standalone": ("", {}),
+    "shea2012": ("shea2012", {"scale_factor": 0.002, "queries_per_stream": 1}),
+    "adkin2014": ("adkin2014", {}),
+    "chang2005": ("chang2005", {"forms": ["noop"], "sizes": [20]}),
+    "closson2009": ("closson2009", {}),
+}
+"""Those that `vnuma lab up --help` names: a shipped study, or the small one, and what makes it small."""
 LIMITS = re.compile(r"\((?:\d+%: )?(-?[\d.]+) to (-?[\d.]+)\)")
 
 
@@ -68,6 +89,7 @@ class Report:
     """What a report says, and what it says it of."""
 
     found: Analysis
+    reference: str
     answer: str
     text: str
     """All that `vnuma results --all` prints, and the page's statements beside it."""
@@ -79,12 +101,22 @@ def report(run: LoadedRun, result: RunResult) -> Report:
     arms = dict.fromkeys(column.arm for column in design.columns)
     text = study_text(blocks=design.blocks, sizes=", ".join(map(str, design.sizes)), forms="client")
     text = text.partition("published:")[0].replace("[1x16, 2x8, 4x4, 8x2, 16x1]", f"[{', '.join(arms)}]")
-    told = replace(run, study=parse_study(text, "study.yml"), result=result)
-    (found,), (vm,) = result.primary, told.vms
+    return report_of(replace(run, study=parse_study(text, "study.yml"), result=result))
+
+
+def report_of(told: LoadedRun) -> Report:
+    """What is said of a run."""
+    (found,), (vm,) = told.result.primary, told.vms
     said = "".join(text for text, _ in answer(told, found))
     page = [f"{item.what} {item.text}" for item in how_far(told, vm, found)]
     everything = [all_as_text(told), said, *page, methods(told, vm, found), scope(told, vm, found)]
-    return Report(found, said, " ".join(" ".join(everything).split()))
+    return Report(found, told.study.reference, said, " ".join(" ".join(everything).split()))
+
+
+def wrong_in(said: Report) -> list[str]:
+    """Every sentence of a report that its own figures contradict."""
+    verdicts = [text for arm in said.found.arms for text in contradictions(arm)]
+    return [*verdicts, *advice(said), *blocks_to_run(said), *statements(said)]
 
 
 def contradictions(arm: ArmResult) -> Iterator[str]:
@@ -115,11 +147,11 @@ def contradictions(arm: ArmResult) -> Iterator[str]:
 
 
 def advice(said: Report) -> Iterator[str]:
-    """ "Use 1x16" only where no measured arm may still be faster; any other advice is of a faster arm."""
+    """The reference only where no measured arm may still be faster; any other advice is of a faster arm."""
     words = {arm.arm: arm.verdict.word for arm in said.found.arms}
     open_arms = [arm for arm, word in words.items() if word in (Word.UNDECIDED, Word.TOO_FEW)]
     advised = re.search(r"Use (\S+?)[:, ]", said.answer)
-    if advised and advised[1] == "1x16":
+    if advised and advised[1] == said.reference:
         if open_arms or Word.FASTER in words.values():
             yield f"advice beside arms that may be faster: {said.answer}"
     elif advised:
@@ -178,13 +210,34 @@ def statements(said: Report) -> Iterator[str]:
 def test_no_sentence_is_contradicted_by_the_figures_beside_it(loaded: Load, share: int) -> None:
     """Verdicts, advice, statements and methods of a hundred reports."""
     run = loaded(GOLDEN_STORY)
-    wrong: list[str] = []
-    for result in results(share):
-        said = report(run, result)
-        wrong += [text for arm in said.found.arms for text in contradictions(arm)]
-        wrong += [*advice(said), *blocks_to_run(said), *statements(said)]
+    assert [text for result in results(share) for text in wrong_in(report(run, result))] == []
 
-    assert wrong == []
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", SCENARIOS)
+def test_no_sentence_of_a_scenarios_report_is_contradicted(
+    tmp_path: Path, lab: LabFactory, scenario: str
+) -> None:
+    """A small study of each built-in scenario of the lab, in the fewest blocks that verdicts need."""
+    running = lab(scenario)
+    shipped, changed = SCENARIOS[scenario]
+    text = asset(f"studies/{shipped}.yml").read_text(encoding="utf-8") if shipped else json.dumps(SMALL)
+    study: dict[str, Any] = yaml.safe_load(text)
+    study["design"] |= {"blocks": 6, "warmups": 0}
+    study["workload"] |= changed
+    if running.state.machines:
+        study["vm"] = running.state.machines[0].name
+    else:
+        study |= {"quiet": {"for_s": 0}, "power": SMALL["power"]}
+    path = tmp_path / "study.yml"
+    path.write_text(json.dumps(study), encoding="utf-8")
+    write = write_machines if running.state.machines else write_inventory
+
+    ran = vnuma("run", path, "-i", write(tmp_path, running))
+
+    assert ran.code == 0, ran.text
+    said = report_of(load_run(open_store(store_url()), "latest"))
+    assert wrong_in(said) == [], said.text
 
 
 def test_no_verdict_changes_without_a_new_number_of_the_method() -> None:
