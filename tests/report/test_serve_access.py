@@ -54,8 +54,10 @@ def test_every_answer_says_what_a_browser_may_do(open_site: str) -> None:
 
 
 def test_a_name_that_is_not_this_machine_s_is_refused(open_site: str) -> None:
-    """A page elsewhere cannot read this one by giving its own name this address."""
-    assert asked(open_site, "/", Host="evil.example").status == 421
+    """A page elsewhere cannot read this one by giving its own name this address; nor by a broken one."""
+    for name in ("evil.example", "evil.example@localhost", "localhost:99999", "localhost/x", "[::1", ""):
+        assert asked(open_site, "/", Host=name).status == 421, name
+    assert asked(open_site, "/", Host="[::1]:8765").status == 200
     assert asked(open_site, "/", Host="localhost:8765").status == 200
 
 
@@ -72,6 +74,9 @@ def test_the_token_opens_it_for_programs(token_site: str) -> None:
     """As a bearer token; another one does not."""
     assert asked(token_site, "/metrics", Authorization=f"Bearer {TOKEN}").status == 200
     assert asked(token_site, "/metrics", Authorization="Bearer wrong").status == 401
+    assert asked(token_site, "/metrics", Authorization=f"Bearer {TOKEN}", Host="a.example").status == 200
+    for name in ("a@evil.example", "evil.example:99999"):
+        assert asked(token_site, "/metrics", Authorization=f"Bearer {TOKEN}", Host=name).status == 421
 
 
 def test_a_browser_signs_in_once(token_site: str) -> None:
@@ -88,7 +93,9 @@ def test_a_browser_signs_in_once(token_site: str) -> None:
     assert asked(token_site, "/", Cookie="vnuma_reader=wrong").status == 401
 
 
-@pytest.mark.parametrize("after", ["//evil.example", "https://evil.example", "/\\evil.example", "x", "/a\nb"])
+@pytest.mark.parametrize(
+    "after", ["//evil.example", "//[", "https://evil.example", "/\\evil.example", "x", "/a\nb"]
+)
 def test_signing_in_leads_nowhere_else(token_site: str, after: str) -> None:
     """The way back is a path of this server."""
     signed = asked(token_site, "/sign-in", "POST", urlencode({"token": TOKEN, "after": after}))
@@ -104,11 +111,14 @@ def test_a_wrong_token_is_said_and_not_shown(token_site: str) -> None:
 
 
 def test_a_proxy_s_header_counts_from_its_address_alone(tmp_path: Path) -> None:
-    """Anybody can send a header."""
+    """Anybody can send a header: a page of another site too, where the proxy is on its reader's machine."""
     store = new_store(tmp_path / "vnuma.db")
-    with serving(store, Access(proxy=Proxy("127.0.0.1", "X-User"))) as address:
+    proxy = Proxy("127.0.0.1", "X-User")
+    with serving(store, Access(proxy=proxy, token=TOKEN, public_names=("Vnuma.example",))) as address:
         assert asked(address, "/", X_User="ada").status == 200
         assert asked(address, "/").status == 401
+        assert asked(address, "/", X_User="ada", Host="vnuma.example").status == 200
+        assert "--public-name" in asked(address, "/", X_User="ada", Host="evil.example").text
     with serving(store, Access(proxy=Proxy("10.0.0.9", "X-User"))) as address:
         assert asked(address, "/", X_User="ada").status == 401
 

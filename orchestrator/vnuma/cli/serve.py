@@ -36,6 +36,12 @@ def serve(
     user_header: Annotated[
         str | None, typer.Option(metavar="NAME", help="The header in which it names them.")
     ] = None,
+    public_name: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME", help="A name that browsers know it by, besides its address; repeatable."
+        ),
+    ] = None,
     store: StoreOption = None,
 ) -> None:
     """Show the store live in a browser: runs, reports, comparisons, estate, audit. Nothing is changed.
@@ -64,6 +70,7 @@ def serve(
         tls=Tls(certificate, key) if certificate and key else None,
         token=_token(token_file),
         proxy=Proxy(proxy, user_header) if proxy and user_header else None,
+        public_names=tuple(public_name or ()),
     )
     access.require_safe()
     opened = open_for_reading(store_url(store))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
@@ -15,6 +16,7 @@ LEAST_TOKEN = 16
 
 COOKIE = "vnuma_reader"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"(?:([a-z0-9._-]+)|\[([0-9a-f:.]+)\])(?::([0-9]{1,5}))?", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Access:
     tls: Tls | None = None
     token: str | None = None
     proxy: Proxy | None = None
+    public_names: tuple[str, ...] = ()
+    """Names that readers know the server by, besides its address."""
 
     @property
     def loopback(self) -> bool:
@@ -74,13 +78,17 @@ class Access:
                 "--user-header); or leave --host out and use: ssh -L 8765:127.0.0.1:8765 HOST",
             )
 
-    def knows_host(self, name: str) -> bool:
-        """Whether the name that a request was sent to is ours.
+    def knows_host(self, header: str) -> bool:
+        """Whether the name in a request's Host header is ours; one that cannot be parsed is not.
 
-        A page of another site can lead a browser here by a name of its own (DNS rebinding); who has to show
-        a token or comes through a proxy is safe from that.
+        A page of another site can lead a browser here by a name of its own (DNS rebinding). A token protects
+        from that. A proxy's header does not: such a page can send it, and from the proxy's own machine.
         """
-        return bool(self.token or self.proxy) or name in LOOPBACK_NAMES or name == self.host
+        name = _name_in(header)
+        if name is None:
+            return False
+        ours = (*LOOPBACK_NAMES, self.host.lower(), *(public.lower() for public in self.public_names))
+        return name in ours or (self.token is not None and self.proxy is None)
 
     def is_token(self, given: str) -> bool:
         """Whether that is the token, compared in constant time."""
@@ -94,3 +102,11 @@ class Access:
     def is_cookie(self, given: str) -> bool:
         """Whether a browser has signed in."""
         return self.token is not None and hmac.compare_digest(given.encode(), self.cookie().encode())
+
+
+def _name_in(header: str) -> str | None:
+    """The name or address of a Host header, `NAME[:PORT]` (RFC 9110, 7.2); None if it is not one."""
+    found = _HOST.fullmatch(header.lower())
+    if found is None or int(found[3] or 0) > 65535:
+        return None
+    return found[1] or found[2]

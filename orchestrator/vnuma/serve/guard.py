@@ -60,8 +60,10 @@ class Guard:
         await (answer or self._app)(scope, receive, guarded)
 
     def _refusal(self, request: Request) -> Response | None:
-        if not self._access.knows_host(request.url.hostname or ""):
-            return PlainTextResponse("This server has another name.\n", 421)
+        if not self._access.knows_host(",".join(request.headers.getlist("host"))):
+            return PlainTextResponse(
+                "This server has another name. Name it: vnuma serve --public-name NAME\n", 421
+            )
         path = request.url.path
         if request.method not in ("GET", "HEAD") and (request.method, path) != ("POST", SIGN_IN):
             return PlainTextResponse("Read only.\n", 405, {"allow": "GET, HEAD"})
@@ -106,7 +108,10 @@ class Guard:
 
 def _own_path(given: str) -> str:
     """A path of this server; the first page for anything that leads elsewhere."""
-    parts = urlsplit(given)
+    try:
+        parts = urlsplit(given)
+    except ValueError:
+        return "/"
     elsewhere = parts.scheme or parts.netloc or not given.startswith("/") or given.startswith("//")
     return "/" if elsewhere or "\\" in given or not given.isprintable() else given
 
