@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,12 +19,13 @@ from tests.support.cli import vnuma_here
 from tests.support.postgresql import Cluster
 from tests.support.stores import new_store
 from vnuma.checks.drift import RecordedCheck
-from vnuma.errors import StoreError
+from vnuma.errors import InputError, StoreError
 from vnuma.serve import app, reader
+from vnuma.serve.kept import Kept
 from vnuma.serve.metrics import metrics
 from vnuma.serve.pages import Pages
 from vnuma.serve.reader import Reader
-from vnuma.store import audit, estate_checks, runs
+from vnuma.store import audit, estate_checks, runs, tables
 from vnuma.store.audit import AuditLine
 from vnuma.store.estate_checks import NewFinding
 from vnuma.store.open import Store, open_for_reading, open_store
@@ -168,6 +170,51 @@ def test_a_watcher_hears_of_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert "quick.1: stopped" in next(sent)
         store.place.path.rename(tmp_path / "gone.db")
         assert "cannot be read now" in next(sent)
+
+
+def test_a_run_that_cannot_be_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is listed with the reason; who watches it hears of it, and HEAD asks for no stream."""
+    for module in (app, reader):
+        monkeypatch.setattr(module, "POLL_S", 0.02)
+    store = new_store(tmp_path / "vnuma.db")
+    first, second = (build(store, Story(text=text(vm), stop_after=3)) for vm in ("sql16", "sql17"))
+    with serving(store) as address, listening(address, f"/runs/{first.name}") as sent:
+        next(sent)
+        with store.write() as connection:
+            studies = tables.study
+            connection.execute(
+                studies.update().where(studies.c.id == first.study_id).values(yaml="nonsense: 1")
+            )
+            runs.set_run_state(connection, first.id, RunState.FINISHED)
+        assert f"{first.name} cannot be read" in next(sent)
+        page = Outline(asked(address, "/").text).text
+        assert f"{first.name} cannot be read" in page
+        assert second.name in page
+        assert asked(address, f"/runs/{second.name}").status == 200
+        assert asked(address, f"/runs/{first.name}").status == 503
+        assert asked(address, "/metrics").status == 200
+        assert asked(address, "/events", "HEAD").text == ""
+
+
+@pytest.mark.parametrize("error", [InputError("no"), RuntimeError("bug"), StoreError("gone")])
+def test_what_failed_behind_is_made_again(error: Exception) -> None:
+    """No older value stays for good; only while the store is away it is still given."""
+    kept = Kept[str](1)
+    kept.get("run", 1, lambda: "old")
+
+    def failing() -> str:
+        raise error
+
+    with ThreadPoolExecutor(1) as behind:
+        assert kept.latest("run", 2, failing, behind) == "old"
+    with ThreadPoolExecutor(1) as behind:
+        if isinstance(error, StoreError):
+            assert kept.latest("run", 2, lambda: "new", behind) == "old"
+        else:
+            with pytest.raises(type(error)):
+                kept.latest("run", 2, failing, behind)
+    with ThreadPoolExecutor(1) as behind:
+        assert kept.latest("run", 2, lambda: "new", behind) == "new"
 
 
 def test_the_store_is_read_once_for_all_and_only_where_it_changed(

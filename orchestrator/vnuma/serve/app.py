@@ -67,9 +67,11 @@ def application(store: Store, access: Access) -> Starlette:
         live = _live_of(pages, request.query_params.get("page", "/"))
         seen = request.headers.get("last-event-id") or request.query_params.get("seen", "")
         await run_in_threadpool(live)  # a run that is not there is an error, not a stream
+        if request.method == "HEAD":
+            return Response(media_type="text/event-stream")
         if watching.available_tokens < 1:
             raise HTTPException(503, "Too many watchers.")
-        return StreamingResponse(_stream(watching, live, seen), media_type="text/event-stream")
+        return StreamingResponse(_stream(watching, pages, live, seen), media_type="text/event-stream")
 
     def trouble(_: Request, error: Exception) -> Response:
         assert isinstance(error, VnumaError)
@@ -105,22 +107,23 @@ def _live_of(pages: Pages, page: str) -> Callable[[], Live]:
     return pages.runs_live
 
 
-def _if_readable(live: Callable[[], Live]) -> Live | None:
-    """None while the store cannot be read and the page is not known yet: it comes with a later try."""
+def _or_trouble(pages: Pages, live: Callable[[], Live]) -> Live:
     try:
         return live()
-    except VnumaError:
-        return None
+    except VnumaError as error:
+        return pages.trouble_live(error)
 
 
-async def _stream(watching: anyio.CapacityLimiter, live: Callable[[], Live], seen: str) -> AsyncIterator[str]:
+async def _stream(
+    watching: anyio.CapacityLimiter, pages: Pages, live: Callable[[], Live], seen: str
+) -> AsyncIterator[str]:
     """Each change of the page's live part, for as long as the reader listens."""
     async with watching:
         yield "retry: 2000\n\n"
         silent = 0.0
         while True:
-            now = await run_in_threadpool(_if_readable, live)
-            if now and now.mark != seen:
+            now = await run_in_threadpool(_or_trouble, pages, live)
+            if now.mark != seen:
                 seen, silent = now.mark, 0.0
                 yield f"id: {now.mark}\nevent: live\ndata: {json.dumps(now.html)}\n\n"
             elif silent >= ALIVE_S:

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Generic, TypeVar
 
+from vnuma.errors import StoreError
+
 T = TypeVar("T")
 
 
@@ -37,15 +39,29 @@ class Kept(Generic[T]):
             return entry.made[1]
 
     def latest(self, key: Hashable, mark: Hashable, make: Callable[[], T], background: Executor) -> T:
-        """The same, but where an older value is there it is given at once, and the new one made behind it."""
+        """The same, but where an older value is there it is given at once, and the new one made behind it.
+
+        If making it fails, the older value goes: the next who asks makes it, and gets the error. It stays
+        while the store cannot be read: the view says so, and the next who asks has it tried again.
+        """
         entry = self._entry(key)
         made = entry.made
         if made is None:
             return self.get(key, mark, make)
         if made[0] != mark and entry.making != mark:
             entry.making = mark
-            background.submit(self.get, key, mark, make)
+            background.submit(self._make_behind, entry, key, mark, make)
         return made[1]
+
+    def _make_behind(self, entry: _Entry[T], key: Hashable, mark: Hashable, make: Callable[[], T]) -> None:
+        try:
+            self.get(key, mark, make)
+        except Exception as error:  # noqa: BLE001 - whoever asks next is told
+            if not isinstance(error, StoreError):
+                entry.made = None
+        finally:
+            if entry.making == mark:
+                entry.making = None
 
     def _entry(self, key: Hashable) -> _Entry[T]:
         with self._lock:

@@ -36,7 +36,8 @@ class _Store(Collector):
     def collect(self) -> Iterator[Metric]:
         """Read the store, and say what it holds."""
         view = self._reader.view()
-        runs = Counter((str(one.run.state), one.run.simulated or "") for one in view.runs)
+        every = [one.run for one in view.runs] + [one.run for one in view.unreadable]
+        runs = Counter((str(run.state), run.simulated or "") for run in every)
         yield _gauge("vnuma_runs", "Runs by state.", ("state", "simulated"), runs.items())
         with self._reader.store.read() as connection:
             cells = marks.cell_totals(connection)

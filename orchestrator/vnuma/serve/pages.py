@@ -137,6 +137,10 @@ class Pages:
         """What went wrong, and what to do."""
         return self._page("trouble", "Not available", None, error=error)
 
+    def trouble_live(self, error: VnumaError) -> Live:
+        """The same in a page that was shown before."""
+        return _live(_filled("trouble_live", error=error))
+
     def _run(self, name: str) -> Progress:
         view = self.reader.view()
         found = view.run(name)
@@ -146,8 +150,7 @@ class Pages:
 
     def _made(self, key: Hashable, mark: Hashable, make: object) -> Live:
         def made() -> Live:
-            html = make()  # type: ignore[operator]
-            return Live(html, hashlib.sha256(html.encode()).hexdigest()[:16])
+            return _live(make())  # type: ignore[operator]
 
         return self._live.get(key, mark, made)
 
@@ -156,6 +159,10 @@ class Pages:
 
     def _page(self, name: str, title: str, simulated: str | None, **values: object) -> str:
         return _filled(name, title=title, banner=banner(simulated), page=name, **values)
+
+
+def _live(html: str) -> Live:
+    return Live(html, hashlib.sha256(html.encode()).hexdigest()[:16])
 
 
 def reference(progress: Progress) -> str:

@@ -8,12 +8,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from threading import Lock
 
+from sqlalchemy import Connection
+
 from vnuma.engine.run.overview import Away, vms_away
 from vnuma.engine.run.progress import Progress, progress_of
-from vnuma.errors import StoreError
+from vnuma.errors import StoreError, VnumaError
 from vnuma.store import runs
 from vnuma.store.marks import run_marks
 from vnuma.store.open import Store
+from vnuma.store.rows import Run
 from vnuma.store.types import utc_now
 
 POLL_S = 2.0
@@ -24,6 +27,20 @@ ANEW_S = 15.0
 
 
 @dataclass(frozen=True)
+class Unreadable:
+    """A run that cannot be read, such as one whose study this version does not understand, and why."""
+
+    run: Run
+    why: str
+    fix: str | None
+
+    @property
+    def error(self) -> StoreError:
+        """What a page of this run says."""
+        return StoreError(f"Run {self.run.name} cannot be read: {self.why}", fix=self.fix)
+
+
+@dataclass(frozen=True)
 class View:
     """All runs, oldest first, and the VMs away from their baseline. `number` grows with each change."""
 
@@ -31,20 +48,28 @@ class View:
     read_at: datetime
     runs: tuple[Progress, ...] = ()
     away: tuple[Away, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
     trouble: StoreError | None = None
     """Why the store cannot be read now: what is shown is of `read_at`."""
 
     def run(self, name: str) -> Progress | None:
-        """The run of that name or id."""
-        found = (seen for seen in self.runs if name in (seen.run.name, str(seen.run.id)))
-        return next(found, None)
+        """The run of that name or id. Raises StoreError for one that cannot be read."""
+        every: tuple[Progress | Unreadable, ...] = (*self.runs, *self.unreadable)
+        seen = next((one for one in every if _is_called(one.run, name)), None)
+        if isinstance(seen, Unreadable):
+            raise seen.error
+        return seen
+
+
+def _is_called(run: Run, name: str) -> bool:
+    return name in (run.name, str(run.id))
 
 
 @dataclass(frozen=True)
 class _Read:
     mark: Hashable
     at: float
-    progress: Progress
+    found: Progress | Unreadable
 
 
 class Reader:
@@ -68,16 +93,18 @@ class Reader:
     def _refreshed(self) -> View:
         before = self._view
         try:
-            progresses, away = self._all()
+            found, away = self._all()
         except StoreError as error:
             if before.trouble and before.trouble.what == error.what:
                 return before
             return replace(before, number=before.number + 1, trouble=error)
-        same = (progresses, away, None) == (before.runs, before.away, before.trouble)
-        number = before.number if same else before.number + 1
-        return View(number, utc_now(), progresses, away)
+        readable = tuple(one for one in found if isinstance(one, Progress))
+        unreadable = tuple(one for one in found if isinstance(one, Unreadable))
+        now = View(before.number, utc_now(), readable, away, unreadable)
+        same = replace(now, read_at=before.read_at) == before
+        return now if same else replace(now, number=before.number + 1)
 
-    def _all(self) -> tuple[tuple[Progress, ...], tuple[Away, ...]]:
+    def _all(self) -> tuple[tuple[Progress | Unreadable, ...], tuple[Away, ...]]:
         now, read = time.monotonic(), dict[int, _Read]()
         with self.store.one_connection(), self.store.read() as connection:
             marks = run_marks(connection)
@@ -86,7 +113,14 @@ class Reader:
                 if known and known.mark == mark and (run.state.ended or now - known.at < ANEW_S):
                     read[run.id] = known
                 else:
-                    read[run.id] = _Read(mark, now, progress_of(connection, str(run.id)))
+                    read[run.id] = _Read(mark, now, _found(connection, run))
             away = vms_away(connection)
         self._read = read
-        return tuple(item.progress for item in read.values()), away
+        return tuple(item.found for item in read.values()), away
+
+
+def _found(connection: Connection, run: Run) -> Progress | Unreadable:
+    try:
+        return progress_of(connection, str(run.id))
+    except VnumaError as error:
+        return Unreadable(run, error.what, error.fix)
