@@ -25,7 +25,7 @@ demo:  ## a whole study on the lab, from nothing to the report
 
 # Tests of Python wait for labs a third of their time: linters and Go's tests use that time.
 test: setup-dev  ## everything that CI checks
-	@$(MAKE) --no-print-directory --jobs=2 test-python lint-python lint-yaml lint-ansible lint-go test-go
+	@$(MAKE) --no-print-directory --keep-going --jobs=2 test-python lint-python lint-yaml lint-ansible lint-go test-go
 
 setup-dev:  ## the same, with all that tests and linters need
 	@$(SETUP) --dev

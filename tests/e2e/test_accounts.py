@@ -114,6 +114,27 @@ def test_a_password_that_is_wrong_before_any_change_ends_with_exit_4(tmp_path: P
     assert "restore" not in ran.text
 
 
+def test_a_sql_login_that_is_refused_before_the_first_change_blocks_the_run(
+    tmp_path: Path, lab: LabFactory
+) -> None:
+    """No cell could log in: the VM is not power-cycled to learn what is known already."""
+    running = lab()
+    before = settings_of(running, ["sql16"])
+    inventory = write_inventory(tmp_path, running)
+    written = json.loads(inventory.read_text(encoding="utf-8"))
+    host = written["all"]["children"]["vnuma_vms"]["hosts"]["sql16"]
+    host["vnuma_sql"]["password"] = wrong_password(tmp_path)
+    inventory.write_text(json.dumps(written), encoding="utf-8")
+
+    ran = vnuma("run", write_study(tmp_path), "-i", inventory)
+
+    assert ran.code == 5, ran.text
+    assert running.vms["sql16"].user in ran.text
+    assert running.sql_logins()["failed"] <= 3
+    assert settings_of(running, ["sql16"]) == before
+    assert "poweredOff" not in vnuma("audit").text
+
+
 @pytest.mark.long
 def test_a_sql_login_that_is_refused_after_a_boot_is_tried_three_times_at_most(
     tmp_path: Path, lab: LabFactory

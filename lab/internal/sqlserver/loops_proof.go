@@ -131,7 +131,7 @@ func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
 		for _, row := range source(in).(*tsql.Values).Rows {
 			grown := make([]int64, len(t.columns))
 			for i, x := range row {
-				if grown[targets[i]], ok = loop.growth(x); !ok {
+				if grown[targets[i]], ok = b.growth(loop, x); !ok {
 					return nil, false
 				}
 			}
@@ -141,28 +141,28 @@ func (b *batch) growthOf(loop *counting, t *table) (growth [][]int64, ok bool) {
 	return growth, len(growth) > 0
 }
 
-// growth is how much an expression grows with a pass.
-func (c *counting) growth(x tsql.Expr) (grows int64, ok bool) {
+// growth is how much an expression grows with a pass. Whole numbers alone grow: a step of any other may be rounded.
+func (b *batch) growth(loop *counting, x tsql.Expr) (grows int64, ok bool) {
 	switch x := x.(type) {
 	case nil, *tsql.NumberLit, *tsql.TextLit, *tsql.BinaryLit, *tsql.NullLit:
 		return 0, true
 	case *tsql.Call:
 		return 0, len(x.Args) == 0 // GETDATE()
 	case *tsql.VarRef:
-		return c.steps[x.Name], !strings.HasPrefix(x.Name, "@@")
+		return loop.steps[x.Name], !strings.HasPrefix(x.Name, "@@")
 	case *tsql.Unary:
-		grows, ok = c.growth(x.X)
+		grows, ok = b.growth(loop, x.X)
 		return -grows, ok && x.Op == "-"
 	case *tsql.Arith:
-		return c.growthOfArith(x)
+		return b.growthOfArith(loop, x)
 	}
 	return 0, false
 }
 
-func (c *counting) growthOfArith(x *tsql.Arith) (grows int64, ok bool) {
-	l, known := c.growth(x.L)
-	r, ok := c.growth(x.R)
-	if !known || !ok {
+func (b *batch) growthOfArith(loop *counting, x *tsql.Arith) (grows int64, ok bool) {
+	l, known := b.growth(loop, x.L)
+	r, ok := b.growth(loop, x.R)
+	if !known || !ok || ((l != 0 || r != 0) && !(b.isWhole(x.L) && b.isWhole(x.R))) {
 		return 0, false
 	}
 	switch x.Op {
@@ -183,6 +183,27 @@ func (c *counting) growthOfArith(x *tsql.Arith) (grows int64, ok bool) {
 		}
 	}
 	return 0, l == 0 && r == 0
+}
+
+// isWhole is whether an expression is computed in whole numbers.
+func (b *batch) isWhole(x tsql.Expr) bool {
+	switch x := x.(type) {
+	case *tsql.NumberLit:
+		_, err := strconv.ParseInt(x.Text, 10, 64)
+		return err == nil
+	case *tsql.VarRef:
+		v := b.vars[x.Name]
+		if v == nil {
+			return false
+		}
+		_, is := v.value.(int64)
+		return is
+	case *tsql.Unary:
+		return b.isWhole(x.X)
+	case *tsql.Arith:
+		return b.isWhole(x.L) && b.isWhole(x.R)
+	}
+	return false
 }
 
 // spanOf finds the column of a key by which no two of the rows of any two passes are equal.

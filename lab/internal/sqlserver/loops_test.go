@@ -106,6 +106,8 @@ func TestLoopsThatFailLateAreRunAsWritten(t *testing.T) {
 		"a key meets an earlier row": "INSERT INTO dbo.r (a) VALUES (@i - 1000); SET @i += 1;",
 		"keys meet within the loop":  "INSERT INTO dbo.r (a) VALUES (@i), (@i + 700); SET @i += 1;",
 		"a variable overflows":       "SET @k += 9000000000000000; INSERT INTO dbo.r (a) VALUES (@i); SET @i += 1;",
+		"a step is rounded":          "INSERT INTO dbo.r (a) VALUES (@i + 9007199254740000e0); SET @i += 1;",
+		"a half is cut off":          "INSERT INTO dbo.r (a) VALUES (@i - 700.5); SET @i += 1;",
 		"a divisor becomes zero":     "INSERT INTO dbo.r (a, b) VALUES (@i, 7 / (@i - 1200)); SET @i += 1;",
 	} {
 		var results []string

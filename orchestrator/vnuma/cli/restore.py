@@ -43,7 +43,7 @@ def restore(
     run whose store is lost, the audit log beside the store knows the way back (--from-audit).
 
     Examples: vnuma restore; vnuma restore sql16 --dry-run; vnuma restore sql16 --theirs;
-    vnuma restore --from-audit ~/.local/share/vnuma/vnuma.audit.jsonl -i inventory
+    vnuma restore --from-audit ~/.local/state/vnuma/vnuma.audit.jsonl -i inventory
     """
     from vnuma.engine.restore.restore_leftover import restore_leftovers, show_leftovers
     from vnuma.errors import UsageError

@@ -47,7 +47,7 @@ def predict(
 ) -> Prediction:
     """The vNUMA layout that a power-on with these settings gives on that host.
 
-    `unseen` names what of the VM nobody could look at: it counts as not set, and is with_confidence.
+    `unseen` names what of the VM nobody could look at: it counts as not set, and lowers the confidence.
     """
     power_on = _Rules(host, settings, hardware_version)
     layout = power_on.layout()

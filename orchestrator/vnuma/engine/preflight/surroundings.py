@@ -17,7 +17,7 @@ from vnuma.engine.access.connections import sql_server
 from vnuma.engine.access.target import Target
 from vnuma.engine.instance.sql_identity import STATED
 from vnuma.engine.preflight.findings import Finding
-from vnuma.errors import DriverMissing, EnvironmentProblem
+from vnuma.errors import DriverMissing, EnvironmentProblem, LoginRefused
 from vnuma.sqlserver.client.connect import connect
 from vnuma.sqlserver.instance import use
 from vnuma.sqlserver.instance.endpoint import answers
@@ -250,6 +250,9 @@ def look_at_server(target: Target, vm: VmFacts, seen: Surroundings) -> list[Find
             found = use.read_use(connection)
     except DriverMissing:  # it is this machine's, and no cell could do without
         raise
+    except LoginRefused as error:  # no cell could log in either, and each try counts towards a lock-out
+        refused = f"The study could not log in to SQL Server on {vm.name}: {error.what}"
+        return [Finding("P20", "block", refused, error.fix or "Correct vnuma_sql.user and its password.")]
     except EnvironmentProblem as error:
         return [_not_looked_at(vm.name, error.what, error.fix)]
     known_by = target.sql.known_by
@@ -288,7 +291,7 @@ def _not_looked_at(name: str, why: str, fix: str | None) -> Finding:
         "P20",
         "warn",
         f"Who else uses SQL Server on {name} is not evaluated: {why}",
-        f"{remedy}. Then start again, if anybody may depend on it.",
+        f"{remedy}, then run the command again, unless you know that nobody depends on it.",
     )
 
 
