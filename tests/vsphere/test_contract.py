@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
+from pyVmomi import vim
 from ruamel.yaml import YAML
 
 from tests.sqlserver.support import server_of
@@ -23,17 +25,19 @@ from vnuma.cli.contract import tell
 from vnuma.domain.contract.belief import SCHEMA, Judged, NotEvaluableError, Verdict
 from vnuma.domain.vm.change import change_back
 from vnuma.domain.vm.facts import VmFacts
-from vnuma.domain.vm.setting import Settings
+from vnuma.domain.vm.setting import Power, Settings
 from vnuma.engine.access.inventory import named_targets
 from vnuma.engine.contract.ask_vcenter import judge_vcenter
 from vnuma.engine.contract.changing import NOTHING, LeasedWriter
 from vnuma.engine.lease.context import store_url
-from vnuma.errors import InputError, Interrupted, NotAtBaseline, VmHeld
+from vnuma.errors import InputError, Interrupted, NotAtBaseline, PreflightBlocked, VmHeld
 from vnuma.sqlserver.contract.judge import judge
 from vnuma.store import attempts, runs
 from vnuma.store.open import open_store
 from vnuma.store.rows import Run
 from vnuma.store.states import Outcome, RunState
+from vnuma.vsphere import tags
+from vnuma.vsphere.apply import submit
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract.asked import READING, WHILE_OFF, WHILE_ON, ChangedVm
 from vnuma.vsphere.lease_mark import read_mark, write_mark
@@ -150,6 +154,52 @@ def test_a_vm_that_may_not_be_changed_is_only_read(
 def refuse(vm: VmFacts, _: str | None) -> None:
     """Refuse every change."""
     raise AssertionError(f"{vm.name} is not to be changed")
+
+
+def rename(lab: LabHandle, name: str, new: str) -> None:
+    """Give a VM another name."""
+    with connect(vcenter_of(lab)) as session:
+        submit(session, find_vm(session, name), vim.vm.ConfigSpec(name=new), fence=lambda: None)
+
+
+def untag(lab: LabHandle, moid: str) -> None:
+    """Take the lab's one tag off a VM."""
+    with tags._Rest(vcenter_of(lab)) as rest:
+        (tag,) = rest.get(f"{tags._TAGGING}/tag")
+        asked = f"{tags._TAGGING}/tag-association/id:{quote(tag)}?~action=detach"
+        rest.post(asked, {"object_id": {"id": moid, "type": "VirtualMachine"}})
+
+
+@pytest.mark.parametrize("meanwhile", ["renamed", "untagged"])
+def test_only_the_vm_that_was_consented_to_is_changed(
+    lab: LabFactory, tmp_path: Path, meanwhile: str
+) -> None:
+    """Hours may pass before the answer: another VM of that name, or one that may no longer be changed, is
+    refused before it is marked.
+    """
+    tagged = [{"category": "env", "name": "test", "vms": ["sql16"]}]
+    running = lab(boot=QUICK, vms=[{"name": "sql16"}, {"name": "other"}], tags=tagged)
+    path = write_inventory(tmp_path, running)
+    target = named_targets(path, ["sql16"])["sql16"].in_vcenter()
+    target = target.model_copy(update={"require_tag": "env:test"})
+
+    def consent(vm: VmFacts, scenario: str | None) -> None:
+        agree(vm, scenario)
+        if meanwhile == "renamed":
+            rename(running, "sql16", "moved")
+            rename(running, "other", "sql16")
+        else:
+            untag(running, vm.moid)
+
+    answers = judge_vcenter(target, path, consent=consent)
+
+    refusal = InputError if meanwhile == "renamed" else PreflightBlocked
+    assert isinstance(answers.cut_short, refusal)
+    assert "sql16" in answers.cut_short.what
+    assert answers.left == NOTHING
+    assert (now(running).power, now(running).lease) == (Power.ON, None)
+    with open_store(store_url()).read() as connection:
+        assert not runs.list_runs(connection)
 
 
 def test_a_standalone_host_is_asked_as_such(lab: LabFactory, tmp_path: Path) -> None:
@@ -429,7 +479,7 @@ def test_a_clone_is_changed_only_with_a_yes(shared_lab: LabHandle, tmp_path: Pat
 
     if terminal:
         said = "\n".join(on_terminal(100, *command, typed="n\n"))
-        parts = ["SIMULATED", "sql16", "shuts the guest down", "Put back", str(inventory), "Start?"]
+        parts = ["SIMULATED", "sql16", "shuts the guest down", "puts back", str(inventory), "Start?"]
     else:
         ran = vnuma(*command)
         said, parts = ran.err, ["sql16", "--yes", "--read-only"]

@@ -131,7 +131,8 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
         say(simulated_banner(simulated), sys.stderr)
     say(f"VM       {vm.name} ({vm.path}), {vm.power.value}", sys.stderr)
     say(f"Will     {shut_down}changes the VM while it is off, powers it on, changes it again", sys.stderr)
-    say("Put back every setting and its power, at the end, after Ctrl-C and by vnuma restore", sys.stderr)
+    say("Then     puts back every setting and the power state: at the end, and after Ctrl-C;", sys.stderr)
+    say("         after a kill, `vnuma restore` does it", sys.stderr)
     say(f"By       {reached}", sys.stderr)
     typer.confirm("Start?", abort=True, err=True)
 

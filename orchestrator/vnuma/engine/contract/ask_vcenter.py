@@ -25,7 +25,7 @@ from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.contract.changing import NOTHING, Ended, LeasedWriter, Say, on_the_clone
 from vnuma.engine.preflight.permit import Permit
-from vnuma.errors import Interrupted, LeaseLost, VCenterUnreachable, VnumaError
+from vnuma.errors import InputError, Interrupted, LeaseLost, VCenterUnreachable, VnumaError
 from vnuma.vsphere.connect import connect
 from vnuma.vsphere.contract import machine as machine
 from vnuma.vsphere.contract import off as off
@@ -40,7 +40,7 @@ from vnuma.vsphere.contract.asked import (
     KeyStays,
 )
 from vnuma.vsphere.faults import NotNow, fault_name, unexpected
-from vnuma.vsphere.read import find_vm
+from vnuma.vsphere.read import find_vm, read_vm
 
 Consent = Callable[[VmFacts, str | None], None]
 """Hears of the VM that is about to be changed, and the lab's scenario; raises where it is not to be."""
@@ -53,7 +53,8 @@ def judge_vcenter(
     `consent` is asked before the first change, and `say` hears what is being done to the VM.
 
     Raises what `connect` and `consent` raise, and VmNotFound. What ends the changing part before its last
-    belief is in the answers: VmHeld, Interrupted, a vCenter that is away, KeyStays, NotAtBaseline.
+    belief is in the answers: what `_still` raises, VmHeld, Interrupted, a vCenter that is away, KeyStays,
+    NotAtBaseline.
     """
     with connect(vcenter(target)) as session:
         asked = AskedVm(session, find_vm(session, target.vm))
@@ -77,11 +78,31 @@ def judge_vcenter(
             changed.append(one)
 
     try:
-        ended = on_the_clone(target, inventory, simulated, ask, say)
+        ended = on_the_clone(target, _still(target, vm), inventory, simulated, ask, say)
     except VnumaError as error:
         ended = Ended(NOTHING, error)
     rest = _unasked(len(changed), "not asked: it ended before")
     return Answers(of, ended.left, (*found, *changed, *rest), simulated, ended.error)
+
+
+def _still(target: Target, vm: VmFacts) -> VmFacts:
+    """The VM that was consented to as it is now: an answer may take hours.
+
+    Raises InputError when its name stands for another VM by now, PreflightBlocked when it may no longer be
+    changed, VmNotFound.
+    """
+    with connect(vcenter(target)) as session:
+        now = read_vm(session, find_vm(session, target.vm))
+    if now.key != vm.key:
+        raise InputError(
+            f"{target.vm} is another VM now than the one that was to be changed: its instance UUID is "
+            f"{now.instance_uuid}, not {vm.instance_uuid}.",
+            fix="Correct vnuma_vm in the inventory if need be, then ask again: "
+            f"vnuma contract --vcenter {target.name}",
+        )
+    permit = Permit()
+    permit.require(target.name, permit.tagged(target, now.moid), test_clone=target.test_clone)
+    return now
 
 
 def _unasked(asked: int, why: str) -> list[Judged]:

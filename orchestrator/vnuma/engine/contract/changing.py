@@ -15,7 +15,6 @@ from vnuma.domain.study.study_file import parse_study
 from vnuma.domain.vm.change import Change, Edit, change_back, change_to, with_moved
 from vnuma.domain.vm.facts import VmFacts
 from vnuma.domain.vm.setting import Power, Value
-from vnuma.engine.access.connections import vcenter
 from vnuma.engine.access.target import Target
 from vnuma.engine.cell.boot import power_on
 from vnuma.engine.cell.guest_shutdown import PowerRules, require_way_back, shut_down
@@ -47,7 +46,7 @@ from vnuma.store.open import Store, open_store
 from vnuma.store.rows import NewCell, Run
 from vnuma.store.states import Outcome, RunState
 from vnuma.vsphere import apply, power, read
-from vnuma.vsphere.connect import Session, connect
+from vnuma.vsphere.connect import Session
 from vnuma.vsphere.contract.asked import WHILE_OFF, WHILE_ON, ChangedVm, KeyStays, number, settings_now
 from vnuma.vsphere.contract.off import DEFAULT, KEY, key_spec
 from vnuma.vsphere.refs import VmRef
@@ -136,14 +135,15 @@ class LeasedWriter:
             yield
 
 
-def on_the_clone(target: Target, inventory: Path, simulated: str | None, ask: Ask, say: Say) -> Ended:
-    """Take the VM, have every belief asked that needs a change, and put it back, whatever happens.
+def on_the_clone(
+    target: Target, vm: VmFacts, inventory: Path, simulated: str | None, ask: Ask, say: Say
+) -> Ended:
+    """Take this VM, have every belief asked that needs a change, and put it back, whatever happens. Another
+    VM that has its name by then is not taken.
 
-    Raises what reading the VM or the store raises before the run is made.
+    Raises what the store raises before the run is made.
     """
     store = open_store(store_url())
-    with connect(vcenter(target)) as session:
-        vm = read.read_vm(session, read.find_vm(session, target.vm))
     text = _study_text(target, vm)
     study = parse_study(text, "contract")
     run = _create(store, target, vm, text, inventory, simulated)
