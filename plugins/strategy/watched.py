@@ -49,10 +49,20 @@ class StrategyModule(HostPinned):  # type: ignore[misc]  # ansible-core ships no
         """End the play's collecting of results. It does not wait for ever for what a dead worker took along.
 
         A worker that dies as it sends its result keeps the queue locked, or leaves half of the result there.
-        After an interrupt it may die while this is under way.
+        After an interrupt it may die while this is under way. Raises what went wrong in the collecting's end.
         """
-        ending = threading.Thread(target=super().cleanup, daemon=True)
+        failed: list[BaseException] = []
+
+        def end() -> None:
+            try:
+                super(StrategyModule, self).cleanup()
+            except BaseException as error:  # noqa: BLE001 - raised below, where the play hears of it
+                failed.append(error)
+
+        ending = threading.Thread(target=end, daemon=True)
         ending.start()
         ending.join(END_S)
         while ending.is_alive() and not self._tqm.has_dead_workers():
             ending.join(END_S)
+        if failed:
+            raise failed[0]

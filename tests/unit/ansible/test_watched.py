@@ -57,3 +57,16 @@ def test_a_worker_that_is_killed_as_it_sends_its_result_ends_the_play(dies: str)
     )
 
     assert done.stdout == "ended\n", done.stderr
+
+
+def test_what_goes_wrong_as_the_play_ends_is_raised() -> None:
+    """It happens in a thread of its own; the play hears of it all the same."""
+    program = _PROGRAM.replace("results, collecting\n", "None, collecting\n")
+
+    done = subprocess.run(
+        [sys.executable, "-c", program, "before"], capture_output=True, text=True, check=False, timeout=120
+    )
+
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert "AttributeError" in done.stderr
+    assert "in thread" not in done.stderr
