@@ -100,13 +100,22 @@ def _questions() -> dict[str, _Question]:
     ca_file = "File with the CA certificate (empty: the system's)"
     return {
         "vcenter": _Question("vCenter or ESXi host", read=vcenter_address),
-        "user": _Question("User"),
+        "user": _Question("User", read=_some),
         "ca-file": _Question(ca_file, ""),
-        "vm": _Question("VM, by name or inventory path"),
+        "vm": _Question("VM, by name or inventory path", read=_some),
         "sql-host": _Question("SQL Server in it (HOST, HOST:PORT or HOST\\INSTANCE)", read=sql_address),
-        "sql-user": _Question("SQL login", "vnuma"),
+        "sql-user": _Question("SQL login", "vnuma", _some),
         "sql-ca-file": _Question("File with the CA of SQL Server's certificate (empty: the system's)", ""),
     }
+
+
+def _some(text: str) -> str:
+    """The text. Raises InputError when it is empty."""
+    from vnuma.errors import InputError
+
+    if not text.strip():
+        raise InputError("An empty text is no answer.", fix="vnuma init --help")
+    return text
 
 
 def _asks() -> bool:

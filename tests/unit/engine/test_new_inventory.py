@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from ruamel.yaml import YAML
 
 from tests.support.cli import on_terminal, vnuma, vnuma_here
-from vnuma.engine.access.new_inventory import Answers, write_inventory
+from vnuma.engine.access.new_inventory import Answers, sql_address, vcenter_address, write_inventory
 from vnuma.errors import InputError
 
 
@@ -34,6 +35,23 @@ def test_a_port_may_stand_behind_the_vcenters_name(tmp_path: Path) -> None:
     assert (vcenter["host"], vcenter["port"]) == ("vc1.example", 8443)
 
 
+@pytest.mark.parametrize("read", [vcenter_address, sql_address])
+@pytest.mark.parametrize(
+    "given", ["", "host:65536", "a:b:c", "1:2:3", "[host]:443", "[fe80::1", "[fe80::1]443", "https://host"]
+)
+def test_what_is_no_address_is_refused(read: Callable[[str], object], given: str) -> None:
+    """A port has a last one; more than one colon is IPv6 or a mistake; brackets are for IPv6."""
+    with pytest.raises(InputError, match="valid address") as caught:
+        read(given)
+    assert f"'{given}'" in caught.value.what
+
+
+def test_a_vcenters_ipv6_address_may_have_a_port() -> None:
+    """In brackets, as in a URL; without a port it needs none."""
+    assert vcenter_address("[fe80::1]:8443") == {"host": "fe80::1", "port": 8443}
+    assert vcenter_address("fe80::1") == {"host": "fe80::1"}
+
+
 @pytest.mark.parametrize(
     ("given", "fields"),
     [
@@ -42,6 +60,7 @@ def test_a_port_may_stand_behind_the_vcenters_name(tmp_path: Path) -> None:
         ("sql16,1434", {"host": "sql16", "port": 1434}),
         ("sql16\\PROD", {"host": "sql16", "instance": "PROD"}),
         ("fe80::1", {"host": "fe80::1"}),
+        ("[fe80::1]:1434", {"host": "fe80::1", "port": 1434}),
     ],
 )
 def test_a_port_or_an_instance_may_stand_behind_sql_servers_name(
@@ -85,6 +104,9 @@ def test_without_a_terminal_defaults_hold_and_what_has_none_is_named(tmp_path: P
     assert lacking.code == 2
     assert all(option in lacking.err for option in ("--vcenter", "--vm", "--sql-host"))
     assert (invalid.code, "--sql-host" in invalid.err) == (2, True)
+    for option in ("--user", "--vm", "--sql-user"):
+        empty = vnuma("init", "--folder", tmp_path / "other", *example, option, "")
+        assert (empty.code, option in empty.err) == (2, True)
     assert not (tmp_path / "other").exists()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from io import StringIO
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +16,10 @@ from vnuma.domain.vm.validation import messages
 from vnuma.engine.access.target import SqlTarget, VCenterTarget
 from vnuma.errors import InputError
 
-_HOST_AND_PORT = re.compile(r"(?P<host>[^:]+):(?P<port>[1-9]\d{0,4})")
-_SQL_ADDRESS = re.compile(
-    r"(?P<host>[^\s/{}@?#\\,:]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"
-    r"(?:[:,](?P<port>[1-9]\d{0,4})|\\(?P<instance>[^\s\\:,]{1,16}))?"
-)
+_HOST = r"(?P<host>\[[^\s\[\]]+\]|[^\s/{}@?#\\,:\[\]]+|(?:[0-9A-Fa-f]*:){2,}[0-9A-Fa-f.:]*)"  # the last: IPv6
+_PORT = r"(?P<port>[1-9]\d{0,4})"
+_VCENTER_ADDRESS = re.compile(rf"{_HOST}(?::{_PORT})?")
+_SQL_ADDRESS = re.compile(rf"{_HOST}(?:[:,]{_PORT}|\\(?P<instance>[^\s\\:,]{{1,16}}))?")
 _LAST_PORT = 65535
 
 
@@ -41,9 +41,13 @@ class Answers:
 
 
 def vcenter_address(text: str) -> dict[str, Any]:
-    """A vCenter's host, and its port where one is given. Raises InputError for anything else, as a URL."""
-    found = _HOST_AND_PORT.fullmatch(text)
-    where: dict[str, Any] = {"host": found["host"], "port": int(found["port"])} if found else {"host": text}
+    """A vCenter's host, and its port where one is given: HOST, HOST:PORT. IPv6 with a port is [V6]:PORT.
+
+    Raises InputError for anything else, as a URL.
+    """
+    where = _read(_VCENTER_ADDRESS, text)
+    if not where:
+        raise InputError(f"'{text}' is not a valid address of vCenter.", fix="Give HOST or HOST:PORT.")
     _validated(VCenterTarget, where | {"user": "u", "password": {"env": "P"}}, "vCenter")
     return where
 
@@ -51,20 +55,36 @@ def vcenter_address(text: str) -> dict[str, Any]:
 def sql_address(text: str) -> dict[str, Any]:
     """SQL Server's host, and the port or the instance behind it: HOST:PORT, HOST,PORT, HOST\\INSTANCE.
 
-    Raises InputError for anything else.
+    IPv6 with a port is [V6]:PORT. Raises InputError for anything else.
     """
-    found = _SQL_ADDRESS.fullmatch(text)
-    if not found or int(found["port"] or 1) > _LAST_PORT:
+    where = _read(_SQL_ADDRESS, text)
+    if not where:
         raise InputError(
             f"'{text}' is not a valid address of SQL Server.", fix="Give HOST, HOST:PORT or HOST\\INSTANCE."
         )
-    where: dict[str, Any] = {"host": found["host"]}
-    if found["port"]:
-        where["port"] = int(found["port"])
-    if found["instance"]:
-        where["instance"] = found["instance"]
     _validated(SqlTarget, where | {"kerberos": True}, "SQL Server")
     return where
+
+
+def _read(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
+    """The host, without brackets, and what stands behind it; nothing when it is no valid address."""
+    found = pattern.fullmatch(text)
+    if not found:
+        return {}
+    where: dict[str, Any] = {name: part for name, part in found.groupdict().items() if part}
+    where["host"] = found["host"].strip("[]")
+    if "port" in where:
+        where["port"] = int(where["port"])
+    is_v6 = where["host"] != found["host"] or ":" in where["host"]
+    valid = where.get("port", 0) <= _LAST_PORT and (not is_v6 or _is_ipv6(where["host"]))
+    return where if valid else {}
+
+
+def _is_ipv6(text: str) -> bool:
+    try:
+        return ip_address(text).version == 6
+    except ValueError:
+        return False
 
 
 def _validated(kind: type[VCenterTarget | SqlTarget], fields: dict[str, Any], name: str) -> None:
