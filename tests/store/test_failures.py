@@ -140,6 +140,20 @@ def test_a_folder_without_permission_is_named(closed_folder: Path, existing: boo
     assert "Check " in message
 
 
+def test_a_reader_of_a_closed_folder_is_not_told_of_writing(closed_folder: Path) -> None:
+    """SQLite makes files beside a store that is only read: who may do so is named."""
+    url = default_url(closed_folder)
+    open_store(url)
+    (closed_folder / "vnuma.db").chmod(0o444)
+    closed_folder.chmod(0o555)
+    worker = workers.Worker(workers.read_as_nobody, url)
+    message = worker.answer()
+    worker.end()
+    assert message is not None
+    assert f"The store {closed_folder}/vnuma.db cannot be read" in message
+    assert "owner" in message
+
+
 @pytest.mark.parametrize(
     ("state", "told"),
     [

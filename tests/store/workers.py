@@ -13,7 +13,7 @@ from sqlalchemy import func, select
 
 from vnuma.errors import StoreError, VmHeld
 from vnuma.store import attempts, cells, leases, runs, tables
-from vnuma.store.open import open_store
+from vnuma.store.open import open_for_reading, open_store
 from vnuma.store.rows import Busy
 from vnuma.store.states import Outcome
 
@@ -144,10 +144,25 @@ def raise_token(pipe: Pipe, url: str, vm_key: str, run_id: int) -> None:
 
 def open_as_nobody(pipe: Pipe, url: str) -> None:
     """Open the store without root's rights; answer the error."""
+    _become_nobody()
+    pipe.send(error_of(url, 1))
+
+
+def read_as_nobody(pipe: Pipe, url: str) -> None:
+    """Open the store for reading without root's rights; answer the error, or None."""
+    _become_nobody()
+    try:
+        open_for_reading(url)
+    except StoreError as error:
+        pipe.send(str(error))
+    else:
+        pipe.send(None)
+
+
+def _become_nobody() -> None:
     if os.geteuid() == 0:
         os.setgid(65534)
         os.setuid(65534)
-    pipe.send(error_of(url, 1))
 
 
 def write_with_file_limit(pipe: Pipe, url: str, limit: int) -> None:

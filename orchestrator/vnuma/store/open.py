@@ -13,6 +13,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, Engine, NullPool, create_engine, event
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
 
 from vnuma.errors import StoreError
 from vnuma.store.place import Place, default_url, parse_place, refuse_unsafe_sqlite
@@ -150,20 +151,36 @@ def open_store(url: str, *, create: bool = True) -> Store:
 def open_for_reading(url: str) -> Store:
     """Open a store that is there, for a process that never writes: the database itself refuses it.
 
-    Raises StoreError: as `open_store`, and for a store that another command has to upgrade first.
+    Raises StoreError: as `open_store`, for a store that another command has to upgrade first, and for a
+    SQLite file in a folder that this user may not write (https://sqlite.org/wal.html, read-only databases).
     """
     place = parse_place(url)
     if place.is_sqlite:
         refuse_unsafe_sqlite(place.path)
         _prepare_file(place, create=False)
     engine = sqlite_engine(place, mode="ro") if place.is_sqlite else _postgresql_engine(place, _ONLY_READ)
-    with translated(place):
+    with translated(place), _log_explained(place):
         if needs_upgrade(engine, place, create=False):
             raise StoreError(
                 f"The store {place} has an earlier version's schema, and is only read here.",
                 fix="vnuma status upgrades it.",
             )
     return Store(place, engine)
+
+
+@contextmanager
+def _log_explained(place: Place) -> Iterator[None]:
+    """Who only reads is not told that the store cannot be written, but why that matters."""
+    try:
+        yield
+    except OperationalError as error:
+        if getattr(error.orig, "sqlite_errorcode", 0) & 0xFF != sqlite3.SQLITE_READONLY:
+            raise
+        raise StoreError(
+            f"The store {place} cannot be read: SQLite makes files for its write-ahead log beside it, "
+            f"and this user may not write in {place.path.parent}.",
+            fix="Run this as the store's owner: files of another user there can stop a run.",
+        ) from error
 
 
 def _prepare_file(place: Place, *, create: bool) -> None:
