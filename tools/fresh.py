@@ -55,6 +55,7 @@ IN_THE_ROOT = """
 set -eu
 mount --make-rprivate /
 mount -t proc proc "$1/proc"
+mount -t sysfs -o ro sysfs "$1/sys"
 mount --rbind /dev "$1/dev"
 mount -t tmpfs -o mode=1777 tmpfs "$1/dev/shm"
 root=$1 account=$2 command=$3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sqlite3
 import subprocess
 from collections.abc import Iterator
@@ -35,6 +36,8 @@ from vnuma.logins import Logins
 @pytest.fixture
 def small_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A home on a disk of its own that can be filled; skips where no file system may be mounted."""
+    if shutil.which("mount") is None:
+        pytest.skip("mount is not installed")
     folder = tmp_path / "disk"
     folder.mkdir()
     mounted = subprocess.run(

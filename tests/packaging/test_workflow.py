@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -35,6 +36,7 @@ def key(folder: Path, name: str) -> Path:
     return folder / f"{name}.pub"
 
 
+@pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
 @pytest.mark.parametrize(
     ("tag", "released"),
     [("signed", True), ("by another", False), ("unsigned", False), ("own file", False), ("branch", False)],
