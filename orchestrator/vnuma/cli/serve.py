@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -53,7 +54,8 @@ def serve(
     if missing:
         raise EnvironmentProblem(
             f"vnuma serve needs packages that this Python environment lacks: {', '.join(missing)}.",
-            fix="pip install 'vnuma[serve]'; in a checkout: pip install starlette uvicorn prometheus-client",
+            fix=f"{sys.executable} -m pip install starlette uvicorn prometheus-client (installed by pipx: "
+            "pipx inject vnuma starlette uvicorn prometheus-client)",
         )
     from vnuma.engine.lease.context import store_url
     from vnuma.serve.access import Access, Proxy, Tls
