@@ -90,6 +90,20 @@ def test_doctor_asks_a_machine_what_a_study_needs_of_it() -> None:
     assert asked.code == (4 if "FAIL" in asked.out else 0)
 
 
+def test_without_an_ssh_client_that_is_what_is_said(tmp_path: Path) -> None:
+    """Not that nobody can become root there: nothing was asked of the machine."""
+    study, inventory = tmp_path / "away.yml", tmp_path / "hosts.yml"
+    study.write_text(STUDY.format(folder=tmp_path).replace("localhost", "away"), encoding="utf-8")
+    without = UNREACHABLE.replace("ansible_port: 1", f"ansible_ssh_executable: {tmp_path}/none")
+    inventory.write_text(without, encoding="utf-8")
+
+    ran = vnuma("run", study, "-i", inventory)
+
+    assert ran.code == 4
+    assert "away cannot be reached by Ansible: ssh is not installed" in ran.text
+    assert "openssh-client" in ran.text
+
+
 def test_a_refused_connection_is_one_sentence_before_anything_starts(tmp_path: Path) -> None:
     """A machine that SSH does not reach ends the run with its name and what SSH said."""
     study, inventory = tmp_path / "away.yml", tmp_path / "hosts.yml"

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
+
+import pytest
 
 from tests.conftest import LabFactory
 from tests.support.cli import vnuma
@@ -31,6 +34,7 @@ def test_the_running_lab_s_vms_are_hosts(tmp_path: Path, lab_binary: Path) -> No
     assert password not in ended.text
 
 
+@pytest.mark.skipif(shutil.which("ssh") is None, reason="ssh is not installed")
 def test_the_running_lab_s_machines_are_hosts_of_their_own(lab_binary: Path) -> None:
     """Reached by SSH with a key, as what no vCenter knows; `lab up` says where, and what is next."""
     said = vnuma("lab", "up", "closson2009").text

@@ -46,6 +46,18 @@ def refused(name: str, why: object) -> MachineUnreachable:
     )
 
 
+def no_ssh(name: str) -> MachineUnreachable:
+    """The sentence where this machine lacks the client."""
+    return MachineUnreachable(
+        f"{name} cannot be reached by Ansible: ssh is not installed on this machine.",
+        fix="Install it: apt-get install openssh-client (dnf: openssh-clients).",
+    )
+
+
+_NO_SSH = "Unable to execute ssh command line on a controller"
+"""How Ansible's ssh connection says that this machine has no ssh."""
+
+
 def run_on(names: Sequence[str], inventory: Path, script: str) -> dict[str, Output | MachineUnreachable]:
     """Run one script on machines, all at once, as root; what each said, or why it could not be reached."""
     import ansible_runner  # noqa: PLC0415 - half a second that only a study of machines pays
@@ -76,6 +88,8 @@ def _answer(event: Mapping[str, Any]) -> list[tuple[str, Output | MachineUnreach
     name, result = str(told.get("host", "")), told.get("res", {})
     if event.get("event") == "runner_on_unreachable":
         return [(name, refused(name, result.get("msg", "no reason given")))]
+    if _NO_SSH in str(result.get("msg")):
+        return [(name, no_ssh(name))]
     if event.get("event") in ("runner_on_ok", "runner_on_failed"):
         return [(name, output_of(result))]
     return []
