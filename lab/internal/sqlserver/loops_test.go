@@ -124,7 +124,7 @@ func TestLoopsThatFailLateAreRunAsWritten(t *testing.T) {
 	}
 }
 
-// A key that may be one of those that a loop has only counted is no success, whatever statement brings it.
+// A statement fails when its key may equal one that a loop has only counted.
 func TestKeysThatALoopHasOnlyCounted(t *testing.T) {
 	s := open(t, nil)
 	must(t, s, loopSetup)

@@ -122,8 +122,8 @@ def _ask(vm: VmFacts, simulated: str | None, reached: str) -> None:
 
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise UsageError(
-            f"{vm.name} would be power-cycled and changed, and there is no terminal to ask on. "
-            "Nothing was changed.",
+            f"{vm.name} would be power-cycled and changed. That needs your yes, and this is not a "
+            "terminal. Nothing was changed.",
             fix="--yes changes it without asking; --read-only only reads.",
         )
     shut_down = "shuts the guest down, " if vm.power is Power.ON else ""

@@ -51,7 +51,7 @@ class EventLog:
         self._latest: Progress | None = None
 
     def start(self, progress: Progress) -> None:
-        """Before the first change. What an earlier part of the run met is no news any more."""
+        """Before the first change. Trouble from an earlier part of the run is not reported again."""
         self._latest = progress
         for vm in progress.vms:
             self._is_new(vm, "needs_person", vm.lasting)

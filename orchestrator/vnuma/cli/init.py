@@ -114,7 +114,7 @@ def _some(text: str) -> str:
     from vnuma.errors import InputError
 
     if not text.strip():
-        raise InputError("An empty text is no answer.", fix="vnuma init --help")
+        raise InputError("This must not be empty.", fix="vnuma init --help")
     return text
 
 
@@ -140,7 +140,8 @@ def _answers(given: Mapping[str, str | None]) -> dict[str, str]:
     missing = [f"--{name}" for name, one in questions.items() if given[name] is None and one.default is None]
     if missing:
         raise UsageError(
-            f"Missing, and there is no terminal to ask on: {', '.join(missing)}.", fix="vnuma init --help"
+            f"Missing: {', '.join(missing)}. This is not a terminal, so nothing can be asked.",
+            fix="vnuma init --help",
         )
     return {
         name: str(one.default) if given[name] is None else str(given[name]) for name, one in questions.items()

@@ -56,7 +56,7 @@ class Kept(Generic[T]):
     def _make_behind(self, entry: _Entry[T], key: Hashable, mark: Hashable, make: Callable[[], T]) -> None:
         try:
             self.get(key, mark, make)
-        except Exception as error:  # noqa: BLE001 - whoever asks next is told
+        except Exception as error:  # noqa: BLE001 - the next request tries again and shows it
             if not isinstance(error, StoreError):
                 entry.made = None
         finally:

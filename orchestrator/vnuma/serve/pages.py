@@ -166,7 +166,7 @@ def _live(html: str) -> Live:
 
 
 def reference(progress: Progress) -> str:
-    """How a run is called in an address: its name; its id where an archive's name is no file's."""
+    """A run's part of an address: its name, or its id where an imported name is not a valid file name."""
     name = progress.run.name
     return name if _NAME.fullmatch(name) and name not in (".", "..") else str(progress.run.id)
 

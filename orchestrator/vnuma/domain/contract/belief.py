@@ -110,7 +110,7 @@ class Answers:
     """What one server answered to every belief. `of` says what it is, as versions and words without names.
 
     `simulated` is the lab's scenario where it is not a real server. `left` is what is left on it, as a
-    sentence. `cut_short` is what kept the rest from being asked: to be raised once these answers are told.
+    sentence. `cut_short` is the error that ended the questions early: raise it after showing these answers.
     """
 
     of: Mapping[str, object]

@@ -67,7 +67,7 @@ def sql_address(text: str) -> dict[str, Any]:
 
 
 def _read(pattern: re.Pattern[str], text: str) -> dict[str, Any]:
-    """The host, without brackets, and what stands behind it; nothing when it is no valid address."""
+    """The host without brackets, and the port or instance after it; empty for an invalid address."""
     found = pattern.fullmatch(text)
     if not found:
         return {}

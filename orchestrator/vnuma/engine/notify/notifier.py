@@ -34,7 +34,7 @@ class _Delivery:
     def _send(self) -> None:
         try:
             send(self.ready, self.event)
-        except Exception as error:  # noqa: BLE001 - a notification never harms a run; it is told by `failures`
+        except Exception as error:  # noqa: BLE001 - a notification never harms a run; `failures` reports it
             self.problem = str(error)
 
     def failure(self) -> str | None:
