@@ -99,6 +99,14 @@ def test_the_screen_fits_80_columns(result: CheckResult) -> None:
     assert "not evaluated" in text
 
 
+def test_why_rules_were_not_evaluated_has_one_order(result: CheckResult) -> None:
+    """Most VMs first, then most rules, then by the words: never by chance."""
+    order = [(-vms, -len(rules), reason) for reason, rules, vms in result.reasons]
+    assert order == sorted(order)
+    shown = "\n".join(line for line, _ in as_text.lines(result))
+    assert shown.count("not evaluated") >= min(len(result.reasons), 12)
+
+
 def test_a_large_estate_fits_a_screen() -> None:
     """Where there are many findings, each rule shows examples and its number of objects."""
     result = checked(estate_of(*(f"sql-{number:03d}" for number in range(200))))

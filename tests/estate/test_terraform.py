@@ -31,7 +31,48 @@ def test_a_planned_vm_is_checked(tmp_path: Path) -> None:
     assert said["sources"][0]["kind"] == "terraform"
     reasons = " ".join(item["reason"] for item in said["not_evaluated"])
     assert "--host-nodes" in reasons
-    assert "no attribute" in reasons
+    assert "(--sql)" in reasons
+
+
+def test_what_no_attribute_shows_is_unknown_of_a_vm_that_exists(tmp_path: Path) -> None:
+    """A new VM has vSphere's defaults; one that exists may have been changed by hand."""
+    new = _only(tmp_path, plan(resource()))
+    assert (new.facts.settings["cpuAffinity"], new.facts.settings["exposeVnumaOnCpuHotadd"]) == ((), False)
+    changed = _only(tmp_path, plan(resource(), changes=[change(actions=["update"])]))
+    for setting in ("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "exposeVnumaOnCpuHotadd"):
+        assert "no attribute" in changed.absent[setting]
+        assert setting not in changed.facts.settings
+
+
+def test_hardware_that_lacks_virtual_numa_is_known_to_lack_it(tmp_path: Path) -> None:
+    """Hot-add on ESXi 8 is found with hardware 19, whatever the provider can say of hardware 20."""
+    values = resource(num_cpus=48, num_cores_per_socket=24, hardware_version=19, cpu_hot_add_enabled=True)
+    file = written(tmp_path, plan(values, changes=[change(actions=["update"])]))
+    ran = vnuma_here("check", "--design", file, "--host-nodes", "2x32/512@8.0", "--format", "json")
+    said = document(ran.out)
+    assert "T12" in {item["rule"] for item in said["findings"]}
+    assert not any("no attribute" in one["reason"] and "T13" in one["rules"] for one in said["not_evaluated"])
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ({"num_cores_per_socket": 0}, {"autoCoresPerSocket": True}),
+        ({"num_cores_per_numa_node": 8}, {"coresPerNumaNode": 8, "autoCoresPerNumaNode": False}),
+        ({"num_cores_per_numa_node": 0}, {"coresPerNumaNode": 0, "autoCoresPerNumaNode": True}),
+        ({"memory_reservation_locked_to_max": True}, {"memoryReservationLockedToMax": False}),
+        (
+            {"memory_reservation_locked_to_max": True, "memory_reservation": 65536},
+            {"memoryReservationLockedToMax": True},
+        ),
+    ],
+)
+def test_an_attribute_does_what_the_provider_does_with_it(
+    tmp_path: Path, values: dict[str, Any], wanted: dict[str, Any]
+) -> None:
+    """0 leaves a size to vSphere; the lock is applied only beside a reservation of all memory."""
+    settings = _only(tmp_path, plan(resource(**values))).facts.settings
+    assert {name: settings[name] for name in wanted} == wanted
 
 
 def test_attributes_become_settings(tmp_path: Path) -> None:

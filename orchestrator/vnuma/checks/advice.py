@@ -13,6 +13,7 @@ from vnuma.checks.rules.catalogue import find_rule
 from vnuma.checks.rules.sqlserver import maxdop_guidance
 from vnuma.checks.subject import Subject
 from vnuma.domain.topology.forecast import Forecast, Guest, forecast_on
+from vnuma.domain.topology.licence import most_in_a_node
 from vnuma.domain.topology.prediction import host_shape, predict
 from vnuma.domain.topology.release import DECOUPLED_SINCE, FOLLOW, VIRTUAL_NUMA_HARDWARE, VIRTUAL_NUMA_SINCE
 from vnuma.domain.topology.topology import Topology, topologies
@@ -86,10 +87,11 @@ def advise(vcpus: int, memory_mb: int, hosts: Sequence[HostFacts], hardware: int
     needed = max(by_host.values())
     seen = [_seen(shape, memory_mb, hosts, hardware, guest, needed) for shape in topologies(vcpus)]
     most = max(one.usable_cores for shape in seen for one in shape.forecasts)
-    found = [_candidate(shape, hosts, by_host, most, guest.sql_major) for shape in seen]
+    wanted = _Wanted(by_host, _fewest(vcpus, needed, guest.sql_major), most, guest.sql_major)
+    found = [_candidate(shape, hosts, wanted) for shape in seen]
     low, high = vcpus - vcpus % needed, vcpus + needed - vcpus % needed
     return Advice(
-        tuple(sorted(found, key=lambda one: _rank(one, needed))),
+        tuple(sorted(found, key=lambda one: _rank(one, wanted.nodes))),
         needed,
         tuple(count for count in (low, high) if count) if vcpus % needed else (),
         f"{most} of {vcpus}: {seen[0].forecasts[0].by_sql.because}" if most < vcpus else "",
@@ -122,6 +124,30 @@ def _nodes_needed(vcpus: int, memory_mb: int, host: HostFacts) -> int:
     return max(ceil(vcpus / host.cores_per_node), by_memory)
 
 
+def _fewest(vcpus: int, needed: int, sql_major: int) -> int:
+    """The fewest nodes, even on those of the host, with which this SQL Server starts."""
+    most = most_in_a_node(sql_major)
+    return next(count for count in range(needed, vcpus + needed, needed) if ceil(vcpus / count) <= most)
+
+
+@dataclass(frozen=True)
+class _Wanted:
+    """What a good shape has: the fewest vNUMA nodes, and as many cores in use as any shape.
+
+    `by_host` is the fewest host nodes that hold the VM on each host.
+    """
+
+    by_host: Mapping[str, int]
+    nodes: int
+    cores: int
+    sql_major: int
+
+    @property
+    def host_nodes(self) -> int:
+        """The fewest host nodes that hold it on every host."""
+        return max(self.by_host.values())
+
+
 @dataclass(frozen=True)
 class _Seen:
     """A shape with the settings that make its nodes, and what each host gives it."""
@@ -145,19 +171,17 @@ def _seen(
     return _Seen(shape, vm, extra, tuple(forecast_on(vm.settings, hardware, hosts, guest)))
 
 
-def _candidate(
-    seen: _Seen, hosts: Sequence[HostFacts], by_host: Mapping[str, int], most: int, sql_major: int
-) -> Candidate:
-    shape, first, needed = seen.topology, seen.forecasts[0], max(by_host.values())
+def _candidate(seen: _Seen, hosts: Sequence[HostFacts], wanted: _Wanted) -> Candidate:
+    shape, first = seen.topology, seen.forecasts[0]
     against = [*_rules_against(seen.vm, hosts), *_too_large(seen.vm, hosts)]
-    against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, by_host, most))
+    against += dict.fromkeys(reason for one in seen.forecasts for reason in _against(one, wanted))
     counts = sorted({one.prediction.vnuma_nodes for one in seen.forecasts})
     if len(counts) > 1:
         against.append(f"T19: {' or '.join(map(str, counts))} nodes, by the host of the power-on")
     if against:
         return Candidate(shape, Worth.AVOIDING, seen.forecasts, tuple(against), seen.extra)
-    matched = first.prediction.vnuma_nodes == needed == shape.sockets
-    reasons = (*_for(shape, first, needed), _parallelism(first, sql_major))
+    matched = first.prediction.vnuma_nodes == wanted.nodes == shape.sockets
+    reasons = (*_for(shape, first, wanted), _parallelism(first, wanted.sql_major))
     return Candidate(shape, Worth.HAVING if matched else Worth.TESTING, seen.forecasts, reasons, seen.extra)
 
 
@@ -213,16 +237,19 @@ def _where(words: str, names: Sequence[str], hosts: Sequence[HostFacts]) -> str:
     return words if len(names) == len(hosts) else f"{words} ({', '.join(names)})"
 
 
-def _against(one: Forecast, by_host: Mapping[str, int], most: int) -> Iterator[str]:
+def _against(one: Forecast, wanted: _Wanted) -> Iterator[str]:
     """Everything else that speaks against a shape on one host, or on several alike."""
-    host_nodes = {by_host[name] for name in one.hosts}
+    host_nodes = {wanted.by_host[name] for name in one.hosts}
     needed = max(host_nodes)
     shape, nodes = one.topology, one.prediction.vnuma_nodes
-    smallest = min(one.prediction.node_sizes)
+    smallest, largest = min(one.prediction.node_sizes), max(one.prediction.node_sizes)
     if one.remote_mb:
         yield f"{one.remote_mb / 1024:.4g} GB of its memory are remote"
-    if one.usable_cores < most:
+    if one.usable_cores < wanted.cores:
         yield f"{one.usable_cores} of {shape.vcpus} CPUs are used: {one.by_sql.because}"
+    most = most_in_a_node(wanted.sql_major)
+    if largest > most:
+        yield f"S22: nodes of {largest} vCPUs: SQL Server 2022 CU11 and later does not start above {most}"
     if nodes < needed:
         yield f"{_nodes(nodes)} for a VM that needs {needed} host nodes"
     for count in sorted(host_nodes):
@@ -239,14 +266,16 @@ def _nodes(count: int) -> str:
     return counted(count, "vNUMA node")
 
 
-def _for(shape: Topology, seen: Forecast, needed: int) -> Iterator[str]:
-    nodes = seen.prediction.vnuma_nodes
+def _for(shape: Topology, seen: Forecast, wanted: _Wanted) -> Iterator[str]:
+    nodes, needed = seen.prediction.vnuma_nodes, wanted.host_nodes
     if nodes == needed == 1:
         yield "vCPUs and memory fit one host NUMA node: everything is local"
-    elif nodes == needed == shape.sockets:
-        yield f"the fewest nodes that hold it, {shape.cores_per_socket} vCPUs and a socket each"
-    elif nodes > needed:
-        yield f"{nodes} nodes where {needed} would do: smaller nodes, more remote access; measure it"
+    elif nodes == wanted.nodes == shape.sockets:
+        most = most_in_a_node(wanted.sql_major)
+        limit = f", of at most {most} vCPUs for SQL Server to start (S22)" if nodes > needed else ""
+        yield f"the fewest nodes that hold it{limit}, {shape.cores_per_socket} vCPUs and a socket each"
+    elif nodes > wanted.nodes:
+        yield f"{nodes} nodes where {wanted.nodes} would do: smaller nodes, more remote access; measure it"
     else:
         yield f"{nodes} nodes; {shape.sockets} sockets do not match them"
     if seen.prediction.confidence == "low":
@@ -259,6 +288,6 @@ def _parallelism(seen: Forecast, sql_major: int) -> str:
     return f"SQL Server: {nodes}, MAXDOP up to {most}"
 
 
-def _rank(one: Candidate, needed: int) -> tuple[int, int, int, int]:
+def _rank(one: Candidate, wanted: int) -> tuple[int, int, int, int]:
     """Better first: worth, then how few nodes are too many, then the fewest sockets."""
-    return one.worth, abs(one.nodes - needed), len(one.reasons), one.topology.sockets
+    return one.worth, abs(one.nodes - wanted), len(one.reasons), one.topology.sockets

@@ -14,6 +14,11 @@ from vnuma.checks.subject import (
 )
 from vnuma.domain.topology.layout import host_by_default
 from vnuma.domain.topology.prediction import Prediction, predict
+from vnuma.domain.topology.release import (
+    VIRTUAL_NUMA_HARDWARE,
+    VIRTUAL_NUMA_SETTINGS,
+    VIRTUAL_NUMA_SINCE,
+)
 from vnuma.domain.vm.facts import ClusterFacts, HostFacts, VmFacts
 from vnuma.domain.vm.server import SqlFacts, WindowsFacts
 from vnuma.domain.vm.setting import TYPED, Value
@@ -154,10 +159,12 @@ class Facts:
         return predict(host_by_default(self.host), self.vm.settings, self.hardware)
 
     def setting(self, name: str) -> Value:
-        """A typed setting; None: this release has none. Raises Unknown when it was not read."""
+        """A typed setting; None: this release or hardware version has none. Raises Unknown when not read."""
         settings = self.vm.settings
         if name in settings:
             return settings[name]
+        if name in VIRTUAL_NUMA_SETTINGS and self._lacks_virtual_numa:
+            return None
         raise Unknown(self.subject.absent.get(name) or f"{name} was not read")
 
     def number(self, name: str) -> int:
@@ -199,6 +206,13 @@ class Facts:
             for name, value in self.vm.settings.items()
             if name not in TYPED and value is not None
         }
+
+    @cached_property
+    def _lacks_virtual_numa(self) -> bool:
+        """Whether no source could show virtualNuma: the host or the virtual hardware is too old for it."""
+        if self.subject.host and self.release < VIRTUAL_NUMA_SINCE:
+            return True
+        return HARDWARE not in self.subject.absent and self.hardware < VIRTUAL_NUMA_HARDWARE
 
     def _refuse(self, part: str) -> NoReturn:
         raise Unknown(self.why_absent(part))

@@ -181,14 +181,15 @@ class CheckResult:
 
     @cached_property
     def reasons(self) -> tuple[tuple[str, tuple[str, ...], int], ...]:
-        """Why rules were not evaluated: reason, rules, number of VMs; most VMs first."""
+        """Why rules were not evaluated: reason, rules, number of VMs; most VMs first, then most rules."""
         rules: dict[str, set[str]] = defaultdict(set)
         vms: Counter[str] = Counter()
         for vm in self.vms:
             for rule, reason in vm.not_evaluated.items():
                 rules[reason].add(rule)
             vms.update(set(vm.not_evaluated.values()))
-        return tuple((reason, tuple(sorted(rules[reason])), count) for reason, count in vms.most_common())
+        found = [(reason, tuple(sorted(rules[reason])), count) for reason, count in vms.items()]
+        return tuple(sorted(found, key=lambda entry: (-entry[2], -len(entry[1]), entry[0])))
 
     @property
     def checks(self) -> int:

@@ -195,7 +195,9 @@ def _memory(row: Forecast) -> str:
         return "more vCPUs than cores"
     if row.remote_mb is None:
         return "not known"
-    return "local" if row.remote_mb == 0 else f"{row.remote_mb / 1024:.4g} GB remote"
+    if row.remote_mb:
+        return f"{row.remote_mb / 1024:.4g} GB remote"
+    return f"on {row.hidden_nodes} host nodes, unseen by the guest" if row.hidden_nodes else "local"
 
 
 def _why(rows: list[Forecast]) -> list[str]:
@@ -235,6 +237,7 @@ def _document(row: Forecast) -> dict[str, Any]:
         "by_sql": asdict(row.by_sql),
         "by_windows": asdict(row.by_windows) if row.by_windows else None,
         "remote_mb": row.remote_mb,
+        "hidden_host_nodes": row.hidden_nodes,
         "more_vcpus_than_cores": row.too_wide,
         "confidence": row.confidence,
     }

@@ -108,7 +108,9 @@ def _vcpus(sizes: Iterable[Prediction]) -> tuple[int, ...]:
 def _memory(row: Forecast) -> str:
     if row.remote_mb is None:
         return "not known"
-    return "partly remote" if row.remote_mb else "local"
+    if row.remote_mb:
+        return "partly remote"
+    return f"on {row.hidden_nodes} host nodes, unseen" if row.hidden_nodes else "local"
 
 
 def _line(span: Span) -> list[str]:

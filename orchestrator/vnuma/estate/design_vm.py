@@ -16,12 +16,6 @@ from vnuma.errors import InputError
 from vnuma.estate.plausible import implausible_vm
 
 NO_HOST = "a design names no host: give one with --host-nodes"
-VIRTUAL_NUMA_HARDWARE = 20
-VIRTUAL_NUMA = (
-    *("autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
-    "exposeVnumaOnCpuHotadd",
-)
-"""Settings that virtual hardware before version 20 does not have."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +78,6 @@ def estate_of_designs(
         clusters=(),
         unseen=tuple(left),
     )
-
-
-def virtual_numa_of(hardware: int | None, why: str) -> tuple[dict[str, Value], dict[str, str]]:
-    """Settings and reasons for what only hardware version 20 has, where a source does not show it."""
-    if hardware is not None and hardware < VIRTUAL_NUMA_HARDWARE:
-        return dict.fromkeys(VIRTUAL_NUMA), {}
-    return {}, dict.fromkeys(VIRTUAL_NUMA, why)
 
 
 def open_hardware(hardware: int | None, why: str) -> dict[str, str]:

@@ -13,16 +13,11 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 from xml.parsers import expat
 
+from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import (
-    DesignedVm,
-    bounded_bytes,
-    estate_of_designs,
-    open_hardware,
-    virtual_numa_of,
-)
+from vnuma.estate.design_vm import DesignedVm, bounded_bytes, estate_of_designs, open_hardware
 
 _MOST_BYTES = 16_000_000
 _MOST_MEMBERS = 50
@@ -40,6 +35,7 @@ _UNITS = {
 }
 _POWER = re.compile(r"byte\s*\*\s*2\s*\^\s*([0-9]{1,2})", re.ASCII)
 _NOT_IN_OVF = "an OVF descriptor has no field for it"
+_NO_FIELD = ("cpuAffinity", "memoryAffinity", "memoryReservationLockedToMax")
 _CONFIG = {
     "cpuhotaddenabled": ("cpuHotAddEnabled", False),
     "memoryhotaddenabled": ("memoryHotAddEnabled", False),
@@ -63,7 +59,7 @@ def read_ovf(path: Path) -> Estate:
 
 def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
     settings: dict[str, Value] = dict(_CONFIG.values())
-    absent = dict.fromkeys(("cpuAffinity", "memoryAffinity"), _NOT_IN_OVF)
+    absent = dict.fromkeys((*_NO_FIELD, *VIRTUAL_NUMA_SETTINGS), _NOT_IN_OVF)
     for item in _items(system, configuration):
         kind = _text(item, "ResourceType")
         if kind == _CPU:
@@ -98,15 +94,14 @@ def _designed(system: ET.Element, configuration: str | None) -> DesignedVm:
         elif key.lower() == "sched.cpu.latencysensitivity":
             settings["latencySensitivity"] = value.lower()
     hardware = _hardware(system)
-    none, not_shown = virtual_numa_of(hardware, _NOT_IN_OVF)
     name = _text(system, "Name")
     address = _attribute(system, "id") or name or "vm"
     return DesignedVm(
         address=address,
         name=name or address,
         hardware=hardware,
-        settings={**settings, **none},
-        absent={**absent, **not_shown, **open_hardware(hardware, "the descriptor names no vmx- version")},
+        settings=settings,
+        absent={**absent, **open_hardware(hardware, "the descriptor names no vmx- version")},
     )
 
 

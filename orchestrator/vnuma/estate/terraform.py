@@ -16,7 +16,7 @@ from vnuma.checks.fixes.terraform import ATTRIBUTES, NO_ATTRIBUTE
 from vnuma.checks.subject import EXTRA_CONFIG, HARDWARE
 from vnuma.domain.vm import bounded_json
 from vnuma.domain.vm.estate import HOST_DECIDES, Estate, Unseen
-from vnuma.domain.vm.setting import Value, is_evidence, is_governed
+from vnuma.domain.vm.setting import Settings, Value, is_evidence, is_governed
 from vnuma.errors import InputError
 from vnuma.estate.design_vm import DesignedVm, estate_of_designs
 from vnuma.estate.terraform_code import Code
@@ -28,13 +28,12 @@ _MOST_BYTES = 128_000_000
 
 _UNKNOWN = "Terraform knows it only after apply"
 _SENSITIVE = "Terraform marks it as sensitive, so it is not looked at"
-_NEVER = dict.fromkeys(
-    (
-        *("cpuAffinity", "memoryAffinity", "coresPerNumaNode", "autoCoresPerNumaNode"),
-        *("autoCoresPerSocket", "exposeVnumaOnCpuHotadd"),
-    ),
-    NO_ATTRIBUTE,
-)
+_NEW_VM: Settings = {
+    **dict.fromkeys(("cpuAffinity", "memoryAffinity"), ()),
+    **{"coresPerNumaNode": 0, "autoCoresPerNumaNode": True, "exposeVnumaOnCpuHotadd": False},
+}
+"""vSphere's defaults of what the provider has no attribute for, or the code does not set. Only a new VM
+without a template is sure to have them."""
 _OTHER_KEYS = "Terraform shows only the keys that it sets itself"
 _TEMPLATE = "the template's own keys are not in the plan"
 _SHOW = "Write it with: terraform show -json PLAN > FILE (or tofu show -json)."
@@ -178,8 +177,8 @@ def _instance(resource: Mapping[str, Any], change: Mapping[str, Any]) -> _Instan
 
 
 def _vm(instance: _Instance, code: Code) -> DesignedVm:
-    settings: dict[str, Value] = {}
-    absent = dict(_NEVER)
+    settings: dict[str, Value] = dict(_NEW_VM) if instance.from_scratch else {}
+    absent = {} if instance.from_scratch else dict.fromkeys(_NEW_VM, NO_ATTRIBUTE)
     for attribute in _ATTRIBUTES:
         value = instance.values.get(attribute.name)
         why = instance.why_not(attribute.name)
@@ -189,6 +188,8 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
             absent[attribute.setting] = why
         else:
             settings[attribute.setting] = attribute.default if value is None else value
+    _read_lock(settings)
+    _read_topology(instance, settings, absent)
     _read_keys(instance, settings, absent)
     hardware = instance.values.get("hardware_version")
     if type(hardware) is not int:
@@ -204,6 +205,31 @@ def _vm(instance: _Instance, code: Code) -> DesignedVm:
         guest_id=str(instance.values.get("guest_id") or ""),
         declared=code.declared(instance.address),
     )
+
+
+def _read_lock(settings: dict[str, Value]) -> None:
+    """The provider applies memory_reservation_locked_to_max only where memory_reservation is the memory."""
+    if settings.get("memoryReservationLockedToMax") and {"memoryMB", "memoryReservation"} <= settings.keys():
+        settings["memoryReservationLockedToMax"] = settings["memoryReservation"] == settings["memoryMB"]
+
+
+def _read_topology(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:
+    """What 0 means: vSphere chooses at power-on. The provider has cores per NUMA node from 2.16 on."""
+    if "numCoresPerSocket" in settings:
+        settings["autoCoresPerSocket"] = settings["numCoresPerSocket"] == 0
+    else:
+        absent["autoCoresPerSocket"] = absent["numCoresPerSocket"]
+    name = ATTRIBUTES["coresPerNumaNode"]
+    size, why = instance.values.get(name), instance.why_not(name)
+    if not why and type(size) is not int:
+        return
+    for setting in ("coresPerNumaNode", "autoCoresPerNumaNode"):
+        settings.pop(setting, None)
+        absent.pop(setting, None)
+    if why:
+        absent |= dict.fromkeys(("coresPerNumaNode", "autoCoresPerNumaNode"), why)
+    else:
+        settings |= {"coresPerNumaNode": size, "autoCoresPerNumaNode": size == 0}
 
 
 def _read_keys(instance: _Instance, settings: dict[str, Value], absent: dict[str, str]) -> None:

@@ -12,16 +12,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from vnuma.domain.topology.release import VIRTUAL_NUMA_SETTINGS
 from vnuma.domain.vm.estate import Estate
 from vnuma.domain.vm.setting import Value, is_governed
 from vnuma.errors import InputError
-from vnuma.estate.design_vm import (
-    DesignedVm,
-    bounded_bytes,
-    estate_of_designs,
-    open_hardware,
-    virtual_numa_of,
-)
+from vnuma.estate.design_vm import DesignedVm, bounded_bytes, estate_of_designs, open_hardware
 
 _MOST_BYTES = 1_000_000
 _LINE = re.compile(r'^\s*([\w.:\-]{1,200})\s*=\s*(?:"([^"\n]*)"|([^"#\s][^#\n]*?))\s*(?:#.*)?$')
@@ -101,7 +96,7 @@ def read_vmx(path: Path) -> Estate:
 def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
     """A VM by its keys, in small letters; `name` where it has no displayName."""
     settings: dict[str, Value] = {setting: default for setting, _, default in _KEYS.values()}
-    absent = dict[str, str]()
+    absent = dict.fromkeys(VIRTUAL_NUMA_SETTINGS, _NOT_SHOWN)
     for key, (setting, read, _) in _KEYS.items():
         text = keys.get(key)
         if text is None:
@@ -113,13 +108,12 @@ def designed(name: str, keys: Mapping[str, str]) -> DesignedVm:
             absent[setting] = f"{key} is {text[:20]!r}, which is not a valid value"
     settings |= {key: text for key, text in keys.items() if is_governed(key) or key == "cpuid.maxvcpus"}
     hardware = _hardware(keys.get("virtualhw.version", ""))
-    none, not_shown = virtual_numa_of(hardware, _NOT_SHOWN)
     return DesignedVm(
         address=name,
         name=keys.get("displayname") or name,
         hardware=hardware,
-        settings={**settings, **none},
-        absent={**absent, **not_shown, **open_hardware(hardware, "the file has no virtualHW.version")},
+        settings=settings,
+        absent={**absent, **open_hardware(hardware, "the file has no virtualHW.version")},
         guest_id=keys.get("guestos", ""),
     )
 

@@ -90,6 +90,16 @@ def test_a_limit_on_cores_is_told_once_and_spoils_no_shape() -> None:
     assert advice.unused.startswith("24 of 30")
 
 
+@pytest.mark.parametrize(("sql_major", "best"), [(15, "2x72"), (16, "4x36"), (17, "4x36")])
+def test_a_node_with_which_sql_server_does_not_start_is_not_worth_having(sql_major: int, best: str) -> None:
+    """SQL Server 2022 CU11 stops with more than 64 logical processors in a node."""
+    advice = advice_for(144, 256, "2x72/512@8.0", guest=Guest("developer", sql_major))
+
+    assert [str(one.topology) for one in advice.worth(Worth.HAVING)] == [best]
+    (wide,) = [one for one in advice.candidates if str(one.topology) == "2x72"]
+    assert any(reason.startswith("S22") for reason in wide.reasons) is (best != "2x72")
+
+
 def test_vcpus_that_do_not_divide_are_named_with_those_that_do() -> None:
     """25 over two nodes."""
     assert advice_for(25, 64, "2x16/96@7.0").other_vcpus == (24, 26)

@@ -144,3 +144,11 @@ def test_after_the_change_the_rule_passes(case: Case) -> None:
     assert found.fix
     after = replace(subject.vm, settings=settings_after(subject.vm.settings, found.fix.change.desired))
     assert list(findings([replace(subject, vm=after)], [BY_ID[case.rule]])) == []
+
+
+def test_terraforms_lock_to_all_memory_comes_with_its_reservation() -> None:
+    """Without it the provider drops the lock: the fix would change nothing."""
+    current = {"memoryMB": 65536, "memoryReservation": 0, "memoryReservationLockedToMax": False}
+    fix = Fix("Lock it.", settings={"memoryReservationLockedToMax": True}, current=current)
+    lines = fix_as(Tool.TERRAFORM, fix, Target("vm")).splitlines()
+    assert {"memory_reservation_locked_to_max = true", "memory_reservation = 65536"} <= set(lines)

@@ -65,6 +65,18 @@ def test_a_vm_of_a_snapshot_is_predicted_as_it_is() -> None:
     assert "8x2: CPU hot-add hides vNUMA" in shown.out
 
 
+def test_nodes_that_hot_add_hides_are_not_called_local() -> None:
+    """The VM lies on two host nodes, and the guest sees one."""
+    hidden = (
+        *("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0"),
+        "--set",
+        "cpuHotAddEnabled=true",
+    )
+    for size in (("--vcpus", "24", "--cores-per-socket", "12"), ("--sweep", "vcpus=21..40")):
+        shown = vnuma_here(*hidden, *size)
+        assert ("local" in shown.out, "on 2 host nodes, unseen" in shown.out) == (False, True), shown.text
+
+
 SWEEP = ("predict", "--memory", "256", "--host-nodes", "2x20/384@7.0")
 
 

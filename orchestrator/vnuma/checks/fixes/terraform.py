@@ -15,6 +15,7 @@ from vnuma.domain.vm.setting import Value, is_extra_config
 ATTRIBUTES: Mapping[str, str] = {
     "numCPUs": "num_cpus",
     "numCoresPerSocket": "num_cores_per_socket",
+    "coresPerNumaNode": "num_cores_per_numa_node",
     "memoryMB": "memory",
     "memoryReservation": "memory_reservation",
     "memoryReservationLockedToMax": "memory_reservation_locked_to_max",
@@ -27,7 +28,10 @@ ATTRIBUTES: Mapping[str, str] = {
 }
 """Settings -> the attributes that a design is read from, and fixed in."""
 
+_LOCK = "memoryReservationLockedToMax"
+"""The provider applies it only where the reservation is the whole memory."""
 NO_ATTRIBUTE = "the Terraform provider has no attribute for it"
+_SINCE = {"coresPerNumaNode": "# The next line needs provider 2.16 or later, and hardware_version."}
 _FOREIGN_KEY = (
     "take it out of extra_config; Terraform removes no key that the code never set: use PowerCLI or govc"
 )
@@ -40,6 +44,7 @@ def terraform(fix: Fix, _target: Target) -> Written:
         if not is_extra_config(edit.setting):
             attribute = ATTRIBUTES.get(edit.setting)
             if attribute:
+                lines += [_SINCE[edit.setting]] if edit.setting in _SINCE else []
                 lines.append(f"{attribute} = {_literal(explicit(edit))}")
             else:
                 left_out[edit.setting] = NO_ATTRIBUTE
@@ -47,6 +52,9 @@ def terraform(fix: Fix, _target: Target) -> Written:
             left_out[edit.setting] = _FOREIGN_KEY
         else:
             keys.append(f"  {_quoted(edit.setting)} = {_quoted(as_text(edit.after))}")
+    memory = fix.settings.get("memoryMB") or fix.current.get("memoryMB")
+    if memory and fix.settings.get(_LOCK) and fix.current.get("memoryReservation") != memory:
+        lines.append(f"{ATTRIBUTES['memoryReservation']} = {memory}")
     if keys:
         lines += ["extra_config = {", *keys, "}"]
     return Written(tuple(lines), left_out, shuts_down=True)

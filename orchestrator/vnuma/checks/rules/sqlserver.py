@@ -7,14 +7,11 @@ from vnuma.checks.finding import Fix, Severity
 from vnuma.checks.rule import Fail, rule
 from vnuma.checks.rules.shape import NO_HOT_ADD
 from vnuma.checks.rules.sources import EDITIONS, MAXDOP, MEMORY_NODES, NODE_OF_64, SOFT_NUMA, SYS_INFO
-from vnuma.domain.topology.licence import SQL_2016
+from vnuma.domain.topology.licence import MOST_IN_A_NODE, SQL_2016, SQL_2022_CU11
 from vnuma.domain.workloads.settings import maxdop_of
 
 # Memory that a node took from others, as a share of all committed memory.
 LARGE_FOREIGN = 0.05
-
-SQL_2022_CU11 = (16, 0, 4105)
-MOST_IN_A_NODE = 64
 
 
 @rule(

@@ -51,6 +51,12 @@ class Forecast:
         return min(self.by_sql.cores, self.by_windows.cores if self.by_windows else self.topology.vcpus)
 
     @property
+    def hidden_nodes(self) -> int:
+        """Host nodes over which ESXi spreads what the guest sees as fewer nodes; 0: the guest sees each."""
+        clients = len(self.prediction.clients)
+        return clients if clients > self.prediction.vnuma_nodes else 0
+
+    @property
     def confidence(self) -> Confidence:
         """Low if the layout or an edition's limit rests on documents that disagree."""
         parts = [self.prediction.confidence, self.by_sql.confidence]

@@ -22,6 +22,10 @@ UNLIMITED = 10_000
 SQL_2014, SQL_2016, SQL_2025 = 12, 13, 17
 SERVER_CAL_CORES = 20
 
+SQL_2022_CU11 = (16, 0, 4105)
+MOST_IN_A_NODE = 64
+"""Logical processors of a NUMA node with which that build and later ones still start (Broadcom KB 374613)."""
+
 
 @dataclass(frozen=True)
 class SqlLimit:
@@ -47,6 +51,11 @@ class Usable:
     confidence: Confidence
     because: str
     otherwise: int | None = None
+
+
+def most_in_a_node(sql_major: int) -> int:
+    """How many vCPUs a node may have for SQL Server of this major version to start, with all its updates."""
+    return MOST_IN_A_NODE if sql_major >= SQL_2022_CU11[0] else UNLIMITED
 
 
 def sql_limit(edition: str, major: int) -> SqlLimit:

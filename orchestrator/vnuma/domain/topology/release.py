@@ -24,6 +24,11 @@ MINIMUM_HARDWARE = 8
 # virtualNuma and automatic cores per socket came with vSphere 8.0 and hardware version 20.
 VIRTUAL_NUMA_SINCE = (8, 0)
 VIRTUAL_NUMA_HARDWARE = 20
+VIRTUAL_NUMA_SETTINGS = (
+    *("autoCoresPerSocket", "coresPerNumaNode", "autoCoresPerNumaNode"),
+    "exposeVnumaOnCpuHotadd",
+)
+"""The settings that came with them: a VM of another release or hardware version has none of these."""
 
 # "numa.vcpu.min": smallest vCPU count that gets a vNUMA topology (vSphere 6.0 resource guide).
 DEFAULT_MINIMUM_VCPUS = 9

@@ -87,9 +87,12 @@ def _unseen(result: CheckResult) -> Iterator[tuple[str, str]]:
         yield from _wrapped(
             "not evaluated ", f"{counted(len(rules), 'rule')} on {counted(vms, 'VM')}: {reason}"
         )
+    more = len(result.reasons) - _LISTED
+    if more > 0:
+        yield f"not evaluated {counted(more, 'more reason')} (--format json has all)", ""
 
 
-_LISTED = 6
+_LISTED = 12
 
 
 def _wrapped(head: str, text: str) -> Iterator[tuple[str, str]]:
